@@ -1,0 +1,1 @@
+"""Dataset adapters; a file may serve several named datasets."""

@@ -1,0 +1,42 @@
+"""Score binary codes for retrieval exactly, with every tie accounted for."""
+
+from typing import TYPE_CHECKING, Any
+
+from hashbench._version import __version__
+
+if TYPE_CHECKING:
+    from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
+    from hashbench.errors import HashbenchError
+    from hashbench.evaluation import Evaluation, evaluate
+
+__all__ = [
+    "Distance",
+    "Evaluation",
+    "Explicit",
+    "HashbenchError",
+    "SameLabel",
+    "SharedLabels",
+    "__version__",
+    "evaluate",
+]
+
+# Imported on first use, so that `hashbench --help` never waits for NumPy.
+_HOMES = {
+    "Distance": "hashbench.affinity",
+    "Evaluation": "hashbench.evaluation",
+    "Explicit": "hashbench.affinity",
+    "HashbenchError": "hashbench.errors",
+    "SameLabel": "hashbench.affinity",
+    "SharedLabels": "hashbench.affinity",
+    "evaluate": "hashbench.evaluation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'hashbench' has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value

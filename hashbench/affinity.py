@@ -1,0 +1,330 @@
+"""Affinity rules: which whole-number level of relevance a (query, item) pair has.
+
+Level 0 is irrelevant; binary metrics call level > 0 relevant. Every rule yields its levels block by
+block, so a (queries x database) matrix is never held whole.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hashbench.errors import HashbenchError
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+LevelArray = npt.NDArray[np.int16]
+
+MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
+
+
+class Affinity(ABC):
+    """Levels of relevance between queries and database items.
+
+    Attributes
+    ----------
+    n_queries, n_database : int
+        The shape of the matrix this rule stands for.
+    """
+
+    n_queries: int
+    n_database: int
+
+    @property
+    @abstractmethod
+    def levels(self) -> IntArray:
+        """All levels that can occur, ascending, the first one 0."""
+
+    @abstractmethod
+    def block(self, query: slice, database: slice) -> LevelArray:
+        """Compute the levels of one block.
+
+        Parameters
+        ----------
+        query, database : slice
+            Rows and columns of the block, with step 1.
+
+        Returns
+        -------
+        ndarray of shape (rows, columns), int16
+            Levels, each one of ``self.levels``.
+        """
+
+
+class SameLabel(Affinity):
+    """Level 1 for equal labels, else 0.
+
+    Parameters
+    ----------
+    query_labels : array of shape (n_queries,), integer
+        The class of each query.
+    database_labels : array of shape (n_database,), integer
+        The class of each database item.
+    """
+
+    def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
+        self.query_labels = _class_labels(query_labels, "query labels")
+        self.database_labels = _class_labels(database_labels, "database labels")
+        self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
+
+    @property
+    def levels(self) -> IntArray:
+        """Levels 0 and 1."""
+        return np.array([0, 1])
+
+    def block(self, query: slice, database: slice) -> LevelArray:
+        """Compare labels; see `Affinity.block`."""
+        equal = self.query_labels[query, None] == self.database_labels[None, database]
+        return equal.astype(np.int16)
+
+
+class SharedLabels(Affinity):
+    """Level = the number of labels that query and item have in common.
+
+    Parameters
+    ----------
+    query_labels : array of shape (n_queries, n_classes), 0/1
+        The labels of each query, multi-hot.
+    database_labels : array of shape (n_database, n_classes), 0/1
+        The labels of each database item, multi-hot.
+    """
+
+    def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
+        self.query_labels = _multi_hot(query_labels, "query labels")
+        self.database_labels = _multi_hot(database_labels, "database labels")
+        if self.query_labels.shape[1] != self.database_labels.shape[1]:
+            raise HashbenchError(
+                f"query labels have {self.query_labels.shape[1]} classes and database labels "
+                f"{self.database_labels.shape[1]}; multi-hot labels need the same columns."
+            )
+        self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
+
+    @cached_property
+    def levels(self) -> IntArray:  # type: ignore[override]  # computed once
+        """Levels 0 to the largest number of labels that a query can share with an item."""
+        most = min(_largest_row_sum(self.query_labels), _largest_row_sum(self.database_labels))
+        return np.arange(max(most, 1) + 1)
+
+    def block(self, query: slice, database: slice) -> LevelArray:
+        """Count common labels; see `Affinity.block`."""
+        ours = self.query_labels[query].astype(np.float32)  # a float product runs in BLAS and is exact
+        theirs = self.database_labels[database].astype(np.float32)
+        return (ours @ theirs.T).astype(np.int16)
+
+
+class Distance(Affinity):
+    """Level by Euclidean distance: the nearer the item, the higher the level.
+
+    Parameters
+    ----------
+    query_features : array of shape (n_queries, n_features)
+        Features of the queries.
+    database_features : array of shape (n_database, n_features)
+        Features of the database items.
+    squared_thresholds : sequence of float
+        Squared Euclidean distances, descending; a pair at or below ``squared_thresholds[i]`` has at
+        least level ``levels[i]``.
+    levels : sequence of int
+        Ascending levels above 0, one for each threshold.
+
+    Notes
+    -----
+    Squared distances are summed feature by feature in float64, in index order, wherever the
+    fast matrix product leaves the decision open. So levels do not depend on the machine.
+    """
+
+    def __init__(
+        self,
+        query_features: npt.ArrayLike,
+        database_features: npt.ArrayLike,
+        squared_thresholds: Sequence[float],
+        levels: Sequence[int],
+    ) -> None:
+        self.query_features = np.asarray(query_features)
+        self.database_features = np.asarray(database_features)
+        self.squared_thresholds = [float(threshold) for threshold in squared_thresholds]
+        self._levels = np.array([0, *levels], dtype=np.int64)
+        if len(self.squared_thresholds) != len(levels) or (np.diff(self._levels) <= 0).any():
+            raise HashbenchError(
+                f"a distance rule needs one ascending level above 0 for each threshold, got levels "
+                f"{list(levels)} and {len(self.squared_thresholds)} thresholds."
+            )
+        if (np.diff(self.squared_thresholds) > 0).any():
+            raise HashbenchError(f"thresholds must descend as levels rise, got {self.squared_thresholds}.")
+        self.n_queries, self.n_database = len(self.query_features), len(self.database_features)
+
+    @property
+    def levels(self) -> IntArray:
+        """Level 0 and those given."""
+        return self._levels
+
+    def block(self, query: slice, database: slice) -> LevelArray:
+        """Compare squared distances with the thresholds; see `Affinity.block`."""
+        ours = self.query_features[query].astype(np.float64)
+        theirs = self.database_features[database].astype(np.float64)
+        squared, error = _fast_squared_distances(ours, theirs)
+        for threshold in self.squared_thresholds:
+            row, column = np.nonzero(np.abs(squared - threshold) <= error)
+            squared[row, column] = _exact_squared_distances(ours[row], theirs[column])
+        level = np.zeros(squared.shape, dtype=np.int16)
+        for threshold, value in zip(self.squared_thresholds, self._levels[1:], strict=True):
+            level[squared <= threshold] = value
+        return level
+
+
+class Explicit(Affinity):
+    """Levels read from a matrix.
+
+    Parameters
+    ----------
+    matrix : array or SciPy sparse matrix of shape (n_queries, n_database)
+        Whole-number levels; a missing entry of a sparse matrix is level 0.
+    """
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)
+        if self.matrix.ndim != 2:
+            raise HashbenchError(
+                f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
+            )
+        self._levels = _check_levels(self.matrix)
+        self.n_queries, self.n_database = self.matrix.shape
+
+    @property
+    def levels(self) -> IntArray:
+        """Level 0 and those that occur in the matrix."""
+        return self._levels
+
+    def block(self, query: slice, database: slice) -> LevelArray:
+        """Cut the block out of the matrix; see `Affinity.block`."""
+        cut = self.matrix[query, database]
+        return np.asarray(cut.toarray() if sp.issparse(cut) else cut).astype(np.int16)
+
+
+def as_affinity(affinity: Any) -> Affinity:
+    """Make an `Affinity` of what callers have at hand.
+
+    Parameters
+    ----------
+    affinity : Affinity, pair of label arrays, array or sparse matrix
+        A pair ``(query_labels, database_labels)``, both one-dimensional class labels or both
+        multi-hot; or a (queries x database) matrix of whole-number levels.
+
+    Returns
+    -------
+    Affinity
+        The rule itself, `SameLabel`, `SharedLabels` or `Explicit`.
+
+    Raises
+    ------
+    HashbenchError
+        If the labels disagree in kind, or are neither classes nor multi-hot.
+    """
+    if isinstance(affinity, Affinity):
+        return affinity
+    if isinstance(affinity, tuple):
+        if len(affinity) != 2:
+            raise HashbenchError(
+                f"labels must be a pair (query_labels, database_labels), got a tuple of {len(affinity)}."
+            )
+        ours, theirs = (np.asarray(labels) for labels in affinity)
+        if ours.ndim != theirs.ndim:
+            raise HashbenchError(
+                f"query labels have shape {ours.shape} and database labels {theirs.shape}; give both as class "
+                "labels of shape (n,) or both as multi-hot of shape (n, n_classes)."
+            )
+        return SameLabel(ours, theirs) if ours.ndim == 1 else SharedLabels(ours, theirs)
+    return Explicit(affinity)
+
+
+def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[float]) -> list[float]:
+    """Find percentiles of the squared Euclidean distances between all pairs of items.
+
+    Parameters
+    ----------
+    features : array of shape (n_samples, n_features)
+        At least two items.
+    percentiles : sequence of float
+        Percentages in (0, 100].
+
+    Returns
+    -------
+    list of float
+        For each percentage the smallest squared distance that at least so many pairs do not exceed:
+        a distance that occurs, so percentiles of squared and of plain distances name the same pairs.
+    """
+    items = np.asarray(features, dtype=np.float64)
+    squared, error = _fast_squared_distances(items, items)
+    row, column = np.triu_indices(len(items), k=1)
+    squared = squared[row, column]
+    found = []
+    for percentile in percentiles:
+        rank = max(int(np.ceil(percentile / 100 * squared.size)), 1) - 1
+        near = np.partition(squared, rank)[rank]
+        open_pairs = np.flatnonzero(np.abs(squared - near) <= 2 * error)
+        exact = np.sort(_exact_squared_distances(items[row[open_pairs]], items[column[open_pairs]]))
+        n_below = int((squared < near - 2 * error).sum())
+        found.append(float(exact[rank - n_below]))
+    return found
+
+
+def _fast_squared_distances(ours: FloatArray, theirs: FloatArray) -> tuple[FloatArray, float]:
+    """Squared distances by a matrix product, and a bound on their rounding error."""
+    our_norms, their_norms = (ours**2).sum(axis=1), (theirs**2).sum(axis=1)
+    squared = our_norms[:, None] + their_norms[None, :] - 2 * ours @ theirs.T
+    scale = our_norms.max(initial=0) + their_norms.max(initial=0)
+    return squared, 4 * (ours.shape[1] + 8) * np.finfo(np.float64).eps * float(scale)
+
+
+def _exact_squared_distances(ours: FloatArray, theirs: FloatArray) -> FloatArray:
+    """Squared distances of paired rows, added in index order whatever the machine."""
+    total = np.zeros(len(ours))
+    for feature in range(ours.shape[1]):
+        total += (ours[:, feature] - theirs[:, feature]) ** 2
+    return total
+
+
+def _class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise HashbenchError(
+            f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). "
+            "Encode names as numbers first, for example with numpy.unique(names, return_inverse=True)."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
+    array = np.asarray(labels)
+    if array.ndim != 2:
+        raise HashbenchError(f"{name} have shape {array.shape}, expected multi-hot (n, n_classes).")
+    is_bit = (array == 0) | (array == 1)
+    if not is_bit.all():
+        row, column = np.argwhere(~is_bit)[0]
+        raise HashbenchError(
+            f"{name} are not multi-hot: {int(is_bit.size - is_bit.sum())} entries are neither 0 nor 1, "
+            f"first {array[row, column]} in row {row}, column {column}."
+        )
+    return array.astype(np.uint8, copy=False)
+
+
+def _largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
+    return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
+
+
+def _check_levels(matrix: Any) -> IntArray:
+    values = np.unique(matrix.data if sp.issparse(matrix) else matrix)
+    if values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
+    if bad.size:
+        shown = ", ".join(str(value) for value in bad[:3])
+        raise HashbenchError(
+            f"an affinity matrix holds whole-number levels 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
+            f"{', ...' if bad.size > 3 else ''})."
+        )
+    return np.union1d([0], values).astype(np.int64)

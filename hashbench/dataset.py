@@ -1,0 +1,290 @@
+"""A dataset: items, three roles (query, database, train) and one affinity rule, checked when made."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hashbench.affinity import Affinity, Distance, Explicit, IntArray, SameLabel, SharedLabels
+from hashbench.errors import HashbenchError
+
+RULES = ("same-label", "shared-labels", "distance", "explicit")
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Items with their split and the rule that says which of them are relevant to a query.
+
+    Parameters
+    ----------
+    name : str
+        The dataset's name, which names its files and rows.
+    features : ndarray of shape (n_samples, n_features), float32
+        One item a row; finite.
+    query, database, train : ndarray of int64
+        Row numbers. Queries lie outside the database, train lies inside it.
+    rule : str
+        One of ``same-label``, ``shared-labels``, ``distance`` and ``explicit``.
+    rule_params : mapping, optional
+        For ``distance``: ``squared_thresholds`` and ``levels``, see `hashbench.affinity.Distance`.
+    labels : ndarray, optional
+        int64 class labels of shape (n_samples,), or uint8 multi-hot of shape (n_samples, n_classes).
+    matrix : ndarray or CSR array of shape (n_query, n_database), optional
+        The levels of the ``explicit`` rule.
+    features_name : str, default="features"
+        What the features are, such as ``pixels`` or ``gist``.
+    about : mapping of str to str, optional
+        Words for people: summary, protocol, licence, citation, source. Not part of the fingerprint.
+
+    Raises
+    ------
+    HashbenchError
+        If an array has the wrong shape or dtype, a feature is not finite, roles overlap or the rule
+        lacks what it needs.
+    """
+
+    name: str
+    features: npt.NDArray[np.float32]
+    query: IntArray
+    database: IntArray
+    train: IntArray
+    rule: str
+    rule_params: Mapping[str, Any] = field(default_factory=dict)
+    labels: npt.NDArray[Any] | None = None
+    matrix: Any = None
+    features_name: str = "features"
+    about: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_features(self)
+        _check_split(self)
+        _check_labels(self)
+        _check_rule(self)
+
+    @property
+    def n_samples(self) -> int:
+        """The number of items."""
+        return len(self.features)
+
+    @property
+    def is_single_label(self) -> bool:
+        """Whether each item has exactly one class."""
+        return self.labels is not None and self.labels.ndim == 1
+
+    def affinity(self) -> Affinity:
+        """Give the affinity of the queries (rows) to the database (columns).
+
+        Returns
+        -------
+        Affinity
+            Of shape (n_query, n_database), in the order of ``query`` and ``database``.
+        """
+        if self.rule == "explicit":
+            return Explicit(self.matrix)
+        return self._affinity(self.query, self.database)
+
+    def train_affinity(self) -> Affinity:
+        """Give the affinity of the training items to each other.
+
+        Returns
+        -------
+        Affinity
+            Of shape (n_train, n_train), in the order of ``train``.
+
+        Raises
+        ------
+        HashbenchError
+            If the rule is ``explicit``: its matrix says nothing about training items.
+        """
+        if self.rule == "explicit":
+            raise HashbenchError(
+                f"dataset {self.name!r} has an explicit query x database affinity, which says nothing about "
+                "pairs of training items; choose an unsupervised method."
+            )
+        return self._affinity(self.train, self.train)
+
+    def _affinity(self, rows: IntArray, columns: IntArray) -> Affinity:
+        if self.rule == "distance":
+            return Distance(self.features[rows], self.features[columns], **self.rule_params)
+        assert self.labels is not None  # _check_rule saw to it
+        make = SameLabel if self.rule == "same-label" else SharedLabels
+        return make(self.labels[rows], self.labels[columns])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file."""
+        digest = hashlib.sha256()
+        for key in ("features", "labels", "query", "database", "train", "matrix"):
+            value = getattr(self, key)
+            if value is None:
+                continue
+            if sp.issparse(value):
+                canonical = sp.csr_array(value)
+                canonical.eliminate_zeros()
+                canonical.sort_indices()
+                parts = {"data": canonical.data, "indices": canonical.indices, "indptr": canonical.indptr}
+            else:
+                parts = {"": value}
+            for part, array in parts.items():
+                kind = "<i8" if array.dtype.kind in "iub" else "<f4"
+                digest.update(f"{key}.{part}:{array.shape};".encode())
+                digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        digest.update(json.dumps([self.rule, dict(self.rule_params)], sort_keys=True).encode())
+        return digest.hexdigest()[:16]
+
+
+class DatasetAdapter(ABC):
+    """Makes one named dataset. A file in ``datasets/`` holds one or a few adapters.
+
+    Attributes
+    ----------
+    name : str
+        The name users type.
+    summary : str
+        One line for ``hashbench list datasets``.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+
+    @abstractmethod
+    def prepare(self) -> Dataset:
+        """Make the dataset: the same bytes on every machine.
+
+        Returns
+        -------
+        Dataset
+            With ``name`` equal to the adapter's.
+        """
+
+
+def draw_split(
+    labels: IntArray, queries_per_class: int, train_per_class: int, random_state: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Draw a class-balanced split: queries first, then training items out of the rest.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,), int64
+        One class an item.
+    queries_per_class, train_per_class : int
+        How many of each class.
+    random_state : int
+        Seed of the drawing.
+
+    Returns
+    -------
+    query, database, train : ndarray of int64
+        Ascending row numbers; the database is all but the queries.
+
+    Raises
+    ------
+    HashbenchError
+        If a class has too few items.
+    """
+    rng = np.random.default_rng(random_state)
+    query, train = [], []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) < queries_per_class + train_per_class:
+            raise HashbenchError(
+                f"class {label} has {len(members)} items, but {queries_per_class} queries and "
+                f"{train_per_class} training items are to be drawn from each class."
+            )
+        rng.shuffle(members)
+        query.append(members[:queries_per_class])
+        train.append(members[queries_per_class : queries_per_class + train_per_class])
+    chosen = np.sort(np.concatenate(query))
+    database = np.setdiff1d(np.arange(len(labels)), chosen)
+    return chosen, database, np.sort(np.concatenate(train))
+
+
+def _check_features(dataset: Dataset) -> None:
+    features = dataset.features
+    if features.ndim != 2 or 0 in features.shape or features.dtype != np.float32:
+        raise HashbenchError(
+            f"features of dataset {dataset.name!r} are {features.dtype} of shape {features.shape}, "
+            "expected float32 of shape (n_samples, n_features), not empty."
+        )
+    finite = np.isfinite(features)
+    if not finite.all():
+        row, column = np.argwhere(~finite)[0]
+        raise HashbenchError(
+            f"features of dataset {dataset.name!r} hold {int(finite.size - finite.sum())} values that are not "
+            f"finite, first {features[row, column]} in row {row}, column {column}. Remove or impute them."
+        )
+
+
+def _check_split(dataset: Dataset) -> None:
+    n_samples = len(dataset.features)
+    for role in ("query", "database", "train"):
+        index = getattr(dataset, role)
+        if index.ndim != 1 or index.dtype != np.int64:
+            raise HashbenchError(
+                f"{role} of dataset {dataset.name!r} is {index.dtype} of shape {index.shape}, "
+                "expected int64 row numbers of shape (n,)."
+            )
+        if not index.size:
+            raise HashbenchError(f"dataset {dataset.name!r} has no {role} items; at least one is needed.")
+        if index.min() < 0 or index.max() >= n_samples:
+            raise HashbenchError(
+                f"{role} of dataset {dataset.name!r} names rows {index.min()} to {index.max()}, "
+                f"but there are {n_samples} items."
+            )
+        if len(np.unique(index)) != len(index):
+            raise HashbenchError(f"{role} of dataset {dataset.name!r} names some rows twice.")
+    n_shared = len(np.intersect1d(dataset.query, dataset.database))
+    if n_shared:
+        raise HashbenchError(f"{n_shared} queries of dataset {dataset.name!r} are also in its database.")
+    n_outside = len(np.setdiff1d(dataset.train, dataset.database))
+    if n_outside:
+        raise HashbenchError(
+            f"{n_outside} training items of dataset {dataset.name!r} are outside its database."
+        )
+
+
+def _check_labels(dataset: Dataset) -> None:
+    labels = dataset.labels
+    if labels is None:
+        return
+    if len(labels) != len(dataset.features):
+        raise HashbenchError(
+            f"dataset {dataset.name!r} has {len(dataset.features)} items but labels for {len(labels)}."
+        )
+    if (labels.ndim, labels.dtype) not in ((1, np.dtype(np.int64)), (2, np.dtype(np.uint8))):
+        raise HashbenchError(
+            f"labels of dataset {dataset.name!r} are {labels.dtype} of shape {labels.shape}, expected int64 "
+            "of shape (n,) or uint8 multi-hot of shape (n, n_classes)."
+        )
+
+
+def _check_rule(dataset: Dataset) -> None:
+    if dataset.rule not in RULES:
+        raise HashbenchError(
+            f"dataset {dataset.name!r} has affinity rule {dataset.rule!r}; known rules: {', '.join(RULES)}."
+        )
+    n_dims = {"same-label": 1, "shared-labels": 2}.get(dataset.rule)
+    if n_dims is not None and (dataset.labels is None or dataset.labels.ndim != n_dims):
+        form = "class labels of shape (n,)" if n_dims == 1 else "multi-hot labels of shape (n, n_classes)"
+        raise HashbenchError(f"rule {dataset.rule!r} of dataset {dataset.name!r} needs {form}.")
+    if dataset.rule == "distance" and set(dataset.rule_params) != {"squared_thresholds", "levels"}:
+        raise HashbenchError(
+            f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
+            f"got {sorted(dataset.rule_params)}."
+        )
+    if dataset.rule == "explicit":
+        expected = (len(dataset.query), len(dataset.database))
+        shape = None if dataset.matrix is None else dataset.matrix.shape
+        if shape != expected:
+            raise HashbenchError(
+                f"rule 'explicit' of dataset {dataset.name!r} needs a matrix of shape {expected} "
+                f"(queries, database), got {shape}."
+            )
+    dataset.affinity()  # raises on labels, thresholds or levels that break the rule

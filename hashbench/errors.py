@@ -1,0 +1,40 @@
+"""The one exception for mistakes a user can mend, and the sentences that help."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class HashbenchError(ValueError):
+    """A mistake that the user can mend: what came in, what was expected, what to do.
+
+    The command line prints it as one line and exits with code 1. It is a ``ValueError``,
+    so that code written for scikit-learn estimators treats it as it expects.
+    """
+
+
+class Refusal(HashbenchError):
+    """A method that cannot run on this dataset with these parameters; a grid goes on without it."""
+
+
+def unknown_name(kind: str, name: str, choices: Iterable[str]) -> HashbenchError:
+    """Build the error for a name that is not among the choices.
+
+    Parameters
+    ----------
+    kind : str
+        What the name stands for, such as ``"method"``.
+    name : str
+        The name as the user typed it.
+    choices : iterable of str
+        All names that exist.
+
+    Returns
+    -------
+    HashbenchError
+        To be raised by the caller; it suggests the nearest name and lists them all.
+    """
+    known = sorted(choices)
+    folded = {choice.casefold(): choice for choice in known}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    return HashbenchError(f"unknown {kind} {name!r}.{hint} Known {kind}s: {', '.join(known)}.")

@@ -1,0 +1,236 @@
+"""From packed codes and an affinity to the scores of every query."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hashbench.affinity import Affinity, as_affinity
+from hashbench.bits import ByteArray, as_packed, n_bytes
+from hashbench.errors import HashbenchError
+from hashbench.metrics import Metric, Scores, get_metric
+from hashbench.ties import (
+    QUERY_CHUNK,
+    SliceableCodes,
+    TieHistogram,
+    chunks,
+    count,
+    database_blocks,
+    in_threads,
+)
+
+DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
+UNDEFINED = ("skip", "paper")
+_HISTOGRAM_BYTES = 256 << 20
+
+
+class Summary(NamedTuple):
+    """A metric over all queries.
+
+    Parameters
+    ----------
+    mean, low, high : float
+        Means over the queries of expectation, minimum and maximum over tie orders.
+    n_queries, n_undefined : int
+        All queries, and those without relevant items.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n_queries: int
+    n_undefined: int
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Scores of every query, by metric.
+
+    Parameters
+    ----------
+    scores : dict of str to Scores
+        Arrays of shape (n_queries,) under the metric's canonical name.
+    n_undefined : int
+        Queries without relevant items.
+    """
+
+    scores: dict[str, Scores]
+    n_undefined: int
+
+    @property
+    def summary(self) -> dict[str, Summary]:
+        """Means over the queries, by metric; NaN where no query is defined."""
+        return {name: self._summary(scores) for name, scores in self.scores.items()}
+
+    def _summary(self, scores: Scores) -> Summary:
+        counted = ~np.isnan(scores.mean)
+        means = (float(part[counted].mean()) if counted.any() else float("nan") for part in scores)
+        return Summary(*means, n_queries=len(counted), n_undefined=self.n_undefined)
+
+    @property
+    def per_query(self) -> pd.DataFrame:
+        """One row a query and metric: query, metric, value, low, high."""
+        frames = [
+            pd.DataFrame(
+                {
+                    "query": np.arange(len(scores.mean)),
+                    "metric": name,
+                    "value": scores.mean,
+                    "low": scores.low,
+                    "high": scores.high,
+                }
+            )
+            for name, scores in self.scores.items()
+        ]
+        return pd.concat(frames, ignore_index=True)
+
+
+def evaluate(
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    affinity: Any,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    *,
+    n_bits: int | None = None,
+    undefined: str = "skip",
+) -> Evaluation:
+    """Score codes of any origin, exactly over all orders of tied items.
+
+    Parameters
+    ----------
+    query_codes : array of shape (n_queries, n_bits)
+        Booleans, 0/1 or -1/+1; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)).
+    database_codes : array of shape (n_database, n_bits)
+        The same for the database.
+    affinity : Affinity, pair of label arrays, array or sparse matrix
+        Labels as ``(query_labels, database_labels)``, both of shape (n,) or both multi-hot; or a
+        (queries x database) matrix of whole-number levels, dense or SciPy CSR.
+    metrics : iterable of str
+        Names such as ``AP``, ``NDCG@100``, ``P@r2``.
+    n_bits : int, optional
+        Code length, needed for packed codes alone.
+    undefined : {"skip", "paper"}, default="skip"
+        Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
+
+    Returns
+    -------
+    Evaluation
+        With ``summary``, ``per_query`` and ``scores``.
+
+    Raises
+    ------
+    HashbenchError
+        If codes, affinity and metrics do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np, hashbench
+    >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
+    >>> hashbench.evaluate(codes[:1], codes[1:], (np.array([5]), np.array([5, 7])), ["AP"]).summary["AP"].mean
+    1.0
+    """
+    query, query_bits = as_packed(query_codes, n_bits, "query codes")
+    database, database_bits = as_packed(database_codes, n_bits, "database codes")
+    if query_bits != database_bits:
+        raise HashbenchError(
+            f"query codes have {query_bits} bits and database codes {database_bits}; both must be equally long."
+        )
+    return evaluate_packed(query, database, query_bits, as_affinity(affinity), metrics, undefined=undefined)
+
+
+def evaluate_packed(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    *,
+    undefined: str = "skip",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Score packed codes; the database may still be on disk.
+
+    Parameters
+    ----------
+    query : ndarray of shape (n_queries, ceil(n_bits / 8)), uint8
+        Packed codes.
+    database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
+        Packed codes, read in slices of some 32 MiB.
+    n_bits : int
+        Code length in bits.
+    affinity : Affinity
+        Of shape (n_queries, n_database).
+    metrics : iterable of str
+        Metric names.
+    undefined : {"skip", "paper"}, default="skip"
+        See `evaluate`.
+    on_progress : callable, optional
+        Called with queries done and all queries.
+
+    Returns
+    -------
+    Evaluation
+        Scores of every query.
+
+    Raises
+    ------
+    HashbenchError
+        If codes, affinity and metrics do not fit together.
+    """
+    chosen = _checked_metrics(metrics, undefined)
+    _check_shapes(query, database, n_bits, affinity)
+    n_queries = len(query)
+    scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in chosen}
+    n_undefined = 0
+    blocks: Iterable[Any] = database_blocks(database, n_bits, affinity)
+    bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
+    group = max(_HISTOGRAM_BYTES // bytes_per_query, 1)
+    is_one_block = database.shape[0] * n_bytes(n_bits) <= _HISTOGRAM_BYTES
+    if is_one_block and group < n_queries:
+        blocks = list(blocks)
+    for queries in chunks(0, n_queries, group):
+        if not isinstance(blocks, list) and queries.start:
+            blocks = database_blocks(database, n_bits, affinity)
+        histogram = count(query, blocks, n_bits, affinity, queries)
+        n_undefined += int((histogram.n_relevant == 0).sum())
+
+        def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
+            part = TieHistogram(histogram.counts[chunk], histogram.levels)
+            for metric in chosen:
+                for out, values in zip(scores[metric.name], metric.scores(part, undefined), strict=True):
+                    out[first + chunk.start : first + chunk.stop] = values
+
+        for _ in in_threads(score, chunks(0, histogram.n_queries, QUERY_CHUNK)):
+            pass
+        if on_progress is not None:
+            on_progress(queries.stop, n_queries)
+    return Evaluation(scores, n_undefined)
+
+
+def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    chosen = list({metric.name: metric for metric in map(get_metric, metrics)}.values())
+    if not chosen:
+        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
+    if undefined not in UNDEFINED:
+        raise HashbenchError(f"undefined must be one of {', '.join(UNDEFINED)}, got {undefined!r}.")
+    return chosen
+
+
+def _check_shapes(query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> None:
+    for role, codes, n_rated in (
+        ("query", query, affinity.n_queries),
+        ("database", database, affinity.n_database),
+    ):
+        if not codes.shape[0]:
+            raise HashbenchError(f"there are no {role} codes; at least one is needed.")
+        if codes.shape[0] != n_rated:
+            raise HashbenchError(
+                f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
+            )
+    if n_bytes(n_bits) != query.shape[1]:
+        raise HashbenchError(f"query codes of {n_bits} bits have {query.shape[1]} bytes each.")

@@ -1,0 +1,62 @@
+"""Precision above a cutoff and inside a Hamming ball."""
+
+import numpy as np
+
+from hashbench.metrics._grammar import Scores, register
+from hashbench.metrics._sums import cut_at
+from hashbench.ties import TieHistogram
+
+
+@register("P@k", source="McSherry & Najork, ECIR 2008")
+def precision_at(histogram: TieHistogram, k: int) -> Scores:
+    """Share of relevant items among the first k.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group.
+    k : int
+        Cutoff in items; one beyond the database is cut to it, also as the divisor.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1].
+
+    Notes
+    -----
+    A tie of ``size`` items, ``n_rel`` of them relevant, that the cutoff leaves ``slots`` places gives
+    ``slots * n_rel / size`` relevant items on average.
+
+    Examples
+    --------
+    >>> histogram = TieHistogram.from_pairs([[0, 0, 0]], [[1, 0, 0]], n_bits=1)
+    >>> precision_at(histogram, 1).mean
+    array([0.33333333])
+    """
+    cut = cut_at(histogram, k)
+    divisor = np.minimum(k, histogram.n_database)
+    return Scores(*((cut.rel_before + part) / divisor for part in (cut.expected, cut.fewest, cut.most)))
+
+
+@register("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
+def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
+    """Share of relevant items inside a Hamming ball; 0 if it is empty.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and Hamming distance.
+    radius : int
+        Items at this distance or nearer are inside.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]. A ball has no ties: low = mean = high.
+    """
+    inside = slice(0, radius + 1)
+    size = histogram.size[:, inside].sum(axis=1)
+    n_rel = histogram.n_rel[:, inside].sum(axis=1)
+    precision = n_rel / np.maximum(size, 1)
+    return Scores(precision, precision, precision)

@@ -1,0 +1,221 @@
+"""Plugins by name: the only place that opens methods and datasets, and only when asked."""
+
+import ast
+import hashlib
+import inspect
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
+from types import ModuleType
+
+from hashbench.dataset import DatasetAdapter
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.method import HashMethod
+
+
+def method_names() -> list[str]:
+    """List the names of all methods, built-in and third-party, without importing any.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+    """
+    return sorted({*_module_names("hashbench.methods"), *_entry_points("hashbench.methods")})
+
+
+def dataset_names() -> list[str]:
+    """List the names of all datasets that can be prepared.
+
+    Returns
+    -------
+    list of str
+        Sorted names.
+    """
+    return sorted({*_adapters(), *_entry_points("hashbench.datasets")})
+
+
+def get_method(name: str) -> type[HashMethod]:
+    """Find a method's class.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``itq``.
+
+    Returns
+    -------
+    type
+        A subclass of `hashbench.method.HashMethod`.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such method, or its plugin cannot be imported.
+    """
+    if name in _module_names("hashbench.methods"):
+        module = _import(f"hashbench.methods.{name.replace('-', '_')}", "method", name)
+        found = [cls for cls in _classes(module) if issubclass(cls, HashMethod)]
+        if len(found) != 1:
+            raise HashbenchError(
+                f"{module.__file__} must hold exactly one public subclass of HashMethod, found {len(found)}."
+            )
+        return found[0]
+    if name in _entry_points("hashbench.methods"):
+        cls = _load(_entry_points("hashbench.methods")[name], "method")
+        if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
+            raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
+        return cls
+    raise unknown_name("method", name, method_names())
+
+
+def get_dataset(name: str) -> DatasetAdapter:
+    """Find a dataset's adapter.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``digits``.
+
+    Returns
+    -------
+    DatasetAdapter
+        An instance, ready to ``prepare``.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such dataset, or its plugin cannot be imported.
+    """
+    if name in _adapters():
+        return _adapters()[name]()
+    if name in _entry_points("hashbench.datasets"):
+        cls = _load(_entry_points("hashbench.datasets")[name], "dataset")
+        if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
+            raise HashbenchError(
+                f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter."
+            )
+        return cls()
+    raise unknown_name("dataset", name, dataset_names())
+
+
+def method_summary(name: str) -> str:
+    """Read the first line of a method's module docstring, without importing it.
+
+    Parameters
+    ----------
+    name : str
+        The method's name.
+
+    Returns
+    -------
+    str
+        One line; empty if there is none.
+    """
+    if name in _module_names("hashbench.methods"):
+        module = f"hashbench.methods.{name.replace('-', '_')}"
+    else:
+        module = _entry_points("hashbench.methods")[name].module
+    spec = find_spec(module)
+    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
+        return ""
+    docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
+    return docstring.partition("\n")[0]
+
+
+def source_digest(*objects: object) -> str:
+    """Digest the source files that define some classes, functions or modules.
+
+    Parameters
+    ----------
+    *objects : class, function or module
+        For a class, the files of its base classes count too.
+
+    Returns
+    -------
+    str
+        16 hex digits that change when the code does, so that a cached step is made again.
+    """
+    files = set()
+    for thing in objects:
+        bases = inspect.getmro(thing) if inspect.isclass(thing) else (thing,)
+        for base in bases:
+            module = (
+                base if isinstance(base, ModuleType) else sys.modules.get(getattr(base, "__module__", ""))
+            )
+            name = getattr(module, "__name__", "")
+            if name.partition(".")[0] in ("builtins", "abc", "sklearn", "typing"):
+                continue
+            file = getattr(module, "__file__", None)
+            if file is not None and Path(file).is_file():
+                files.add((name, Path(file).read_bytes()))
+    digest = hashlib.sha256()
+    for name, content in sorted(files):
+        digest.update(name.encode() + b"\0" + content + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def submodules(package: ModuleType) -> list[ModuleType]:
+    """List a package's modules.
+
+    Parameters
+    ----------
+    package : module
+        An imported package.
+
+    Returns
+    -------
+    list of module
+        The package itself and its modules, imported.
+    """
+    names = [module.name for module in iter_modules(package.__path__, f"{package.__name__}.")]
+    return [package, *map(import_module, names)]
+
+
+@cache
+def _module_names(package: str) -> tuple[str, ...]:
+    found = iter_modules(import_module(package).__path__)
+    return tuple(module.name.replace("_", "-") for module in found if not module.name.startswith("_"))
+
+
+@cache
+def _entry_points(group: str) -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=group)}
+
+
+@cache
+def _adapters() -> dict[str, type[DatasetAdapter]]:
+    adapters = {}
+    for stem in _module_names("hashbench.datasets"):
+        module = _import(f"hashbench.datasets.{stem.replace('-', '_')}", "dataset", stem)
+        for cls in _classes(module):
+            if issubclass(cls, DatasetAdapter):
+                adapters[cls.name] = cls
+    return adapters
+
+
+def _classes(module: ModuleType) -> list[type]:
+    """Public concrete classes defined in the module itself."""
+    return [
+        cls
+        for name, cls in inspect.getmembers(module, inspect.isclass)
+        if cls.__module__ == module.__name__ and not name.startswith("_") and not inspect.isabstract(cls)
+    ]
+
+
+def _import(module: str, kind: str, name: str) -> ModuleType:
+    try:
+        return import_module(module)
+    except Exception as error:
+        raise HashbenchError(f"{kind} plugin {name!r} cannot be imported: {error}.") from error
+
+
+def _load(point: EntryPoint, kind: str) -> object:
+    try:
+        return point.load()
+    except Exception as error:
+        raise HashbenchError(f"{kind} plugin {point.name!r} cannot be imported: {error}.") from error

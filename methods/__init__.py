@@ -1,0 +1,1 @@
+"""Hashing methods, one file each; the file stem is the name users type."""

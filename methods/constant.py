@@ -1,0 +1,31 @@
+"""Constant: one code for all items, the floor of any honest table."""
+
+from typing import Any
+
+import numpy as np
+
+from hashbench.method import FloatArray, HashMethod
+
+
+class Constant(HashMethod):
+    """Sanity baseline: every item gets the code of zeros.
+
+    All items tie, so the expected score is that of a random order, and the range from low to high
+    shows how far tie-breaking alone can carry a score.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; any.
+    """
+
+    group = "baseline"
+
+    def __init__(self, n_bits: int = 32) -> None:
+        self.n_bits = n_bits
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        self.is_fitted_ = True
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        return np.zeros((len(X), self.n_bits))

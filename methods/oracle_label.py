@@ -1,0 +1,57 @@
+"""Oracle-label: the class index in binary, what a perfect classifier would score."""
+
+from typing import Any
+
+import numpy as np
+
+from hashbench.dataset import Dataset
+from hashbench.errors import Refusal
+from hashbench.method import FloatArray, HashMethod
+
+
+class OracleLabel(HashMethod):
+    """Sanity baseline: reads the label of every item, queries included, and writes it in binary.
+
+    Methods that learn from labels compete with it: codes that only name the predicted class can come
+    close to it without any notion of likeness inside or between classes.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; at least ceil(log2(n_classes)). Further bits are 0.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Labels of the training items, sorted; the index here is what the code spells.
+    """
+
+    group = "baseline"
+    reads = "labels"
+
+    def __init__(self, n_bits: int = 32) -> None:
+        self.n_bits = n_bits
+
+    def refusal(self, dataset: Dataset) -> str | None:
+        """Say why this method cannot run on a dataset; see `HashMethod.refusal`."""
+        if not dataset.is_single_label or dataset.labels is None:
+            return f"OracleLabel needs one class label an item, and dataset {dataset.name!r} has none."
+        return self._too_few_bits(len(np.unique(dataset.labels[dataset.train])))
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        self.classes_ = np.unique(X[:, 0])
+        reason = self._too_few_bits(len(self.classes_))
+        if reason is not None:
+            raise Refusal(reason)
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        index = np.searchsorted(self.classes_, X[:, 0])
+        place = np.minimum(np.arange(self.n_bits), 62)  # (n_bits,)
+        bits = (index[:, None] >> place) & 1
+        return np.asarray(bits - 0.5)
+
+    def _too_few_bits(self, n_classes: int) -> str | None:
+        needed = max(n_classes - 1, 1).bit_length()
+        if self.n_bits >= needed:
+            return None
+        return f"OracleLabel needs {needed} bits to tell {n_classes} classes apart, got n_bits={self.n_bits}."

@@ -1,0 +1,43 @@
+"""Random: bits drawn at random for each distinct item, blind to likeness."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from hashbench.bits import n_bytes, unpack
+from hashbench.method import FloatArray, HashMethod
+
+
+class Random(HashMethod):
+    """Sanity baseline: codes that know nothing about the items but which of them are equal.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; any.
+    random_state : int, default=0
+        Seed of the codes.
+
+    Notes
+    -----
+    An item's code is a cryptographic hash (SHAKE-128) of seed and features, so equal items get equal
+    codes whatever the batch they come in.
+    """
+
+    group = "baseline"
+
+    def __init__(self, n_bits: int = 32, *, random_state: int = 0) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        self.is_fitted_ = True
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        rows = np.ascontiguousarray(X + 0.0, dtype="<f8")  # -0.0 becomes 0.0
+        seed = str(self.random_state).encode()
+        width = n_bytes(self.n_bits)
+        digests = [hashlib.shake_128(seed + row.tobytes()).digest(width) for row in rows]
+        packed = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(rows), width)
+        return unpack(packed, self.n_bits) - 0.5
