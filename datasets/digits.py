@@ -32,9 +32,7 @@ class Digits(DatasetAdapter):
         """Draw 20 queries and 100 training items a class; the rest is database."""
         features, labels = _scans()
         query, database, train = draw_split(labels, _QUERIES_PER_CLASS, _TRAIN_PER_CLASS, _SEED)
-        protocol = (
-            "20 queries and 100 training items a class drawn with seed 0, database = all but the queries"
-        )
+        protocol = "20 queries and 100 training items a class drawn with seed 0, database = all but the queries"
         return Dataset(
             name=self.name,
             features=features,
@@ -118,4 +116,4 @@ def _draw_pairs(items: IntArray, n_pairs: int, rng: np.random.Generator) -> IntA
     chosen = rng.choice(n_items * (n_items - 1), n_pairs, replace=False)
     left, right = np.divmod(chosen, n_items - 1)
     right += right >= left  # skip the item itself
-    return items[np.stack([left, right], axis=1)]
+    return np.asarray(items[np.stack([left, right], axis=1)])

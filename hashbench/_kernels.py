@@ -99,12 +99,13 @@ def numpy_count_shared(
 
 if HAVE_NUMBA:
 
-    @intrinsic
-    def _popcount(typingctx: Any, word: Any) -> Any:  # numba looks the parameter up by this name
+    def _emit_popcount(typingctx: Any, word: Any) -> Any:  # numba looks the parameters up by these names
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             return builder.ctpop(args[0])
 
         return types.uint64(types.uint64), generate
+
+    _popcount: Any = intrinsic(_emit_popcount)
 
     @_compiled
     def _distances(query, database, first, last, out):  # type: ignore[no-untyped-def]

@@ -79,7 +79,7 @@ class SameLabel(Affinity):
     def block(self, query: slice, database: slice) -> LevelArray:
         """Compare labels; see `Affinity.block`."""
         equal = self.query_labels[query, None] == self.database_labels[None, database]
-        return equal.astype(np.int16)
+        return np.asarray(equal, dtype=np.int16)
 
 
 class SharedLabels(Affinity):
@@ -104,7 +104,7 @@ class SharedLabels(Affinity):
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
 
     @cached_property
-    def levels(self) -> IntArray:  # type: ignore[override]  # computed once
+    def levels(self) -> IntArray:
         """Levels 0 to the largest number of labels that a query can share with an item."""
         most = min(_largest_row_sum(self.query_labels), _largest_row_sum(self.database_labels))
         return np.arange(max(most, 1) + 1)
@@ -201,8 +201,8 @@ class Explicit(Affinity):
 
     def block(self, query: slice, database: slice) -> LevelArray:
         """Cut the block out of the matrix; see `Affinity.block`."""
-        cut = self.matrix[query, database]
-        return np.asarray(cut.toarray() if sp.issparse(cut) else cut).astype(np.int16)
+        cut: Any = self.matrix[query, database]
+        return np.asarray(cut.toarray() if sp.issparse(cut) else cut, dtype=np.int16)
 
 
 def as_affinity(affinity: Any) -> Affinity:

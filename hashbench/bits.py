@@ -174,13 +174,9 @@ def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "code
     """
     array = np.asarray(codes)
     if array.ndim != 2:
-        raise HashbenchError(
-            f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits)."
-        )
+        raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).")
     if 0 in array.shape:
-        raise HashbenchError(
-            f"{name} are empty: shape {array.shape}. At least one row and one bit are needed."
-        )
+        raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
     if n_bits is not None:
         check_n_bits(n_bits)
         if array.shape[1] != n_bits:

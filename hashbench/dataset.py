@@ -245,9 +245,7 @@ def _check_split(dataset: Dataset) -> None:
         raise HashbenchError(f"{n_shared} queries of dataset {dataset.name!r} are also in its database.")
     n_outside = len(np.setdiff1d(dataset.train, dataset.database))
     if n_outside:
-        raise HashbenchError(
-            f"{n_outside} training items of dataset {dataset.name!r} are outside its database."
-        )
+        raise HashbenchError(f"{n_outside} training items of dataset {dataset.name!r} are outside its database.")
 
 
 def _check_labels(dataset: Dataset) -> None:

@@ -67,8 +67,8 @@ class Evaluation:
 
     def _summary(self, scores: Scores) -> Summary:
         counted = ~np.isnan(scores.mean)
-        means = (float(part[counted].mean()) if counted.any() else float("nan") for part in scores)
-        return Summary(*means, n_queries=len(counted), n_undefined=self.n_undefined)
+        mean, low, high = (float(part[counted].mean()) if counted.any() else float("nan") for part in scores)
+        return Summary(mean, low, high, len(counted), self.n_undefined)
 
     @property
     def per_query(self) -> pd.DataFrame:

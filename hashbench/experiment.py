@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -310,7 +309,7 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
     reason = method.refusal(dataset)
     if reason is not None:
         raise Refusal(reason)
-    supervision = None
+    supervision: Any = None
     if method.supervision == "labels" and dataset.labels is not None:
         supervision = dataset.labels[dataset.train]
     elif method.supervision == "affinity":
@@ -475,9 +474,7 @@ def ensure_scores(
     cache = data_dir() / "scores" / path.relative_to(data_dir() / "codes")
     made_by = source_digest(affinity, bits, _kernels, ties, evaluation, *submodules(metrics))
     codes_attributes = storage.read_attributes(path)
-    stamp = {key: codes_attributes.get(key) for key in ("content", "dataset_fingerprint")} | {
-        "made_by": made_by
-    }
+    stamp = {key: codes_attributes.get(key) for key in ("content", "dataset_fingerprint")} | {"made_by": made_by}
     with storage.locked(cache):
         known: dict[str, Scores] = {}
         n_undefined = 0
@@ -563,9 +560,7 @@ def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
 def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
     if method.reads == "labels":
         if dataset.labels is None or dataset.labels.ndim != 1:
-            raise Refusal(
-                f"{type(method).__name__} reads class labels, and dataset {dataset.name!r} has none."
-            )
+            raise Refusal(f"{type(method).__name__} reads class labels, and dataset {dataset.name!r} has none.")
         return np.asarray(dataset.labels[rows, None])
     return dataset.features[rows]
 
@@ -580,9 +575,7 @@ def _parameter_names(cls: type[HashMethod]) -> list[str]:
 
 def _all_params(method: HashMethod) -> dict[str, Any]:
     params = method.get_params(deep=False)
-    return json.loads(
-        json.dumps({key: params[key] for key in params if key not in ("n_bits", "random_state")})
-    )
+    return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
 
 
 def _read_scores(path: Path) -> dict[str, Scores]:

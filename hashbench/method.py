@@ -113,9 +113,7 @@ class HashMethod(TransformerMixin, BaseEstimator):
         if self.supervision == "labels" and dataset.labels is None:
             return f"{name} learns from labels, and dataset {dataset.name!r} has none."
         if self.supervision == "affinity" and dataset.rule == "explicit":
-            return (
-                f"{name} learns from pairs of training items, and {dataset.name!r} has no affinity for them."
-            )
+            return f"{name} learns from pairs of training items, and {dataset.name!r} has no affinity for them."
         return None
 
     @abstractmethod
@@ -129,4 +127,5 @@ class HashMethod(TransformerMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self.supervision != "none"
+        tags.transformer_tags.preserves_dtype = []  # codes are boolean
         return tags

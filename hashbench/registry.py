@@ -96,9 +96,7 @@ def get_dataset(name: str) -> DatasetAdapter:
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
-            raise HashbenchError(
-                f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter."
-            )
+            raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter.")
         return cls()
     raise unknown_name("dataset", name, dataset_names())
 
@@ -144,9 +142,7 @@ def source_digest(*objects: object) -> str:
     for thing in objects:
         bases = inspect.getmro(thing) if inspect.isclass(thing) else (thing,)
         for base in bases:
-            module = (
-                base if isinstance(base, ModuleType) else sys.modules.get(getattr(base, "__module__", ""))
-            )
+            module = base if isinstance(base, ModuleType) else sys.modules.get(getattr(base, "__module__", ""))
             name = getattr(module, "__name__", "")
             if name.partition(".")[0] in ("builtins", "abc", "sklearn", "typing"):
                 continue

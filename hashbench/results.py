@@ -159,8 +159,6 @@ def read_results(folder: Path) -> pd.DataFrame:
     """
     rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
     if not rows:
-        raise HashbenchError(
-            f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32."
-        )
+        raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
     frame = pd.DataFrame([astuple(row) for row in rows], columns=list(COLUMNS))
     return frame.astype({"value": float, "low": float, "high": float})

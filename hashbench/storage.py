@@ -363,9 +363,7 @@ def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
                 )
             lacking = [key for key in _REQUIRED[kind] if key not in file and key not in file.attrs]
             if lacking:
-                raise HashbenchError(
-                    f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again."
-                )
+                raise HashbenchError(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
             yield file
     except OSError as error:
         reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({error})"

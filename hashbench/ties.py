@@ -90,7 +90,7 @@ class TieHistogram:
     @property
     def n_queries(self) -> int:
         """The number of queries."""
-        return self.counts.shape[0]
+        return len(self.counts)
 
     @cached_property
     def size(self) -> IntArray:

@@ -1,12 +1,9 @@
 """What the linear methods share: centring, principal directions, and the projection behind each bit."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import PCA
 
-from hashbench.dataset import Dataset
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
 
@@ -27,17 +24,6 @@ class _LinearHash(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray((X - self.mean_) @ self.projection_)
-
-
-class _PrincipalHash(_LinearHash):
-    """A linear method that starts from principal directions, so n_bits is bounded by their number."""
-
-    def refusal(self, dataset: Dataset) -> str | None:
-        """Say why this method cannot run on a dataset; see `HashMethod.refusal`."""
-        n_features = dataset.features.shape[1]
-        if self.n_bits > n_features:
-            return _too_many_bits(self, "n_features", n_features, (len(dataset.train), n_features))
-        return super().refusal(dataset)
 
 
 def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -62,26 +48,22 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
     Refusal
         If fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
     """
-    if method.n_bits > X.shape[1]:
-        raise Refusal(_too_many_bits(method, "n_features", X.shape[1], X.shape))
     n_directions = min(X.shape)
     pca = PCA(n_components=n_directions, svd_solver="full").fit(X)
     variances = pca.explained_variance_
     tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
     rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
+    name = type(method).__name__
+    if rank == 0:
+        raise Refusal(f"{name} needs training items that differ, got n_samples={len(X)}, all of them equal.")
     if method.n_bits > rank:
-        raise Refusal(_too_many_bits(method, "the directions that have variance", rank, X.shape))
+        raise Refusal(
+            f"{name} needs n_bits <= {rank}, the number of directions in which the {len(X)} "
+            f"training items of {X.shape[1]} features vary, got n_bits={method.n_bits}. Choose --bits {rank} or fewer."
+        )
     directions = pca.components_[: method.n_bits].T
     largest = np.abs(directions).argmax(axis=0)
     return pca.mean_, directions * np.sign(directions[largest, np.arange(method.n_bits)])
-
-
-def _too_many_bits(method: HashMethod, limit: str, most: int, shape: tuple[Any, ...]) -> str:
-    advice = f"Choose --bits {most} or fewer." if most else "The training items are all equal."
-    return (
-        f"{type(method).__name__} needs n_bits <= {limit}, got n_bits={method.n_bits} and "
-        f"{most} for n_samples={shape[0]}, n_features={shape[1]}. {advice}"
-    )
 
 
 def random_rotation(n_bits: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:

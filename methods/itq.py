@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from hashbench.method import FloatArray
-from hashbench.methods._linear import _PrincipalHash, principal_directions, random_rotation
+from hashbench.methods._linear import _LinearHash, principal_directions, random_rotation
 
 
-class ITQ(_PrincipalHash):
+class ITQ(_LinearHash):
     """Iterative quantisation [1]_.
 
     Parameters

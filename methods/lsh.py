@@ -48,6 +48,4 @@ class LSH(_LinearHash):
     def _fit(self, X: FloatArray, y: Any) -> None:
         rng = np.random.default_rng(self.random_state)
         self.mean_ = X.mean(axis=0)
-        self.projection_ = rng.standard_normal(
-            (self.n_bits, X.shape[1])
-        ).T  # drawn bit by bit: a prefix property
+        self.projection_ = rng.standard_normal((self.n_bits, X.shape[1])).T  # drawn bit by bit: a prefix property

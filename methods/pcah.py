@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np  # noqa: F401  # for the example
 
 from hashbench.method import FloatArray
-from hashbench.methods._linear import _PrincipalHash, principal_directions
+from hashbench.methods._linear import _LinearHash, principal_directions
 
 
-class PCAH(_PrincipalHash):
+class PCAH(_LinearHash):
     """PCA hashing [1]_: project on the principal directions, keep the signs.
 
     Parameters

@@ -40,4 +40,4 @@ class Random(HashMethod):
         width = n_bytes(self.n_bits)
         digests = [hashlib.shake_128(seed + row.tobytes()).digest(width) for row in rows]
         packed = np.frombuffer(b"".join(digests), dtype=np.uint8).reshape(len(rows), width)
-        return unpack(packed, self.n_bits) - 0.5
+        return np.asarray(unpack(packed, self.n_bits) - 0.5, dtype=np.float64)

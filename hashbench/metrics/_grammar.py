@@ -165,9 +165,7 @@ def get_metric(name: str) -> Metric:
     if match["option"]:
         if match["option"] not in family.options:
             known = ", ".join(family.options) or "none"
-            raise HashbenchError(
-                f"metric {name!r} has option {match['option']!r}; {family.pattern} knows: {known}."
-            )
+            raise HashbenchError(f"metric {name!r} has option {match['option']!r}; {family.pattern} knows: {known}.")
         arguments.append(match["option"])
         if match["option"] != family.options[0]:
             canonical += f":{match['option']}"

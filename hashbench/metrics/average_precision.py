@@ -113,7 +113,7 @@ class _Sums(NamedTuple):
 
 
 def _whole_groups(histogram: TieHistogram) -> _Sums:
-    """Sums of precision at the relevant items of each tie group, (n_queries, n_groups)."""
+    """Sum the precision at the relevant items of each tie group, (n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
     n_irrelevant = size - n_rel
     mean = _tie_mean(before, rel_before, size, n_rel, size, harmonic_range(before, size))
@@ -131,7 +131,7 @@ def _tie_mean(
     slots: IntArray,
     harmonic: FloatArray,
 ) -> FloatArray:
-    """Expected sum of precision at the relevant items in the first ``slots`` places of a tie.
+    """Give the expected sum of precision at the relevant items in the first ``slots`` places of a tie.
 
     Place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
     certain up to it, and each of the t - 1 places before it holds one with probability ``slope``.
@@ -142,22 +142,22 @@ def _tie_mean(
 
 
 def _worst_of(cut: Cut, n_above: IntArray) -> FloatArray:
-    """Smallest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
+    """Give the smallest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
     first = cut.before + cut.slots - n_above
     return np.asarray(n_above + (cut.rel_before - first) * harmonic_range(first, n_above))
 
 
 def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
-    """Largest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
+    """Give the largest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
     return np.asarray(n_above + (cut.rel_before - cut.before) * harmonic_range(cut.before, n_above))
 
 
 def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
     def worst(n_above: IntArray) -> FloatArray:
-        return (sums.low + _worst_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1)
+        return np.asarray((sums.low + _worst_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
 
     def best(n_above: IntArray) -> FloatArray:
-        return (sums.high + _best_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1)
+        return np.asarray((sums.high + _best_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
 
     first, last = cut.fewest, cut.most
     last = np.where(cut.rel_before + first == 0, first, last)  # nothing relevant above the cutoff: 0 it is
@@ -172,7 +172,5 @@ def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
     per_one = (cut.rel_before + 1) * harmonic / slots
     per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
     mean = np.empty(len(slots))
-    _kernels.hypergeometric_ratio(
-        cut.size, cut.n_rel, cut.slots, cut.rel_before, sums.mean, per_one, per_pair, mean
-    )
+    _kernels.hypergeometric_ratio(cut.size, cut.n_rel, cut.slots, cut.rel_before, sums.mean, per_one, per_pair, mean)
     return Scores(mean, worst(first), np.maximum(best(cut.fewest), best(cut.most)))

@@ -1,0 +1,73 @@
+# hashbench: `make` alone lists the targets. Every target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
+
+METHODS := constant random oracle-label lsh pcah itq
+DATASETS := digits digits-pairs digits-unlabelled
+LENGTHS := 12 16 24 32 48 64
+SEEDS := 0 1 2
+GRID := $(DATASETS:%=--dataset %) $(METHODS:%=--method %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %)
+
+.DEFAULT_GOAL := help
+.PHONY: help install dev format lint types test golden reproduce-tables bench check clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "hashbench needs Python 3.11 or newer, $(PYTHON) is `$(PYTHON) -V 2>&1`. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
+	@echo "Installing hashbench and what it needs into $(VENV) (a few minutes the first time) ..."
+	$(PIP) -e '.[learned,test]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) -e '.[learned,dev]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(PIP) -e '.[learned,test,bench]'
+	@touch $@
+
+install: $(VENV)/.installed ## Set up .venv with hashbench and its tests
+
+dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
+	$(BIN)/pre-commit install
+
+reproduce-tables: $(VENV)/.installed ## Run the default grid and make all tables
+	$(BIN)/hashbench run $(GRID) > $(VENV)/.grid
+	$(BIN)/hashbench tables
+
+test: $(VENV)/.installed ## Run the tests
+	$(BIN)/pytest -q
+
+format: $(VENV)/.dev ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+lint: $(VENV)/.dev ## Check style and docstrings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m numpydoc.hooks.validate_docstrings --config . $$(git ls-files 'hashbench/*.py' 'methods/*.py' 'datasets/*.py')
+
+types: $(VENV)/.dev ## Check types
+	@rm -rf build/types && mkdir -p build/types/hashbench
+	@ln -s $(CURDIR)/hashbench/* $(CURDIR)/methods $(CURDIR)/datasets build/types/hashbench/
+	$(BIN)/mypy
+
+golden: $(VENV)/.installed ## Rewrite tests/golden; review the diff
+	$(BIN)/python tests/make_golden.py
+
+bench: $(VENV)/.bench ## Measure speed side by side with peers
+	$(BIN)/python benchmarks/evaluator.py
+
+check: lint types test ## All that must be green before a commit
+
+clean: ## Remove the virtual environment and build products
+	rm -rf $(VENV) build *.egg-info

@@ -1,0 +1,110 @@
+"""Codes, labels and affinities that users bring in NumPy and SciPy files."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hashbench.errors import HashbenchError
+from hashbench.evaluation import Evaluation, evaluate
+
+
+def evaluate_files(
+    metrics: Iterable[str],
+    *,
+    query_codes: Path,
+    database_codes: Path,
+    query_labels: Path | None = None,
+    database_labels: Path | None = None,
+    affinity: Path | None = None,
+    n_bits: int | None = None,
+    undefined: str = "skip",
+) -> Evaluation:
+    """Score codes read from files.
+
+    Parameters
+    ----------
+    metrics : iterable of str
+        Metric names.
+    query_codes, database_codes : Path
+        ``.npy`` files of codes, see `hashbench.evaluate`.
+    query_labels, database_labels : Path, optional
+        ``.npy`` files of class labels (n,) or multi-hot labels (n, n_classes).
+    affinity : Path, optional
+        Instead of labels: ``.npy`` matrix (queries, database) of levels, or ``.npz`` as written by
+        `scipy.sparse.save_npz`.
+    n_bits : int, optional
+        Code length of packed codes.
+    undefined : {"skip", "paper"}, default="skip"
+        See `hashbench.evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        Scores of every query.
+
+    Raises
+    ------
+    HashbenchError
+        If a file cannot be read, or files do not fit together.
+    """
+    if affinity is not None and query_labels is None and database_labels is None:
+        relevance: Any = _load_matrix(affinity)
+    elif affinity is None and query_labels is not None and database_labels is not None:
+        relevance = (load_array(query_labels), load_array(database_labels))
+    else:
+        raise HashbenchError(
+            "say what is relevant: either both --query-labels and --database-labels, or --affinity alone."
+        )
+    return evaluate(
+        load_array(query_codes),
+        load_array(database_codes),
+        relevance,
+        metrics,
+        n_bits=n_bits,
+        undefined=undefined,
+    )
+
+
+def load_array(path: Path) -> npt.NDArray[Any]:
+    """Read an ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+        Written by `numpy.save`.
+
+    Returns
+    -------
+    ndarray
+        Its content.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such file, or it is no ``.npy`` file of numbers.
+    """
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, OSError, BadZipFile) as error:
+        raise HashbenchError(f"cannot read {path} as an .npy file of numbers: {error}.") from error
+    if not isinstance(array, np.ndarray):
+        raise HashbenchError(f"{path} is an .npz archive, expected one .npy array.")
+    return array
+
+
+def _load_matrix(path: Path) -> Any:
+    if path.suffix != ".npz":
+        return load_array(path)
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    try:
+        return sp.load_npz(path)
+    except (ValueError, KeyError, EOFError, OSError, BadZipFile) as error:
+        raise HashbenchError(f"cannot read {path} as written by scipy.sparse.save_npz: {error}.") from error

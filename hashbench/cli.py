@@ -1,0 +1,283 @@
+"""The command line: it parses and prints; everything else is done elsewhere.
+
+Modules that need NumPy are imported inside the commands, so that ``--help`` answers at once.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashbench._version import __version__
+from hashbench.errors import HashbenchError
+
+_RESULTS = click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    help="Folder of the result files.",
+)
+_METRIC = click.option("--metric", "metrics", multiple=True, help="Metric, repeatable; see `hashbench list metrics`.")
+_METHOD = click.option("--method", "methods", multiple=True, required=True, help="Method, repeatable.")
+_BITS = click.option("--bits", "n_bits", type=int, multiple=True, required=True, help="Code length, repeatable.")
+_SEED = click.option("--seed", "seeds", type=int, multiple=True, default=(0,), help="Random seed, repeatable. [0]")
+_DATASET = click.option(
+    "--dataset",
+    "datasets",
+    multiple=True,
+    default=("digits",),
+    help="Dataset name or HDF5 file, repeatable. [digits]",
+)
+_PARAM = click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Method parameter, repeatable.")
+_FORCE = click.option("--force", is_flag=True, help="Repeat finished steps.")
+_FORMAT = click.option(
+    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
+)
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class _Cli(click.Group):
+    """A group in which a mistake the user can mend is one line on stderr and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HashbenchError as error:
+            raise click.ClickException(str(error)) from error
+        except KeyboardInterrupt as interrupt:
+            raise click.ClickException(
+                "interrupted; finished steps are kept, and the same command goes on from there."
+            ) from interrupt
+
+
+@click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="hashbench")
+def cli() -> None:
+    r"""Score binary codes for retrieval exactly, with every tie accounted for.
+
+    \b
+    hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits.csv
+    hashbench tables                         all results as the papers' tables
+    hashbench evaluate --help                your own codes, from any program
+    """
+
+
+@cli.command("list")
+@click.argument("kind", type=click.Choice(["methods", "datasets", "metrics"]))
+def list_command(kind: str) -> None:
+    """List methods, datasets or metrics, each with a line about it."""
+    from hashbench import registry
+
+    if kind == "methods":
+        rows = [(name, registry.method_summary(name)) for name in registry.method_names()]
+    elif kind == "datasets":
+        rows = [(name, registry.get_dataset(name).summary) for name in registry.dataset_names()]
+    else:
+        from hashbench.metrics import FAMILIES, metric_names
+
+        rows = []
+        for name in metric_names():
+            family = FAMILIES[name]
+            options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
+            rows.append((name, f"{family.summary}{options} [{family.source}]"))
+    width = max(len(name) for name, _ in rows)
+    for name, text in rows:
+        click.echo(f"{name.ljust(width)}  {text}")
+
+
+@cli.command()
+@click.argument("name")
+def info(name: str) -> None:
+    """Tell about a dataset (by name or file), a codes file, a method or a metric."""
+    from hashbench import console
+
+    click.echo(console.describe(name))
+
+
+@cli.command()
+@click.argument("names", nargs=-1, required=True, metavar="DATASET...")
+@_FORCE
+def prepare(names: tuple[str, ...], force: bool) -> None:
+    """Make datasets ready: fixed split, affinity rule and fingerprint in one HDF5 file each."""
+    from hashbench import console, experiment
+
+    for name in names:
+        dataset, is_new = experiment.prepare(name, force=force)
+        click.echo(f"{'prepared' if is_new else 'reused'} {experiment.dataset_path(name)}")
+        click.echo(console.describe_dataset(dataset))
+
+
+@cli.command()
+@_METHOD
+@_BITS
+@_SEED
+@_DATASET
+@_PARAM
+@_FORCE
+def encode(
+    methods: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    seeds: tuple[int, ...],
+    datasets: tuple[str, ...],
+    params: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Fit methods and write the codes of queries and database; prints the files."""
+    from hashbench import console, experiment
+    from hashbench.errors import Refusal
+
+    jobs = experiment.grid(datasets, methods, n_bits, seeds, experiment.parse_params(params))
+    refusals = []
+    with console.Progress(len(jobs)) as progress:
+        for job in jobs:
+            progress.start(str(job))
+            dataset, _ = experiment.load_dataset(job.dataset)
+            try:
+                path, is_new = experiment.ensure_codes(dataset, job, force=force, on_progress=progress.part)
+            except Refusal as refusal:
+                refusals.append(str(refusal))
+                progress.refused(job, refusals[-1])
+                continue
+            progress.done(f"{job}: {'encoded' if is_new else 'reused'}")
+            progress.say(str(path))
+    _demand_some(refusals, jobs)
+
+
+@cli.command()
+@click.argument("codes", type=_FILE, required=False)
+@click.option("--dataset", help="Dataset name or file the codes were made from; by default the name in CODES.")
+@click.option("--query-codes", type=_FILE, help="Your own: .npy of bool, 0/1, -1/+1, or packed uint8 with --bits.")
+@click.option("--database-codes", type=_FILE, help="The same for the database.")
+@click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
+@click.option("--query-labels", type=_FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
+@click.option("--database-labels", type=_FILE, help="The same for the database.")
+@click.option("--affinity", type=_FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
+@_METRIC
+@click.option(
+    "--undefined",
+    type=click.Choice(["skip", "paper"]),
+    default="skip",
+    show_default=True,
+    help="Queries without relevant items: leave out, or count AP 0 and NDCG 1.",
+)
+@_FORMAT
+@click.option("--per-query", type=_FILE, help="Also write every query's scores to this CSV file.")
+def evaluate(
+    codes: Path | None,
+    dataset: str | None,
+    metrics: tuple[str, ...],
+    undefined: str,
+    form: str,
+    per_query: Path | None,
+    **own: Any,
+) -> None:
+    """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
+    from hashbench import arrays, console, experiment, storage
+    from hashbench.evaluation import DEFAULT_METRICS
+
+    names = metrics or DEFAULT_METRICS
+    if codes is not None:
+        if any(value is not None for value in own.values()):
+            raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
+        if dataset is None:
+            with storage.open_codes(codes) as opened:
+                dataset = opened.dataset
+        loaded, _ = experiment.load_dataset(dataset)
+        evaluation = experiment.score(loaded, codes, names, undefined=undefined)
+    else:
+        if own["query_codes"] is None or own["database_codes"] is None:
+            raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        evaluation = arrays.evaluate_files(names, undefined=undefined, **own)
+    if per_query is not None:
+        storage.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
+    click.echo(console.format_evaluation(evaluation, form))
+
+
+@cli.command()
+@_METHOD
+@_BITS
+@_SEED
+@_DATASET
+@_PARAM
+@_METRIC
+@_RESULTS
+@_FORCE
+@_FORMAT
+def run(
+    methods: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    seeds: tuple[int, ...],
+    datasets: tuple[str, ...],
+    params: tuple[str, ...],
+    metrics: tuple[str, ...],
+    results: Path,
+    force: bool,
+    form: str,
+) -> None:
+    """Prepare, encode and score, whatever of it is not done yet; every pair of options is one job."""
+    from hashbench import console, experiment
+    from hashbench.evaluation import DEFAULT_METRICS
+    from hashbench.results import merge_rows
+
+    jobs = experiment.grid(datasets, methods, n_bits, seeds, experiment.parse_params(params))
+    scored, refusals = [], []
+    with console.Progress(len(jobs)) as progress:
+        progress.start(str(jobs[0]))
+        steps = experiment.run(jobs, metrics or DEFAULT_METRICS, force=force, on_progress=progress.part)
+        for position, outcome in enumerate(steps, start=1):
+            if outcome.evaluation is None:
+                refusals.append(outcome.refusal)
+                progress.refused(outcome.job, outcome.refusal)
+            else:
+                merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+                scored.append(outcome)
+                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
+            if position < len(jobs):
+                progress.start(str(jobs[position]))
+    _demand_some(refusals, jobs)
+    click.echo(console.format_outcomes(scored, form))
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[TABLE]...")
+@click.option("--bits", "n_bits", type=int, multiple=True, help="Columns, repeatable; by default the papers'.")
+@_RESULTS
+def tables(names: tuple[str, ...], n_bits: tuple[int, ...], results: Path) -> None:
+    """Lay out all results as table1 (AP), table2 (AP@1000), table3 (NDCG); print and write them."""
+    from hashbench.tables import write_tables
+
+    for table in write_tables(results, names, n_bits).values():
+        click.echo(table.to_markdown())
+    click.echo(f"Written to {results / 'tables'}: each table as .md and .csv, and as -tie-range.csv.", err=True)
+
+
+@cli.command()
+@click.argument("kind", type=click.Choice(["method", "dataset"]))
+@click.argument("name")
+def check(kind: str, name: str) -> None:
+    """Run the conformance suite on a method or dataset, built-in or your own plugin."""
+    from hashbench import registry, testing
+
+    subject: Any = registry.get_method(name) if kind == "method" else registry.get_dataset(name)
+    checks: Any = testing.METHOD_CHECKS if kind == "method" else testing.DATASET_CHECKS
+    failures = 0
+    for one in checks:
+        title = one.__name__.removeprefix("check_").replace("_", " ")
+        try:
+            one(subject)
+        except Exception as error:  # any failure of a plugin is a finding
+            failures += 1
+            click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
+        else:
+            click.echo(f"ok    {title}")
+    if failures:
+        raise HashbenchError(f"{kind} {name!r} fails {failures} of {len(checks)} checks.")
+
+
+def _demand_some(refusals: list[str], jobs: Sequence[object]) -> None:
+    if len(refusals) == len(jobs):
+        raise HashbenchError(
+            refusals[0] if len(jobs) == 1 else f"none of the {len(jobs)} jobs could run; the reasons are above."
+        )

@@ -1,0 +1,350 @@
+"""What people see: tables of scores, descriptions, and the progress of long work."""
+
+import io
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import h5py
+import numpy as np
+import rich.box
+import rich.progress
+from rich.console import Console
+from rich.table import Table
+
+from hashbench import registry, storage
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
+from hashbench.evaluation import Evaluation
+from hashbench.experiment import Job, Outcome, dataset_path
+from hashbench.metrics import FAMILIES, get_metric
+
+
+class Progress:
+    """Progress of a grid on stderr: a bar on a terminal, plain lines elsewhere.
+
+    Parameters
+    ----------
+    n_jobs : int
+        How many jobs there are.
+    """
+
+    def __init__(self, n_jobs: int) -> None:
+        self.n_jobs = n_jobs
+        self.n_done = 0
+        self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+        self._bar: rich.progress.Progress | None = None
+
+    def __enter__(self) -> Self:
+        if self._console.is_terminal:
+            self._bar = rich.progress.Progress(
+                rich.progress.TextColumn("{task.description}"),
+                rich.progress.BarColumn(),
+                rich.progress.MofNCompleteColumn(),
+                rich.progress.TimeRemainingColumn(),
+                console=self._console,
+                transient=True,
+            )
+            self._bar.start()
+            self._jobs = self._bar.add_task("jobs", total=self.n_jobs)
+            self._step = self._bar.add_task("", total=None, visible=False)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def start(self, text: str) -> None:
+        """Announce a job.
+
+        Parameters
+        ----------
+        text : str
+            What it is.
+        """
+        if self._bar is not None:
+            self._bar.update(self._jobs, description=text)
+            self._bar.update(self._step, visible=False)
+
+    def part(self, n_done: int, n_all: int) -> None:
+        """Tell how far the current step is.
+
+        Parameters
+        ----------
+        n_done, n_all : int
+            Items done, and all items.
+        """
+        if self._bar is not None:
+            self._bar.update(self._step, completed=n_done, total=n_all, visible=True, description="items")
+
+    def done(self, text: str) -> None:
+        """Close a job with a line.
+
+        Parameters
+        ----------
+        text : str
+            What became of it.
+        """
+        self.n_done += 1
+        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}")
+        if self._bar is not None:
+            self._bar.update(self._jobs, completed=self.n_done)
+
+    def refused(self, job: Job, reason: str) -> None:
+        """Close a job that could not run; a single one ends in an error with the reason anyway.
+
+        Parameters
+        ----------
+        job : Job
+            The job.
+        reason : str
+            Why it could not run.
+        """
+        if self.n_jobs > 1:
+            self.done(f"{job}: refused. {reason}")
+
+    def say(self, text: str) -> None:
+        """Print a line of output on stdout, above the bar.
+
+        Parameters
+        ----------
+        text : str
+            The line.
+        """
+        if self._bar is not None:
+            self._bar.stop()
+        sys.stdout.write(f"{text}\n")
+        if self._bar is not None:
+            self._bar.start()
+
+
+def format_evaluation(evaluation: Evaluation, form: str) -> str:
+    """Write scores for people or programs.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        The scores.
+    form : {"table", "csv", "json"}
+        JSON has full precision, the others six and four decimals.
+
+    Returns
+    -------
+    str
+        The text, without a final newline.
+    """
+    summary = evaluation.summary
+    if form == "json":
+        content = {name: _json_values(values._asdict()) for name, values in summary.items()}
+        return json.dumps(content, indent=2)
+    if form == "csv":
+        lines = ["metric,mean,low,high,n_queries,n_undefined"]
+        for name, (mean, low, high, n_queries, n_undefined) in summary.items():
+            lines.append(f"{name},{mean:.6f},{low:.6f},{high:.6f},{n_queries},{n_undefined}")
+        return "\n".join(lines)
+    rows = [[name, *(f"{value:.4f}" for value in values[:3])] for name, values in summary.items()]
+    text = _table(["metric", "mean", "low", "high"], rows)
+    n_queries = len(next(iter(evaluation.scores.values())).mean)
+    text += f"\n{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."
+    if evaluation.n_undefined:
+        text += f"\n{evaluation.n_undefined} queries have no relevant item in the database."
+    return text
+
+
+def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
+    """Write the scores of a grid for people or programs.
+
+    Parameters
+    ----------
+    outcomes : sequence of Outcome
+        At least one, all scored.
+    form : {"table", "csv", "json"}
+        As for `format_evaluation`.
+
+    Returns
+    -------
+    str
+        The text, without a final newline.
+    """
+    if form == "csv":
+        keys = ("dataset", "method", "params", "n_bits", "seed", "metric", "value", "low", "high")
+        lines = [",".join(keys)]
+        for row in (row for outcome in outcomes for row in outcome.rows):
+            params = '"' + row.params.replace('"', '""') + '"'
+            values = {**{key: getattr(row, key) for key in keys}, "params": params}
+            lines.append(",".join(str(values[key]) for key in keys))
+        return "\n".join(lines)
+    if form == "json":
+        content = [
+            {
+                **{"dataset": outcome.rows[0].dataset, "method": outcome.job.method},
+                **{"n_bits": outcome.job.n_bits, "seed": outcome.job.seed, "params": dict(outcome.job.params)},
+                "scores": json.loads(format_evaluation(_evaluation(outcome), "json")),
+            }
+            for outcome in outcomes
+        ]
+        return json.dumps(content, indent=2)
+    if len(outcomes) == 1:
+        return format_evaluation(_evaluation(outcomes[0]), "table")
+    names = list(_evaluation(outcomes[0]).scores)
+    rows = []
+    for outcome in outcomes:
+        first, *others = _evaluation(outcome).summary.values()
+        label = " ".join([outcome.job.method, *(f"{key}={value}" for key, value in outcome.job.params.items())])
+        rows.append(
+            [
+                *(outcome.rows[0].dataset, label, str(outcome.job.n_bits), str(outcome.job.seed)),
+                *(f"{first.mean:.4f}", f"{first.low:.4f}-{first.high:.4f}"),
+                *(f"{other.mean:.4f}" for other in others),
+            ]
+        )
+    header = ["dataset", "method", "bits", "seed", names[0], f"{names[0]} low-high", *names[1:]]
+    return _table(header, rows, n_left=2)
+
+
+def describe(name: str) -> str:
+    """Tell what there is to know about a name or file.
+
+    Parameters
+    ----------
+    name : str
+        A dataset (name or file), a codes file, a method or a metric.
+
+    Returns
+    -------
+    str
+        Lines for people.
+
+    Raises
+    ------
+    HashbenchError
+        If it is none of these.
+    """
+    if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
+        if storage.read_attributes(Path(name)).get("hashbench") == "codes":
+            return _describe_codes(Path(name))
+        return describe_dataset(storage.read_dataset(Path(name)))
+    if name in registry.dataset_names():
+        path = dataset_path(name)
+        if path.is_file():
+            return describe_dataset(storage.read_dataset(path))
+        adapter = registry.get_dataset(name)
+        return f"{name}: {adapter.summary}\nnot prepared yet: hashbench prepare {name}"
+    if name in registry.method_names():
+        return _describe_method(name)
+    try:
+        metric = get_metric(name)
+    except HashbenchError:
+        if name in FAMILIES:
+            return f"{name}\n{FAMILIES[name].summary}\nsource: {FAMILIES[name].source}"
+        raise HashbenchError(
+            f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
+        ) from None
+    return f"{metric.name}\n{metric.family.summary}\nsource: {metric.family.source}"
+
+
+def describe_dataset(dataset: Dataset) -> str:
+    """Tell what a dataset holds.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The dataset.
+
+    Returns
+    -------
+    str
+        Lines for people.
+    """
+    facts = {
+        "dataset": dataset.name,
+        **dataset.about,
+        "items": f"{dataset.n_samples:,} x {dataset.features.shape[1]} {dataset.features_name}",
+        "split": (
+            f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
+        ),
+        "affinity": dataset.rule,
+        "fingerprint": dataset.fingerprint,
+    }
+    if dataset.rule == "distance":
+        thresholds = np.sqrt(dataset.rule_params["squared_thresholds"])
+        steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
+        facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
+    if dataset.labels is not None:
+        facts["classes"] = _describe_labels(dataset)
+    facts["duplicates"] = _describe_duplicates(dataset)
+    return _facts(facts)
+
+
+def _describe_labels(dataset: Dataset) -> str:
+    labels = np.asarray(dataset.labels)
+    counts = np.unique(labels, return_counts=True)[1] if labels.ndim == 1 else labels.sum(axis=0, dtype=np.int64)
+    text = f"{len(counts)}, {counts.min():,} to {counts.max():,} items each"
+    if labels.ndim == 2:
+        text += (
+            f", {labels.sum() / len(labels):.2f} labels an item, {int((labels.sum(axis=1) == 0).sum())} items without"
+        )
+    return text
+
+
+def _describe_duplicates(dataset: Dataset) -> str:
+    rows = np.ascontiguousarray(dataset.features + np.float32(0))  # -0.0 becomes 0.0
+    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
+    in_database = int(np.isin(keys[dataset.query], keys[dataset.database]).sum())
+    in_train = int(np.isin(keys[dataset.query], keys[dataset.train]).sum())
+    return f"{in_database} queries equal a database item, {in_train} a training item"
+
+
+def _describe_codes(path: Path) -> str:
+    with h5py.File(path, "r") as file:
+        attributes = {key: file.attrs[key] for key in sorted(file.attrs)}
+        attributes["query"] = f"{file['query/codes'].shape[0]:,} codes"
+        attributes["database"] = f"{file['database/codes'].shape[0]:,} codes"
+    for key in ("fit_seconds", "encode_seconds"):
+        attributes[key] = f"{attributes[key]:.3f}"
+    return _facts({key: str(value) for key, value in attributes.items()})
+
+
+def _describe_method(name: str) -> str:
+    cls = registry.get_method(name)
+    return _facts(
+        {
+            "method": name,
+            "about": registry.method_summary(name),
+            "group": cls.group,
+            "supervision": cls.supervision,
+            "version": str(cls.version),
+            "parameters": ", ".join(f"{key}={value}" for key, value in cls().get_params().items()),
+        }
+    )
+
+
+def _facts(facts: dict[str, str]) -> str:
+    width = max(map(len, facts)) + 2
+    return "\n".join(f"{key}:".ljust(width) + value for key, value in facts.items())
+
+
+def _table(header: list[str], rows: list[list[str]], n_left: int = 1) -> str:
+    table = Table(box=rich.box.SIMPLE, pad_edge=False)
+    for position, title in enumerate(header):
+        table.add_column(title, justify="left" if position < n_left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    text = io.StringIO()
+    Console(file=text, width=1000).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
+
+
+def _json_values(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows no NaN: a mean over no query is null."""
+    return {key: None if value != value else value for key, value in values.items()}
+
+
+def _evaluation(outcome: Outcome) -> Evaluation:
+    assert outcome.evaluation is not None  # refused jobs are not printed
+    return outcome.evaluation

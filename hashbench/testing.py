@@ -1,0 +1,274 @@
+"""Public conformance suites: what every method and dataset plugin must keep to.
+
+``hashbench check method NAME`` runs them, and so can a plugin's own tests::
+
+    @pytest.mark.parametrize("check", testing.METHOD_CHECKS, ids=lambda check: check.__name__)
+    def test_my_method(check):
+        check(MyMethod)
+"""
+
+import inspect
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.estimator_checks import check_estimator
+
+from hashbench.bits import MAX_BITS
+from hashbench.dataset import Dataset, DatasetAdapter
+from hashbench.errors import HashbenchError
+from hashbench.method import GROUPS, HashMethod
+from hashbench.storage import read_dataset, write_dataset
+
+MethodClass = type[HashMethod]
+
+
+class ConformanceError(AssertionError):
+    """A plugin breaks the contract."""
+
+
+def check_describes_itself(cls: MethodClass) -> None:
+    """Check default construction, supervision, group, version and docstring.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    _demand(cls().n_bits >= 1, "default construction gives no n_bits")
+    _demand(cls.supervision in ("none", "labels", "affinity"), f"supervision is {cls.supervision!r}")
+    _demand(cls.group in GROUPS, f"group is {cls.group!r}, not one of {', '.join(GROUPS)}")
+    _demand(isinstance(cls.version, int) and cls.version >= 1, f"version is {cls.version!r}, not 1 or more")
+    _demand(bool(cls.__doc__ and "Parameters" in cls.__doc__), "the docstring describes no parameters")
+    keyword_only = [
+        name
+        for name, parameter in inspect.signature(cls).parameters.items()
+        if name != "n_bits" and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
+    ]
+    _demand(not keyword_only, f"parameters but n_bits must be keyword-only: {keyword_only}")
+
+
+def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
+    """Check that fit returns the method itself and changes neither X nor y.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    method, X, y = _example(cls)
+    X_before, y_before = X.copy(), None if y is None else np.array(y, copy=True) if _is_array(y) else None
+    _demand(method.fit(X, y) is method, "fit does not return self")
+    _demand(np.array_equal(X, X_before), "fit changes X")
+    _demand(y_before is None or np.array_equal(y, y_before), "fit changes y")
+
+
+def check_same_seed_gives_same_codes(cls: MethodClass) -> None:
+    """Check that two fits with the same seed give the same codes.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    method, X, y = _example(cls)
+    first = method.fit(X, y).transform(X)
+    _demand(np.array_equal(first, _example(cls)[0].fit(X, y).transform(X)), "codes differ between two fits")
+
+
+def check_batches_encode_like_the_whole(cls: MethodClass) -> None:
+    """Check that items get the same code in a batch and all at once.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    method, X, y = _example(cls)
+    whole = method.fit(X, y).transform(X)
+    batches = np.concatenate([method.transform(X[start : start + 7]) for start in range(0, len(X), 7)])
+    _demand(np.array_equal(whole, batches), "codes depend on the batch")
+
+
+def check_codes_are_boolean_of_any_usual_length(cls: MethodClass) -> None:
+    """Check that codes of 12 to 64 bits are boolean of shape (n, n_bits) and follow ``project``.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    for n_bits in (12, 16, 24, 32, 48, 64):
+        method, X, y = _example(cls, n_bits)
+        codes = method.fit(X, y).transform(X[:50])
+        _demand(codes.dtype == np.bool_, f"codes are {codes.dtype}, not bool")
+        _demand(codes.shape == (50, n_bits), f"{n_bits} bits give codes of shape {codes.shape}")
+        _demand(np.array_equal(codes, method.project(X[:50]) > 0), "codes are not project(X) > 0")
+
+
+def check_too_many_bits_are_refused(cls: MethodClass) -> None:
+    """Check that code lengths of 0 and beyond 4,096 raise a HashbenchError.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    for n_bits in (0, MAX_BITS + 1):
+        method, X, y = _example(cls, n_bits)
+        try:
+            method.fit(X, y)
+        except HashbenchError:
+            continue
+        _demand(False, f"n_bits={n_bits} is not refused")
+
+
+def check_refusal_is_a_sentence(cls: MethodClass) -> None:
+    """Check that ``refusal`` gives None or a sentence, with labels and without.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    for dataset in (example_dataset(), example_dataset(labelled=False)):
+        reason = cls(n_bits=16).refusal(dataset)
+        _demand(reason is None or (len(reason) > 20 and reason.endswith(".")), f"refusal gives {reason!r}")
+
+
+def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
+    """Run scikit-learn's own ``check_estimator`` at one bit; a method that reads labels is no such estimator.
+
+    Parameters
+    ----------
+    cls : type
+        The method.
+    """
+    if cls.reads == "features":
+        check_estimator(cls(n_bits=1), on_skip=None)
+
+
+METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (
+    check_describes_itself,
+    check_fit_returns_self_and_keeps_its_input,
+    check_same_seed_gives_same_codes,
+    check_batches_encode_like_the_whole,
+    check_codes_are_boolean_of_any_usual_length,
+    check_too_many_bits_are_refused,
+    check_refusal_is_a_sentence,
+    check_is_a_scikit_learn_estimator,
+)
+
+
+def check_prepares_the_same_twice(adapter: DatasetAdapter) -> None:
+    """Check that two preparations have the same fingerprint and the adapter's name.
+
+    Parameters
+    ----------
+    adapter : DatasetAdapter
+        The adapter.
+    """
+    first, second = adapter.prepare(), adapter.prepare()
+    _demand(first.fingerprint == second.fingerprint, "two preparations differ in content")
+    _demand(first.name == adapter.name, f"the dataset is called {first.name!r}, not {adapter.name!r}")
+
+
+def check_tells_its_origin(adapter: DatasetAdapter) -> None:
+    """Check that the dataset carries summary, protocol, source, licence and citation.
+
+    Parameters
+    ----------
+    adapter : DatasetAdapter
+        The adapter.
+    """
+    about = adapter.prepare().about
+    missing = [key for key in ("summary", "protocol", "source", "licence", "citation") if not about.get(key)]
+    _demand(not missing, f"about lacks {', '.join(missing)}")
+
+
+def check_survives_a_round_trip(adapter: DatasetAdapter) -> None:
+    """Check that the content survives being written to a file and read again.
+
+    Parameters
+    ----------
+    adapter : DatasetAdapter
+        The adapter.
+    """
+    dataset = adapter.prepare()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "dataset.h5"
+        write_dataset(dataset, path)
+        _demand(read_dataset(path).fingerprint == dataset.fingerprint, "a round trip changes the content")
+
+
+def check_queries_have_relevant_items(adapter: DatasetAdapter) -> None:
+    """Check that some query has a relevant item, and some pair is irrelevant.
+
+    Parameters
+    ----------
+    adapter : DatasetAdapter
+        The adapter.
+    """
+    dataset = adapter.prepare()
+    affinity = dataset.affinity()
+    levels = affinity.block(slice(0, min(100, affinity.n_queries)), slice(0, affinity.n_database))
+    _demand(bool((levels > 0).any()), "no query has a relevant item")
+    _demand(bool((levels == 0).any()), "every item is relevant to every query")
+
+
+DATASET_CHECKS: tuple[Callable[[DatasetAdapter], None], ...] = (
+    check_prepares_the_same_twice,
+    check_tells_its_origin,
+    check_survives_a_round_trip,
+    check_queries_have_relevant_items,
+)
+
+
+def example_dataset(*, labelled: bool = True) -> Dataset:
+    """Make a small dataset: ten well separated classes in 80 dimensions, 300 items.
+
+    Parameters
+    ----------
+    labelled : bool, default=True
+        With class labels and rule ``same-label``, else without and with rule ``distance``.
+
+    Returns
+    -------
+    Dataset
+        The same every time: 50 queries, 250 database items, all of them for training.
+    """
+    rng = np.random.default_rng(0)
+    labels = np.arange(300) % 10
+    features = rng.normal(size=(10, 80))[labels] * 2 + rng.normal(size=(300, 80))
+    rule = {"rule": "same-label"} if labelled else {"rule": "distance"}
+    return Dataset(
+        name="example" if labelled else "example-unlabelled",
+        features=features.astype(np.float32),
+        query=np.arange(50),
+        database=np.arange(50, 300),
+        train=np.arange(50, 300),
+        rule=rule["rule"],
+        rule_params={} if labelled else {"squared_thresholds": [200.0, 150.0], "levels": [1, 2]},
+        labels=labels if labelled else None,
+    )
+
+
+def _example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
+    """Make a method with the items and the supervision it asks for."""
+    dataset = example_dataset()
+    assert dataset.labels is not None  # it is labelled
+    labels = dataset.labels[dataset.train]
+    X = labels[:, None].astype(np.float64) if cls.reads == "labels" else dataset.features[dataset.train]
+    y = {"none": None, "labels": labels, "affinity": dataset.train_affinity()}[cls.supervision]
+    return cls(n_bits=n_bits), X, y
+
+
+def _is_array(y: Any) -> bool:
+    return isinstance(y, np.ndarray)
+
+
+def _demand(holds: bool, complaint: str) -> None:
+    if not holds:
+        raise ConformanceError(complaint)

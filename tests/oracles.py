@@ -1,0 +1,103 @@
+"""Slow and obvious answers that share no code with hashbench: every order of tied items, one by one."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+
+def orders(distances, levels):
+    """Yield every distinct ranking of the levels, and in how many orders of the tied items it arises."""
+    groups = [
+        Counter(itertools.permutations([levels[i] for i in range(len(levels)) if distances[i] == distance]))
+        for distance in sorted(set(distances))
+    ]
+    for parts in itertools.product(*(group.items() for group in groups)):
+        ranked = [level for arrangement, _ in parts for level in arrangement]
+        yield ranked, math.prod(times for _, times in parts)
+
+
+def over_orders(score, distances, levels):
+    """Mean, minimum and maximum of a score of one ranking over all orders of tied items."""
+    scores, weights = zip(*((score(ranked), times) for ranked, times in orders(distances, levels)), strict=True)
+    mean = math.fsum(s * w for s, w in zip(scores, weights, strict=True)) / sum(weights)
+    return mean, min(scores), max(scores)
+
+
+def precision(ranked, k):
+    top = ranked[:k]
+    return sum(level > 0 for level in top) / len(top)
+
+
+def average_precision(ranked, k=None, divisor="relevant"):
+    k = len(ranked) if k is None else min(k, len(ranked))
+    n_relevant = sum(level > 0 for level in ranked)
+    precisions = [precision(ranked, rank) for rank in range(1, k + 1) if ranked[rank - 1] > 0]
+    if not precisions:
+        return 0.0
+    by = {"retrieved": len(precisions), "relevant": n_relevant, "capped": min(k, n_relevant)}
+    return math.fsum(precisions) / by[divisor]
+
+
+def dcg(ranked, k):
+    return math.fsum((2**level - 1) / math.log2(rank + 1) for rank, level in enumerate(ranked[:k], start=1))
+
+
+def ndcg(ranked, k=None):
+    return dcg(ranked, k) / dcg(sorted(ranked, reverse=True), k)
+
+
+def precision_in_ball(distances, levels, radius):
+    ball = [level for distance, level in zip(distances, levels, strict=True) if distance <= radius]
+    return sum(level > 0 for level in ball) / len(ball) if ball else 0.0
+
+
+def cut_tie(prefix, size, n_rel, k):
+    """Exact AP@k of a known 0/1 ranking followed by one tie that the cutoff k falls into.
+
+    Gives (mean, low, high) as fractions for each divisor, by summing over the number m of the tie's
+    relevant items above the cutoff; in a given number the worst order has them last, the best first.
+    """
+    before, rel_before, slots = len(prefix), sum(prefix), k - len(prefix)
+    known = sum(Fraction(sum(prefix[:rank]), rank) for rank in range(1, before + 1) if prefix[rank - 1])
+    n_relevant = rel_before + n_rel
+    feasible = range(max(0, slots - (size - n_rel)), min(slots, n_rel) + 1)
+    result = {}
+    for divisor in ("retrieved", "relevant", "capped"):
+        mean, extremes = Fraction(0), []
+        for m in feasible:
+            by = {"retrieved": rel_before + m, "relevant": n_relevant, "capped": min(k, n_relevant)}[divisor]
+            chance = Fraction(math.comb(n_rel, m) * math.comb(size - n_rel, slots - m), math.comb(size, slots))
+            expected = sum(
+                Fraction(m, slots)
+                * (rel_before + 1 + (place - 1) * Fraction(m - 1, max(slots - 1, 1)))
+                / (before + place)
+                for place in range(1, slots + 1)
+            )
+            best = sum(Fraction(rel_before + i, before + i) for i in range(1, m + 1))
+            worst = sum(Fraction(rel_before + i, before + slots - m + i) for i in range(1, m + 1))
+            mean += chance * (known + expected) / max(by, 1)
+            extremes += [(known + best) / max(by, 1), (known + worst) / max(by, 1)]
+        result[divisor] = (mean, min(extremes), max(extremes))
+    return result
+
+
+def hamming_distances(query, database):
+    return [[sum(a != b for a, b in zip(q, d, strict=True)) for d in database] for q in query]
+
+
+def same_label(query, database):
+    return [[int(q == d) for d in database] for q in query]
+
+
+def shared_labels(query, database):
+    return [[sum(a == b == 1 for a, b in zip(q, d, strict=True)) for d in database] for q in query]
+
+
+def distance_levels(query, database, squared_thresholds, levels):
+    def level(q, d):
+        squared = sum((int(a) - int(b)) ** 2 for a, b in zip(q, d, strict=True))
+        met = [value for at, value in zip(squared_thresholds, levels, strict=True) if squared <= at]
+        return max(met, default=0)
+
+    return [[level(q, d) for d in database] for q in query]

@@ -1,0 +1,159 @@
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy.spatial.distance import pdist
+
+from hashbench.affinity import (
+    Distance,
+    Explicit,
+    SameLabel,
+    SharedLabels,
+    as_affinity,
+    squared_distance_percentiles,
+)
+from hashbench.errors import HashbenchError
+
+N_QUERIES, N_DATABASE = 6, 9
+THRESHOLDS, LEVELS = [9.0, 4.0, 1.0], [1, 2, 5]
+rng = np.random.default_rng(0)
+classes = rng.integers(0, 3, N_QUERIES), rng.integers(0, 3, N_DATABASE)
+multi_hot = rng.integers(0, 2, (N_QUERIES, 70)), rng.integers(0, 2, (N_DATABASE, 70))
+features = rng.integers(0, 3, (N_QUERIES, 3)), rng.integers(0, 3, (N_DATABASE, 3))
+matrix = rng.choice([0, 0, 1, 5, 10], (N_QUERIES, N_DATABASE))
+CASES = {
+    "same-label": (SameLabel(*classes), oracles.same_label(*classes)),
+    "shared-labels": (SharedLabels(*multi_hot), oracles.shared_labels(*multi_hot)),
+    "distance": (
+        Distance(*features, THRESHOLDS, LEVELS),
+        oracles.distance_levels(*features, THRESHOLDS, LEVELS),
+    ),
+    "dense": (Explicit(matrix), matrix),
+    "float": (Explicit(matrix.astype(float)), matrix),
+    "boolean": (Explicit(matrix > 0), matrix > 0),
+    "csr": (Explicit(sp.csr_array(matrix)), matrix),
+    "coo": (Explicit(sp.coo_matrix(matrix)), matrix),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_blocks_equal_an_obvious_double_loop(name):
+    affinity, expected = CASES[name]
+    assert (affinity.n_queries, affinity.n_database) == (N_QUERIES, N_DATABASE)
+    for queries in (slice(0, N_QUERIES), slice(2, 5), slice(3, 3)):
+        for database in (slice(0, N_DATABASE), slice(1, 2), slice(4, N_DATABASE)):
+            block = affinity.block(queries, database)
+            assert block.dtype == np.int16
+            np.testing.assert_array_equal(block, np.asarray(expected)[queries, database])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_levels_ascend_from_0_and_cover_all_that_occurs(name):
+    affinity, expected = CASES[name]
+    assert affinity.levels[0] == 0
+    assert (np.diff(affinity.levels) > 0).all()
+    assert np.isin(expected, affinity.levels).all()
+
+
+@settings(deadline=None)
+@given(
+    points=hnp.arrays(np.int64, st.tuples(st.integers(2, 12), st.integers(1, 4)), elements=st.integers(-4, 4)),
+    shift=st.sampled_from([0, 1000, 2**30]),
+)
+def test_distance_levels_are_exact_at_the_thresholds_wherever_the_origin_lies(points, shift):
+    squared = sorted({sum((a - b) ** 2) for a in points for b in points}, reverse=True)
+    thresholds = [float(value) for value in squared[:4]]  # each one is met exactly by some pair
+    levels = [1, 2, 5, 10][: len(thresholds)]
+    moved = points.astype(np.float64) + shift
+    block = Distance(moved, moved, thresholds, levels).block(slice(0, len(points)), slice(0, len(points)))
+    np.testing.assert_array_equal(block, oracles.distance_levels(points, points, thresholds, levels))
+
+
+@settings(deadline=None)
+@given(
+    points=hnp.arrays(np.int64, st.tuples(st.integers(2, 20), st.integers(1, 4)), elements=st.integers(-4, 4)),
+    percentiles=st.lists(
+        st.one_of(st.sampled_from([0.1, 0.2, 1.0, 5.0, 50.0, 100.0]), st.floats(0.01, 100)), min_size=1, max_size=4
+    ),
+    shift=st.sampled_from([0, 2**30]),
+)
+def test_percentiles_equal_numpy_inverted_cdf_of_all_pairs(points, percentiles, shift):
+    pairs = pdist(points.astype(np.float64), "sqeuclidean")
+    expected = np.percentile(pairs, percentiles, method="inverted_cdf")
+    found = squared_distance_percentiles(points.astype(np.float64) + shift, percentiles)
+    assert found == expected.tolist()
+
+
+def test_what_stands_for_an_affinity_is_recognised():
+    assert isinstance(as_affinity(([1, 2], [1])), SameLabel)
+    assert isinstance(as_affinity((np.eye(2), np.eye(2))), SharedLabels)
+    assert isinstance(as_affinity([[0, 1]]), Explicit)
+    assert isinstance(as_affinity(sp.csr_matrix([[0, 1]])), Explicit)
+    rule = SameLabel([1], [1])
+    assert as_affinity(rule) is rule
+
+
+def test_a_sparse_matrix_may_store_an_entry_in_parts():
+    parts = sp.csr_array((np.array([1, 1, 1]), np.array([2, 2, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    affinity = Explicit(parts)
+    block = affinity.block(slice(0, 2), slice(0, 3))
+    assert block.tolist() == [[0, 0, 2], [1, 0, 0]]
+    assert np.isin(block, affinity.levels).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: as_affinity(([1], [1], [1])), "got a tuple of 3"),
+        (lambda: as_affinity(([1, 2], np.eye(2))), r"query labels have shape \(2,\) and database labels \(2, 2\)"),
+        (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers first"),
+        (lambda: SameLabel([1], [0.5]), "database labels are float64 of shape"),
+        (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
+        (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),
+        (lambda: SharedLabels([[0, 1]], [[0, 3]]), "database labels .*neither 0 nor 1, first 3 in row 0, column 1"),
+        (lambda: SharedLabels([[0, 1]], [[0, 1, 1]]), "query labels have 2 classes and database labels 3"),
+        (lambda: Explicit([1, 2]), r"two dimensions, \(queries, database\), got shape \(2,\)"),
+        (lambda: Explicit([[0.5, 1]]), r"levels 0 to 1000, got 1 other values \(0\.5\)"),
+        (lambda: Explicit([[-1, 1]]), r"got 1 other values \(-1\)"),
+        (lambda: Explicit([[np.nan]]), r"got 1 other values \(nan\)"),
+        (lambda: Explicit(sp.csr_array([[-2, 1001, 0, -3, -4]])), r"got 4 other values \(-4, -3, -2, \.\.\.\)"),
+        (lambda: Distance([[0]], [[0]], [1.0], [1, 2]), r"levels \[1, 2\] and 1 thresholds"),
+        (lambda: Distance([[0]], [[0]], [2.0, 1.0], [2, 1]), "one ascending level above 0"),
+        (lambda: Distance([[0]], [[0]], [1.0], [0]), "one ascending level above 0"),
+        (lambda: Distance([[0]], [[0]], [1.0, 2.0], [1, 2]), r"thresholds must descend.*\[1\.0, 2\.0\]"),
+    ],
+)
+def test_what_cannot_be_an_affinity_is_refused_in_words(make, message):
+    with pytest.raises(HashbenchError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Distance([[0, 1]], [[0, 1, 2]], [1.0], [1]).block(slice(0, 1), slice(0, 1)),
+        lambda: Distance([0, 1], [0, 1], [1.0], [1]).block(slice(0, 1), slice(0, 1)),
+        lambda: Distance([[0]], [[0]], [1.0], [1.5]),
+        lambda: Distance([[0]], [[0]], [1.0], [1001]),
+        lambda: SharedLabels(np.ones((1, 1001)), np.ones((1, 1001))).levels,
+        lambda: squared_distance_percentiles([[0.0, 1.0]], [5]),
+        lambda: squared_distance_percentiles([[0.0], [1.0]], [150]),
+        lambda: squared_distance_percentiles([[0.0], [1.0]], [0]),
+    ],
+    ids=[
+        "unequal feature counts",
+        "one-dimensional features",
+        "fractional level",
+        "distance level beyond 1000",
+        "more than 1000 shared labels",
+        "percentile of no pair",
+        "percentile above 100",
+        "percentile 0",
+    ],
+)
+def test_a_mistake_a_user_can_mend_is_a_hashbench_error(make):
+    with pytest.raises(HashbenchError):
+        make()
