@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.errors import HashbenchError
-from hashbench.storage import locked, write_text
+from hashbench.storage import locked_folder, write_text
 
 
 @dataclass(frozen=True, order=True)
@@ -129,7 +129,7 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     rows : iterable of Row
         What to add.
     """
-    with locked(path):
+    with locked_folder(path.parent):
         merged = {row.key: row for row in read_rows(path)}
         merged.update((row.key, row) for row in rows)
         text = io.StringIO()

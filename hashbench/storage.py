@@ -99,21 +99,33 @@ def locked(path: Path) -> Iterator[None]:
     Parameters
     ----------
     path : Path
-        The file to be made; the lock lies beside it. Its folder is made if need be.
+        The file to be made; its lock ``.NAME.lock`` lies beside it.
 
     Yields
     ------
     None
         While the lock is held. The same process may enter again.
     """
-    with _spelled_out(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path.with_name(f".{path.name}.lock"), is_singleton=True)
-        lock.acquire()
-    try:
+    with _holding(path.with_name(f".{path.name}.lock")):
         yield
-    finally:
-        lock.release()
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from replacing files in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if need be; its lock is the file ``.lock`` inside. To be held for short.
+
+    Yields
+    ------
+    None
+        While the lock is held. The same process may enter again.
+    """
+    with _holding(folder / ".lock"):
+        yield
 
 
 @contextmanager
@@ -137,7 +149,7 @@ def replacing(path: Path) -> Iterator[Path]:
     HashbenchError
         If the file cannot be written: disk full, no permission.
     """
-    with locked(path):
+    with locked_folder(path.parent):
         part = path.with_name(f".{path.name}.part")
         try:
             with _spelled_out(path):
@@ -160,7 +172,7 @@ def write_text(path: Path, text: str) -> None:
         Its content.
     """
     content = text.encode()
-    with locked(path):
+    with locked_folder(path.parent):
         if path.is_file() and path.read_bytes() == content:
             return
         with replacing(path) as part:
@@ -368,6 +380,18 @@ def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
     except OSError as error:
         reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({error})"
         raise HashbenchError(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
+
+
+@contextmanager
+def _holding(path: Path) -> Iterator[None]:
+    with _spelled_out(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, is_singleton=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 @contextmanager

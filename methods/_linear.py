@@ -48,8 +48,8 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
     Refusal
         If fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
     """
-    n_directions = min(X.shape)
-    pca = PCA(n_components=n_directions, svd_solver="full").fit(X)
+    solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
+    pca = PCA(n_components=min(X.shape), svd_solver=solver).fit(X)
     variances = pca.explained_variance_
     tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
     rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
