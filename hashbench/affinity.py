@@ -107,7 +107,7 @@ class SharedLabels(Affinity):
     def levels(self) -> IntArray:
         """Levels 0 to the largest number of labels that a query can share with an item."""
         most = min(_largest_row_sum(self.query_labels), _largest_row_sum(self.database_labels))
-        return np.arange(max(most, 1) + 1)
+        return _check_levels(np.arange(max(most, 1) + 1))
 
     def block(self, query: slice, database: slice) -> LevelArray:
         """Count common labels; see `Affinity.block`."""
@@ -146,15 +146,23 @@ class Distance(Affinity):
     ) -> None:
         self.query_features = np.asarray(query_features)
         self.database_features = np.asarray(database_features)
+        shapes = self.query_features.shape, self.database_features.shape
+        if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
+            raise HashbenchError(
+                f"query features have shape {shapes[0]} and database features {shapes[1]}; both must be (n, n_features) "
+                "with the same features."
+            )
         self.squared_thresholds = [float(threshold) for threshold in squared_thresholds]
-        self._levels = np.array([0, *levels], dtype=np.int64)
-        if len(self.squared_thresholds) != len(levels) or (np.diff(self._levels) <= 0).any():
+        self._levels = _check_levels([0, *levels])
+        if not len(self.squared_thresholds) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
             raise HashbenchError(
                 f"a distance rule needs one ascending level above 0 for each threshold, got levels "
                 f"{list(levels)} and {len(self.squared_thresholds)} thresholds."
             )
-        if (np.diff(self.squared_thresholds) > 0).any():
-            raise HashbenchError(f"thresholds must descend as levels rise, got {self.squared_thresholds}.")
+        if not (np.isfinite(self.squared_thresholds).all() and (np.diff(self.squared_thresholds) <= 0).all()):
+            raise HashbenchError(
+                f"thresholds must be finite and descend as levels rise, got {self.squared_thresholds}."
+            )
         self.n_queries, self.n_database = len(self.query_features), len(self.database_features)
 
     @property
@@ -186,12 +194,15 @@ class Explicit(Affinity):
     """
 
     def __init__(self, matrix: Any) -> None:
-        self.matrix = sp.csr_array(matrix) if sp.issparse(matrix) else np.asarray(matrix)
+        if sp.issparse(matrix):
+            matrix = sp.csr_array(matrix, copy=True)
+            matrix.sum_duplicates()
+        self.matrix = matrix if sp.issparse(matrix) else np.asarray(matrix)
         if self.matrix.ndim != 2:
             raise HashbenchError(
                 f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
             )
-        self._levels = _check_levels(self.matrix)
+        self._levels = _check_levels(self.matrix.data if sp.issparse(self.matrix) else self.matrix)
         self.n_queries, self.n_database = self.matrix.shape
 
     @property
@@ -256,8 +267,17 @@ def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[
     list of float
         For each percentage the smallest squared distance that at least so many pairs do not exceed:
         a distance that occurs, so percentiles of squared and of plain distances name the same pairs.
+
+    Raises
+    ------
+    HashbenchError
+        If there are fewer than two items, or a percentage is out of range.
     """
     items = np.asarray(features, dtype=np.float64)
+    if items.ndim != 2 or len(items) < 2:
+        raise HashbenchError(f"features have shape {items.shape}; distances need two items or more, (n, n_features).")
+    if not all(0 < percentile <= 100 for percentile in percentiles):
+        raise HashbenchError(f"percentiles are above 0 and at most 100, got {list(percentiles)}.")
     squared, error = _fast_squared_distances(items, items)
     row, column = np.triu_indices(len(items), k=1)
     squared = squared[row, column]
@@ -300,8 +320,8 @@ def _class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
 
 def _multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
     array = np.asarray(labels)
-    if array.ndim != 2:
-        raise HashbenchError(f"{name} have shape {array.shape}, expected multi-hot (n, n_classes).")
+    if array.ndim != 2 or not array.shape[1]:
+        raise HashbenchError(f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 1 class or more.")
     is_bit = (array == 0) | (array == 1)
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
@@ -316,15 +336,19 @@ def _largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
     return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
 
 
-def _check_levels(matrix: Any) -> IntArray:
-    values = np.unique(matrix.data if sp.issparse(matrix) else matrix)
+def _check_levels(levels: npt.ArrayLike) -> IntArray:
+    values = np.unique(levels)
+    if values.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"affinity levels are whole numbers 0 to {MAX_LEVEL}, got values of dtype {values.dtype}."
+        )
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
     bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
     if bad.size:
         shown = ", ".join(str(value) for value in bad[:3])
         raise HashbenchError(
-            f"an affinity matrix holds whole-number levels 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
+            f"affinity levels are whole numbers 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
             f"{', ...' if bad.size > 3 else ''})."
         )
     return np.union1d([0], values).astype(np.int64)

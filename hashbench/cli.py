@@ -101,11 +101,11 @@ def info(name: str) -> None:
 @_FORCE
 def prepare(names: tuple[str, ...], force: bool) -> None:
     """Make datasets ready: fixed split, affinity rule and fingerprint in one HDF5 file each."""
-    from hashbench import console, experiment
+    from hashbench import console, steps
 
     for name in names:
-        dataset, is_new = experiment.prepare(name, force=force)
-        click.echo(f"{'prepared' if is_new else 'reused'} {experiment.dataset_path(name)}")
+        dataset, is_new = steps.prepare(name, force=force)
+        click.echo(f"{'prepared' if is_new else 'reused'} {steps.dataset_path(name)}")
         click.echo(console.describe_dataset(dataset))
 
 
@@ -125,17 +125,18 @@ def encode(
     force: bool,
 ) -> None:
     """Fit methods and write the codes of queries and database; prints the files."""
-    from hashbench import console, experiment
+    from hashbench import console, steps
     from hashbench.errors import Refusal
+    from hashbench.jobs import grid, parse_params
 
-    jobs = experiment.grid(datasets, methods, n_bits, seeds, experiment.parse_params(params))
+    jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
     refusals = []
     with console.Progress(len(jobs)) as progress:
         for job in jobs:
             progress.start(str(job))
-            dataset, _ = experiment.load_dataset(job.dataset)
+            dataset, _ = steps.load_dataset(job.dataset)
             try:
-                path, is_new = experiment.ensure_codes(dataset, job, force=force, on_progress=progress.part)
+                path, is_new = steps.ensure_codes(dataset, job, force=force, on_progress=progress.part)
             except Refusal as refusal:
                 refusals.append(str(refusal))
                 progress.refused(job, refusals[-1])
@@ -174,7 +175,7 @@ def evaluate(
     **own: Any,
 ) -> None:
     """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
-    from hashbench import arrays, console, experiment, storage
+    from hashbench import arrays, console, steps, storage
     from hashbench.evaluation import DEFAULT_METRICS
 
     names = metrics or DEFAULT_METRICS
@@ -184,8 +185,8 @@ def evaluate(
         if dataset is None:
             with storage.open_codes(codes) as opened:
                 dataset = opened.dataset
-        loaded, _ = experiment.load_dataset(dataset)
-        evaluation = experiment.score(loaded, codes, names, undefined=undefined)
+        loaded, _ = steps.load_dataset(dataset)
+        evaluation = steps.score(loaded, codes, names, undefined=undefined)
     else:
         if own["query_codes"] is None or own["database_codes"] is None:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
@@ -219,14 +220,15 @@ def run(
     """Prepare, encode and score, whatever of it is not done yet; every pair of options is one job."""
     from hashbench import console, experiment
     from hashbench.evaluation import DEFAULT_METRICS
+    from hashbench.jobs import grid, parse_params
     from hashbench.results import merge_rows
 
-    jobs = experiment.grid(datasets, methods, n_bits, seeds, experiment.parse_params(params))
+    jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
     scored, refusals = [], []
     with console.Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]))
-        steps = experiment.run(jobs, metrics or DEFAULT_METRICS, force=force, on_progress=progress.part)
-        for position, outcome in enumerate(steps, start=1):
+        outcomes = experiment.run(jobs, metrics or DEFAULT_METRICS, force=force, on_progress=progress.part)
+        for position, outcome in enumerate(outcomes, start=1):
             if outcome.evaluation is None:
                 refusals.append(outcome.refusal)
                 progress.refused(outcome.job, outcome.refusal)

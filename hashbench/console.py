@@ -19,8 +19,10 @@ from hashbench import registry, storage
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.evaluation import Evaluation
-from hashbench.experiment import Job, Outcome, dataset_path
+from hashbench.experiment import Outcome
+from hashbench.jobs import Job
 from hashbench.metrics import FAMILIES, get_metric
+from hashbench.steps import dataset_path
 
 
 class Progress:

@@ -126,7 +126,8 @@ class Dataset:
             if value is None:
                 continue
             if sp.issparse(value):
-                canonical = sp.csr_array(value)
+                canonical = sp.csr_array(value, copy=True)
+                canonical.sum_duplicates()
                 canonical.eliminate_zeros()
                 canonical.sort_indices()
                 parts = {"data": canonical.data, "indices": canonical.indices, "indptr": canonical.indptr}
@@ -136,8 +137,24 @@ class Dataset:
                 kind = "<i8" if array.dtype.kind in "iub" else "<f4"
                 digest.update(f"{key}.{part}:{array.shape};".encode())
                 digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-        digest.update(json.dumps([self.rule, dict(self.rule_params)], sort_keys=True).encode())
+        digest.update(canonical_json([self.rule, dict(self.rule_params)]).encode())
         return digest.hexdigest()[:16]
+
+
+def canonical_json(value: Any) -> str:
+    """Write a value as one canonical line.
+
+    Parameters
+    ----------
+    value : object
+        Of JSON's types, or NumPy numbers and arrays.
+
+    Returns
+    -------
+    str
+        JSON with sorted keys.
+    """
+    return json.dumps(value, sort_keys=True, default=lambda array: array.tolist())
 
 
 class DatasetAdapter(ABC):
@@ -252,7 +269,7 @@ def _check_labels(dataset: Dataset) -> None:
     labels = dataset.labels
     if labels is None:
         return
-    if len(labels) != len(dataset.features):
+    if labels.ndim and len(labels) != len(dataset.features):
         raise HashbenchError(
             f"dataset {dataset.name!r} has {len(dataset.features)} items but labels for {len(labels)}."
         )

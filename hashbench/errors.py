@@ -16,7 +16,7 @@ class Refusal(HashbenchError):
     """A method that cannot run on this dataset with these parameters; a grid goes on without it."""
 
 
-def unknown_name(kind: str, name: str, choices: Iterable[str]) -> HashbenchError:
+def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -> HashbenchError:
     """Build the error for a name that is not among the choices.
 
     Parameters
@@ -27,6 +27,8 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> HashbenchError
         The name as the user typed it.
     choices : iterable of str
         All names that exist.
+    like : str, optional
+        What to compare with the choices in place of ``name``.
 
     Returns
     -------
@@ -35,6 +37,6 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> HashbenchError
     """
     known = sorted(choices)
     folded = {choice.casefold(): choice for choice in known}
-    near = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    near = get_close_matches((like or name).casefold(), folded, n=1, cutoff=0.6)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     return HashbenchError(f"unknown {kind} {name!r}.{hint} Known {kind}s: {', '.join(known)}.")

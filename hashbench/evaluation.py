@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from hashbench.affinity import Affinity, as_affinity
-from hashbench.bits import ByteArray, as_packed, n_bytes
+from hashbench.bits import ByteArray, as_packed, check_packed, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.metrics import Metric, Scores, get_metric
 from hashbench.ties import (
@@ -24,7 +24,7 @@ from hashbench.ties import (
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 UNDEFINED = ("skip", "paper")
-_HISTOGRAM_BYTES = 256 << 20
+_MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
 
 class Summary(NamedTuple):
@@ -185,16 +185,11 @@ def evaluate_packed(
     n_queries = len(query)
     scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in chosen}
     n_undefined = 0
-    blocks: Iterable[Any] = database_blocks(database, n_bits, affinity)
+    is_small = database.shape[0] * n_bytes(n_bits) <= _MEMORY
+    kept = list(database_blocks(database, n_bits, affinity)) if is_small else None
     bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
-    group = max(_HISTOGRAM_BYTES // bytes_per_query, 1)
-    is_one_block = database.shape[0] * n_bytes(n_bits) <= _HISTOGRAM_BYTES
-    if is_one_block and group < n_queries:
-        blocks = list(blocks)
-    for queries in chunks(0, n_queries, group):
-        if not isinstance(blocks, list) and queries.start:
-            blocks = database_blocks(database, n_bits, affinity)
-        histogram = count(query, blocks, n_bits, affinity, queries)
+    for queries in chunks(0, n_queries, max(_MEMORY // bytes_per_query, 1)):
+        histogram = count(query, kept or database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
         n_undefined += int((histogram.n_relevant == 0).sum())
 
         def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
@@ -232,5 +227,4 @@ def _check_shapes(query: ByteArray, database: SliceableCodes, n_bits: int, affin
             raise HashbenchError(
                 f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
             )
-    if n_bytes(n_bits) != query.shape[1]:
-        raise HashbenchError(f"query codes of {n_bits} bits have {query.shape[1]} bytes each.")
+    check_packed(query, n_bits, "query codes")  # the database is checked block by block

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.storage import locked_folder, write_text
 
@@ -80,7 +80,7 @@ def params_text(params: Mapping[str, Any]) -> str:
     >>> params_text({"n_iter": 50})
     '{"n_iter": 50}'
     """
-    return json.dumps(dict(params), sort_keys=True)
+    return canonical_json(dict(params))
 
 
 def read_rows(path: Path) -> list[Row]:

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from filelock import FileLock
 
 from hashbench.bits import ByteArray, check_n_bits, check_packed, n_bytes
-from hashbench.dataset import Dataset
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
 
 SCHEMA_VERSION = 1
@@ -196,8 +196,8 @@ def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
         file.attrs["schema_version"] = SCHEMA_VERSION
         for key in ("name", "rule", "features_name", "fingerprint"):
             file.attrs[key] = getattr(dataset, key)
-        file.attrs["rule_params"] = json.dumps(dict(dataset.rule_params), sort_keys=True)
-        file.attrs["about"] = json.dumps(dict(dataset.about), sort_keys=True)
+        file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
+        file.attrs["about"] = canonical_json(dict(dataset.about))
         file.attrs["made_by"] = made_by
         for key in ("features", "labels", "query", "database", "train"):
             if getattr(dataset, key) is not None:
@@ -276,7 +276,7 @@ def write_codes(codes: Codes, path: Path) -> None:
         file.attrs["schema_version"] = SCHEMA_VERSION
         for key in _CODES_ATTRIBUTES:
             value = getattr(codes, key)
-            file.attrs[key] = json.dumps(dict(value), sort_keys=True) if isinstance(value, Mapping) else value
+            file.attrs[key] = canonical_json(dict(value)) if isinstance(value, Mapping) else value
         file.attrs["content"] = codes.content
         file["query/codes"] = codes.query
         file["database/codes"] = codes.database

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.experiment import make_method
+from hashbench.jobs import all_params, make_method
 from hashbench.method import GROUPS
 from hashbench.registry import get_method, method_names
 from hashbench.results import params_text, read_results
@@ -229,9 +229,7 @@ def _default_params(method: str) -> str:
     """Give the parameters that need no mention; none of a method that is no longer installed."""
     if method not in method_names():
         return "{}"
-    made = make_method(method, 1, 0, {})
-    params = made.get_params(deep=False)
-    return params_text({key: params[key] for key in params if key not in ("n_bits", "random_state")})
+    return params_text(all_params(make_method(method, 1, 0, {})))
 
 
 def _aligned(grid: list[list[str]]) -> list[str]:

@@ -59,7 +59,8 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
     if method.n_bits > rank:
         raise Refusal(
             f"{name} needs n_bits <= {rank}, the number of directions in which the {len(X)} "
-            f"training items of {X.shape[1]} features vary, got n_bits={method.n_bits}. Choose --bits {rank} or fewer."
+            f"training items of {X.shape[1]} features vary, got n_bits={method.n_bits}. Choose --bits {rank} or "
+            "fewer."
         )
     directions = pca.components_[: method.n_bits].T
     largest = np.abs(directions).argmax(axis=0)

@@ -126,6 +126,7 @@ class Metric:
         return Scores(*(np.where(is_defined, part, value) for part in scores))
 
 
+_LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?")
 
 
@@ -153,14 +154,14 @@ def get_metric(name: str) -> Metric:
     cutoff = "" if match["cutoff"] is None else "@rN" if match["radius"] else "@k"
     family = FAMILIES.get(match["stem"] + cutoff)
     if family is None:
-        raise unknown_name("metric", name, FAMILIES)
+        raise unknown_name("metric", name, FAMILIES, like=match["stem"] + cutoff)
     arguments: list[int | str] = []
     canonical = match["stem"]
     if cutoff:
         value = int(match["cutoff"])
         if cutoff == "@k" and value < 1:
             raise HashbenchError(f"metric {name!r} has cutoff {value}; a cutoff counts items, 1 or more.")
-        arguments.append(value)
+        arguments.append(min(value, _LARGEST_CUTOFF))
         canonical += f"@{match['radius'] or ''}{value}"
     if match["option"]:
         if match["option"] not in family.options:

@@ -25,7 +25,8 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     ndarray of float64
-        ``H(before + size) - H(before)`` to some 1e-15 relative, however deep the tie lies.
+        ``H(before + size) - H(before)``, with an absolute error of some 1e-15 near the top and a relative
+        one of some 1e-15 from rank 65 on, however deep the tie lies.
 
     Notes
     -----

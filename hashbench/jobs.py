@@ -1,0 +1,174 @@
+"""What to run: jobs, the grids they span, and the methods they name."""
+
+import ast
+import inspect
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from hashbench.bits import check_n_bits
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.method import HashMethod
+from hashbench.registry import get_method
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One cell of a grid.
+
+    Parameters
+    ----------
+    dataset : str
+        Name, or path of a dataset file.
+    method : str
+        Name.
+    n_bits, seed : int
+        Code length and random state; the seed of a method without randomness counts as 0.
+    params : mapping
+        Parameters that differ from the method's defaults.
+    """
+
+    dataset: str
+    method: str
+    n_bits: int
+    seed: int = 0
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
+        return f"{self.dataset} {self.method}{params} {self.n_bits} bits seed {self.seed}"
+
+
+def grid(
+    datasets: Iterable[str],
+    methods: Iterable[str],
+    n_bits: Iterable[int],
+    seeds: Iterable[int],
+    params: Mapping[str, Any],
+) -> list[Job]:
+    """Span a grid of jobs.
+
+    Parameters
+    ----------
+    datasets, methods, n_bits, seeds : iterable
+        The axes.
+    params : mapping
+        Method parameters of all jobs.
+
+    Returns
+    -------
+    list of Job
+        Without duplicates: methods without randomness run once, with seed 0.
+
+    Raises
+    ------
+    HashbenchError
+        If a method or parameter is unknown, or a code length impossible.
+    """
+    lengths, axis_of_seeds, names = _unique(n_bits), _unique(seeds), _unique(methods)
+    for length in lengths:
+        check_n_bits(length)
+    for name in names:
+        make_method(name, lengths[0], 0, params)  # unknown parameters show before any work is done
+    is_random = {name: "random_state" in _parameter_names(get_method(name)) for name in names}
+    return [
+        Job(dataset, name, length, seed, params)
+        for dataset in _unique(datasets)
+        for name in names
+        for length in lengths
+        for seed in (axis_of_seeds if is_random[name] else [0])
+    ]
+
+
+def make_method(name: str, n_bits: int, seed: int, params: Mapping[str, Any]) -> HashMethod:
+    """Construct a method.
+
+    Parameters
+    ----------
+    name : str
+        The method's name.
+    n_bits, seed : int
+        Code length and random state.
+    params : mapping
+        Other parameters.
+
+    Returns
+    -------
+    HashMethod
+        Not yet fitted.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such method or parameter.
+    """
+    cls = get_method(name)
+    known = _parameter_names(cls)
+    free = [key for key in known if key not in ("n_bits", "random_state")]
+    for key in params:
+        if key not in free:
+            raise unknown_name(f"{name} parameter", key, free or ["(none)"])
+    state = {"random_state": seed} if "random_state" in known else {}
+    return cls(n_bits=n_bits, **state, **params)
+
+
+def all_params(method: HashMethod) -> dict[str, Any]:
+    """Give the parameters that identify codes besides length and seed.
+
+    Parameters
+    ----------
+    method : HashMethod
+        A method, fitted or not.
+
+    Returns
+    -------
+    dict
+        All of its parameters but ``n_bits`` and ``random_state``, sorted by name.
+    """
+    params = method.get_params(deep=False)
+    return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
+
+
+def parse_params(texts: Iterable[str]) -> dict[str, Any]:
+    """Read ``name=value`` options.
+
+    Parameters
+    ----------
+    texts : iterable of str
+        The value is a Python literal such as ``50``, ``0.5``, ``True``, else a string.
+
+    Returns
+    -------
+    dict
+        Names and values.
+
+    Raises
+    ------
+    HashbenchError
+        If a text has no ``=``.
+
+    Examples
+    --------
+    >>> parse_params(["n_iter=50", "relaxation=full"])
+    {'n_iter': 50, 'relaxation': 'full'}
+    """
+    params = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise HashbenchError(f"--param takes name=value, got {text!r}.")
+        try:
+            params[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            params[name] = value
+    return params
+
+
+def _unique(values: Iterable[T]) -> list[T]:
+    return list(dict.fromkeys(values))
+
+
+def _parameter_names(cls: type[HashMethod]) -> list[str]:
+    return [name for name in inspect.signature(cls).parameters if name != "self"]

@@ -1,0 +1,346 @@
+"""Prepare, encode, score: each step is found again by its fingerprint and not repeated."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from hashbench import _kernels, affinity, bits, evaluation, metrics, storage, ties
+from hashbench.bits import ByteArray, pack
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError, Refusal, unknown_name
+from hashbench.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.jobs import Job, all_params, make_method
+from hashbench.method import HashMethod
+from hashbench.metrics import Scores, get_metric
+from hashbench.registry import dataset_names, get_dataset, source_digest, submodules
+from hashbench.results import params_text
+from hashbench.storage import Codes, data_dir
+
+_BATCH = 16384  # items encoded at a time
+
+Progress = Callable[[int, int], None]
+
+
+def dataset_path(name: str) -> Path:
+    """Tell where a prepared dataset lies.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Returns
+    -------
+    Path
+        Inside the data folder; need not exist.
+    """
+    return data_dir() / "datasets" / f"{name}.h5"
+
+
+def prepare(name: str, *, force: bool = False) -> tuple[Dataset, bool]:
+    """Make a named dataset, or find it again.
+
+    Parameters
+    ----------
+    name : str
+        A known name.
+    force : bool, default=False
+        Make it even if it is there.
+
+    Returns
+    -------
+    dataset : Dataset
+        Its content.
+    is_new : bool
+        Whether it was made now.
+    """
+    adapter = get_dataset(name)
+    path = dataset_path(name)
+    made_by = source_digest(type(adapter))
+    with storage.locked(path):
+        if not force and storage.read_attributes(path).get("made_by") == made_by:
+            return storage.read_dataset(path), False
+        dataset = adapter.prepare()
+        storage.write_dataset(dataset, path, made_by)
+    return dataset, True
+
+
+def load_dataset(name_or_path: str) -> tuple[Dataset, bool]:
+    """Open a dataset file, or prepare a named dataset if need be.
+
+    Parameters
+    ----------
+    name_or_path : str
+        A known name, or the path of a dataset file.
+
+    Returns
+    -------
+    dataset : Dataset
+        Its content.
+    is_new : bool
+        Whether it was made now.
+
+    Raises
+    ------
+    HashbenchError
+        If it is neither.
+    """
+    if name_or_path in dataset_names():
+        return prepare(name_or_path)
+    if Path(name_or_path).suffix in (".h5", ".hdf5") or Path(name_or_path).exists():
+        return storage.read_dataset(Path(name_or_path)), False
+    raise unknown_name("dataset", name_or_path, dataset_names())
+
+
+def codes_path(dataset: Dataset, job: Job) -> Path:
+    """Tell where the codes of a job lie.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The job's dataset.
+    job : Job
+        The job.
+
+    Returns
+    -------
+    Path
+        Inside the data folder; need not exist.
+    """
+    suffix = ""
+    if job.params:
+        suffix = "-" + sha256(params_text(job.params).encode()).hexdigest()[:8]
+    return data_dir() / "codes" / dataset.name / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
+
+
+def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -> Codes:
+    """Fit a method on a dataset's training items and encode queries and database.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to learn from and encode.
+    job : Job
+        Method, code length, seed and parameters.
+    on_progress : callable, optional
+        Called with items encoded and all items.
+
+    Returns
+    -------
+    Codes
+        Packed codes with their provenance.
+
+    Raises
+    ------
+    Refusal
+        If the method cannot run on this dataset.
+    """
+    method = make_method(job.method, job.n_bits, job.seed, job.params)
+    reason = method.refusal(dataset)
+    if reason is not None:
+        raise Refusal(reason)
+    supervision: Any = None
+    if method.supervision == "labels" and dataset.labels is not None:
+        supervision = dataset.labels[dataset.train]
+    elif method.supervision == "affinity":
+        supervision = dataset.train_affinity()
+    start = time.perf_counter()
+    method.fit(_inputs(dataset, method, dataset.train), supervision)
+    fitted = time.perf_counter()
+    n_items = len(dataset.query) + len(dataset.database)
+    packed: dict[str, ByteArray] = {}
+    n_done = 0
+    for role in ("query", "database"):
+        index = getattr(dataset, role)
+        parts = []
+        for rows in ties.chunks(0, len(index), _BATCH):
+            parts.append(pack(method.transform(_inputs(dataset, method, index[rows]))))
+            n_done += rows.stop - rows.start
+            if on_progress is not None:
+                on_progress(n_done, n_items)
+        packed[role] = np.concatenate(parts)
+    return Codes(
+        query=packed["query"],
+        database=packed["database"],
+        n_bits=job.n_bits,
+        method=job.method,
+        method_version=method.version,
+        params=all_params(method),
+        seed=job.seed,
+        dataset=dataset.name,
+        dataset_fingerprint=dataset.fingerprint,
+        features=dataset.features_name,
+        libraries={name: version(name) for name in ("hashbench", "numpy", "scipy", "scikit-learn")},
+        fit_seconds=fitted - start,
+        encode_seconds=time.perf_counter() - fitted,
+        made_by=source_digest(type(method)),
+    )
+
+
+def ensure_codes(
+    dataset: Dataset, job: Job, *, force: bool = False, on_progress: Progress | None = None
+) -> tuple[Path, bool]:
+    """Encode, or find the codes again.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The job's dataset.
+    job : Job
+        The job.
+    force : bool, default=False
+        Encode even if the codes are there.
+    on_progress : callable, optional
+        See `encode`.
+
+    Returns
+    -------
+    path : Path
+        The codes file.
+    is_new : bool
+        Whether it was made now.
+    """
+    path = codes_path(dataset, job)
+    method = make_method(job.method, job.n_bits, job.seed, job.params)
+    wanted = {
+        "method": job.method,
+        "method_version": method.version,
+        "params": params_text(all_params(method)),
+        "n_bits": job.n_bits,
+        "seed": job.seed,
+        "dataset_fingerprint": dataset.fingerprint,
+        "made_by": source_digest(type(method)),
+    }
+    with storage.locked(path):
+        found = storage.read_attributes(path)
+        if not force and all(found.get(key) == value for key, value in wanted.items()):
+            return path, False
+        storage.write_codes(encode(dataset, job, on_progress=on_progress), path)
+    return path, True
+
+
+def score(
+    dataset: Dataset,
+    path: Path,
+    metric_names: Sequence[str] = DEFAULT_METRICS,
+    *,
+    undefined: str = "skip",
+    on_progress: Progress | None = None,
+) -> Evaluation:
+    """Score a codes file.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What the codes were made from.
+    path : Path
+        The codes file.
+    metric_names : sequence of str
+        Metrics.
+    undefined : {"skip", "paper"}
+        See `hashbench.evaluate`.
+    on_progress : callable, optional
+        Called with queries done and all queries.
+
+    Returns
+    -------
+    Evaluation
+        Scores of every query.
+
+    Raises
+    ------
+    HashbenchError
+        If the codes belong to another dataset.
+    """
+    with storage.open_codes(path) as codes:
+        if codes.dataset_fingerprint != dataset.fingerprint:
+            raise HashbenchError(
+                f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset "
+                f"{dataset.name} now holds {dataset.fingerprint}. Encode again: "
+                f"hashbench encode --method {codes.method} --dataset {dataset.name} --bits {codes.n_bits}."
+            )
+        return evaluation.evaluate_packed(
+            codes.query,
+            codes.database,
+            codes.n_bits,
+            dataset.affinity(),
+            metric_names,
+            undefined=undefined,
+            on_progress=on_progress,
+        )
+
+
+def ensure_scores(
+    dataset: Dataset,
+    path: Path,
+    metric_names: Sequence[str],
+    *,
+    force: bool = False,
+    on_progress: Progress | None = None,
+) -> tuple[Evaluation, bool]:
+    """Score a codes file, or find the scores of every query again.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What the codes were made from.
+    path : Path
+        The codes file, in the data folder.
+    metric_names : sequence of str
+        Metrics.
+    force : bool, default=False
+        Score even if the scores are there.
+    on_progress : callable, optional
+        See `score`.
+
+    Returns
+    -------
+    evaluation : Evaluation
+        Scores of every query.
+    is_new : bool
+        Whether any metric was scored now.
+    """
+    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
+    cache = data_dir() / "scores" / path.relative_to(data_dir() / "codes")
+    made_by = source_digest(affinity, bits, _kernels, ties, evaluation, *submodules(metrics))
+    codes_attributes = storage.read_attributes(path)
+    stamp = {key: codes_attributes.get(key) for key in ("content", "dataset_fingerprint")} | {"made_by": made_by}
+    with storage.locked(cache):
+        known: dict[str, Scores] = {}
+        n_undefined = 0
+        found = storage.read_attributes(cache)
+        if not force and all(found.get(key) == value for key, value in stamp.items()):
+            known, n_undefined = _read_scores(cache), int(found["n_undefined"])
+        missing = [name for name in names if name not in known]
+        if missing:
+            fresh = score(dataset, path, missing, on_progress=on_progress)
+            known, n_undefined = known | fresh.scores, fresh.n_undefined
+            _write_scores(cache, known, {**stamp, "n_undefined": n_undefined})
+    return Evaluation({name: known[name] for name in names}, n_undefined), bool(missing)
+
+
+def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+    if method.reads == "labels":
+        if dataset.labels is None or dataset.labels.ndim != 1:
+            raise Refusal(f"{type(method).__name__} reads class labels, and dataset {dataset.name!r} has none.")
+        return np.asarray(dataset.labels[rows, None])
+    return dataset.features[rows]
+
+
+def _read_scores(path: Path) -> dict[str, Scores]:
+    with h5py.File(path, "r") as file:
+        return {name: Scores(*file["scores"][name][:]) for name in file["scores"]}
+
+
+def _write_scores(path: Path, scores: Mapping[str, Scores], attributes: Mapping[str, Any]) -> None:
+    with storage.replacing(path) as part, h5py.File(part, "w") as file:
+        file.attrs.update({**attributes, "schema_version": storage.SCHEMA_VERSION})
+        for name, values in scores.items():
+            file[f"scores/{name}"] = np.stack(values)

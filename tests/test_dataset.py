@@ -1,0 +1,207 @@
+import dataclasses
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+
+from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
+from hashbench.dataset import Dataset, draw_split
+from hashbench.errors import HashbenchError
+
+rng = np.random.default_rng(0)
+LABELS = np.array([0, 1, 2, 0, 1, 2, 0, 1])
+MULTI_HOT = rng.integers(0, 2, (8, 3)).astype(np.uint8)
+MATRIX = np.array([[0, 1, 0, 2, 0, 1], [1, 0, 0, 0, 10, 0]])
+BASE = Dataset(
+    name="tiny",
+    features=np.arange(24, dtype=np.float32).reshape(8, 3),
+    query=np.array([0, 5]),
+    database=np.array([1, 2, 3, 4, 6, 7]),
+    train=np.array([6, 2, 3]),
+    rule="same-label",
+    labels=LABELS,
+)
+BY_DISTANCE = {"rule": "distance", "rule_params": {"squared_thresholds": [243.0, 27.0], "levels": [1, 2]}}
+BY_MATRIX = {"rule": "explicit", "matrix": MATRIX}
+
+
+def changed(base=BASE, **changes):
+    return dataclasses.replace(base, **changes)
+
+
+def with_value(array, index, value):
+    copy = array.copy()
+    copy[index] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "expected"),
+    [
+        ({}, SameLabel, lambda rows, columns: oracles.same_label(LABELS[rows], LABELS[columns])),
+        (
+            {"rule": "shared-labels", "labels": MULTI_HOT},
+            SharedLabels,
+            lambda rows, columns: oracles.shared_labels(MULTI_HOT[rows], MULTI_HOT[columns]),
+        ),
+        (
+            BY_DISTANCE,
+            Distance,
+            lambda rows, columns: oracles.distance_levels(
+                BASE.features[rows], BASE.features[columns], [243.0, 27.0], [1, 2]
+            ),
+        ),
+    ],
+)
+def test_affinities_are_in_the_order_of_the_split(changes, kind, expected):
+    dataset = changed(**changes)
+    affinity, of_train = dataset.affinity(), dataset.train_affinity()
+    assert isinstance(affinity, kind)
+    assert (affinity.n_queries, affinity.n_database) == (2, 6)
+    assert affinity.block(slice(0, 2), slice(0, 6)).tolist() == expected(dataset.query, dataset.database)
+    assert of_train.block(slice(0, 3), slice(0, 3)).tolist() == expected(dataset.train, dataset.train)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array, sp.csr_matrix])
+def test_an_explicit_affinity_is_the_matrix_and_says_nothing_about_training_items(form):
+    dataset = changed(rule="explicit", matrix=form(MATRIX))
+    assert isinstance(dataset.affinity(), Explicit)
+    assert dataset.affinity().block(slice(0, 2), slice(0, 6)).tolist() == MATRIX.tolist()
+    with pytest.raises(HashbenchError, match=r"dataset 'tiny' has an explicit .* choose an unsupervised method"):
+        dataset.train_affinity()
+
+
+def test_a_dataset_knows_its_size_and_kind():
+    assert BASE.n_samples == 8
+    assert BASE.is_single_label
+    assert not changed(rule="shared-labels", labels=MULTI_HOT).is_single_label
+    assert not changed(**BY_DISTANCE, labels=None).is_single_label
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"features": BASE.features.astype(float)}, r"features of dataset 'tiny' are float64 of shape \(8, 3\)"),
+        ({"features": BASE.features[0]}, r"are float32 of shape \(3,\), expected float32 of shape \(n_samples"),
+        ({"features": BASE.features[:, :0]}, r"of shape \(8, 0\).*not empty"),
+        (
+            {"features": with_value(BASE.features, ([2, 4], [1, 0]), np.nan)},
+            "hold 2 values that are not finite, first nan in row 2, column 1",
+        ),
+        ({"features": with_value(BASE.features, (7, 2), np.inf)}, "hold 1 values .* first inf in row 7, column 2"),
+        ({"query": BASE.query.astype(np.int32)}, r"query of dataset 'tiny' is int32 of shape \(2,\)"),
+        ({"train": BASE.train[None]}, r"train of dataset 'tiny' is int64 of shape \(1, 3\)"),
+        ({"query": BASE.query[:0]}, "dataset 'tiny' has no query items"),
+        ({"database": BASE.database[:0]}, "dataset 'tiny' has no database items"),
+        ({"train": BASE.train[:0]}, "dataset 'tiny' has no train items"),
+        ({"query": np.array([0, 8])}, "query of dataset 'tiny' names rows 0 to 8, but there are 8 items"),
+        ({"query": np.array([-1, 0])}, "query of dataset 'tiny' names rows -1 to 0, but there are 8 items"),
+        ({"database": np.array([1, 2, 3, 6, 1])}, "database of dataset 'tiny' names some rows twice"),
+        ({"query": np.array([0, 1, 2])}, "2 queries of dataset 'tiny' are also in its database"),
+        ({"train": np.array([1, 5])}, "1 training items of dataset 'tiny' are outside its database"),
+        ({"labels": LABELS[1:]}, "dataset 'tiny' has 8 items but labels for 7"),
+        ({"labels": LABELS.astype(np.int32)}, r"labels of dataset 'tiny' are int32 of shape \(8,\)"),
+        ({"labels": MULTI_HOT.astype(np.int64)}, r"labels of dataset 'tiny' are int64 of shape \(8, 3\)"),
+        ({"rule": "same-labels"}, "affinity rule 'same-labels'; known rules: same-label, shared-labels, distance"),
+        ({"labels": None}, r"rule 'same-label' of dataset 'tiny' needs class labels of shape \(n,\)"),
+        ({"labels": MULTI_HOT}, "rule 'same-label' of dataset 'tiny' needs class labels"),
+        ({"rule": "shared-labels"}, "rule 'shared-labels' of dataset 'tiny' needs multi-hot labels"),
+        ({"rule": "shared-labels", "labels": MULTI_HOT * np.uint8(2)}, "labels are not multi-hot"),
+        ({"rule": "distance"}, r"rule 'distance' .* needs squared_thresholds and levels, got \[\]"),
+        (
+            {"rule": "distance", "rule_params": {"squared_thresholds": [1.0], "levels": [1, 2]}},
+            r"levels \[1, 2\] and 1 thresholds",
+        ),
+        ({"rule": "explicit"}, r"rule 'explicit' .* needs a matrix of shape \(2, 6\).*got None"),
+        ({"rule": "explicit", "matrix": MATRIX.T}, r"needs a matrix of shape \(2, 6\).*got \(6, 2\)"),
+        ({"rule": "explicit", "matrix": -MATRIX}, "an affinity matrix holds whole-number levels"),
+    ],
+)
+def test_a_dataset_that_breaks_the_contract_is_refused_in_words(changes, message):
+    with pytest.raises(HashbenchError, match=message) as caught:
+        changed(**changes)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {"features": with_value(BASE.features, (0, 0), 0.5)}),
+        ({}, {"labels": with_value(LABELS, 3, 5)}),
+        ({}, {"query": BASE.query[::-1]}),
+        ({}, {"query": BASE.query[:1]}),
+        ({}, {"database": np.array([2, 1, 3, 4, 6, 7])}),
+        ({}, {"train": np.array([6, 2])}),
+        ({}, BY_DISTANCE),
+        (BY_DISTANCE, {"rule_params": {"squared_thresholds": [243.0, 28.0], "levels": [1, 2]}}),
+        (BY_DISTANCE, {"rule_params": {"squared_thresholds": [243.0, 27.0], "levels": [1, 5]}}),
+        (BY_DISTANCE, {"labels": None}),
+        (BY_MATRIX, {"matrix": with_value(MATRIX, (0, 0), 1)}),
+        (BY_MATRIX | {"matrix": sp.csr_array(MATRIX)}, {"matrix": sp.csr_array(2 * MATRIX)}),
+        (BY_MATRIX | {"matrix": sp.csr_array(MATRIX)}, {"matrix": sp.csr_array(MATRIX[:, ::-1])}),
+        (
+            {"rule": "shared-labels", "labels": MULTI_HOT},
+            {"labels": with_value(MULTI_HOT, (1, 1), 1 - MULTI_HOT[1, 1])},
+        ),
+    ],
+)
+def test_the_fingerprint_changes_with_each_part_of_the_content(before, after):
+    dataset = changed(**before)
+    assert changed(dataset, **after).fingerprint != dataset.fingerprint
+
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {"name": "other"},
+        {"about": {"summary": "Words for people."}},
+        {"features": np.asfortranarray(BASE.features)},
+        {"labels": LABELS.copy()},
+    ],
+)
+def test_the_fingerprint_does_not_depend_on_name_words_or_memory_layout(same):
+    assert changed(**same).fingerprint == BASE.fingerprint
+
+
+def test_the_fingerprint_of_known_content_stays_what_it_is():
+    # Codes files and result rows carry it: a new value makes all of them stale.
+    assert BASE.fingerprint == "aab4b2dbdb8bc924"
+
+
+def test_the_fingerprint_of_a_sparse_matrix_ignores_how_it_is_stored_and_leaves_it_alone():
+    plain = sp.csr_array(MATRIX)
+    untidy = sp.csr_array(
+        (np.array([2, 1, 0, 1, 10, 1]), np.array([3, 1, 0, 5, 4, 0]), np.array([0, 4, 6])), shape=(2, 6)
+    )
+    assert untidy.toarray().tolist() == MATRIX.tolist()
+    dataset = changed(rule="explicit", matrix=untidy)
+    assert dataset.fingerprint == changed(rule="explicit", matrix=plain).fingerprint
+    assert untidy.toarray().tolist() == MATRIX.tolist()
+
+
+def test_rule_parameters_may_be_numpy_numbers():
+    params = {"squared_thresholds": np.array([243.0, 27.0]), "levels": np.array([1, 2])}
+    assert changed(rule="distance", rule_params=params).fingerprint == changed(**BY_DISTANCE).fingerprint
+
+
+def test_a_drawn_split_is_balanced_disjoint_and_the_same_each_time():
+    labels = np.random.default_rng(1).permutation(np.arange(4).repeat([20, 15, 30, 12]))
+    query, database, train = draw_split(labels, 3, 5, random_state=0)
+    for index in (query, database, train):
+        assert index.dtype == np.int64
+        assert (np.diff(index) > 0).all()
+    assert np.bincount(labels[query]).tolist() == [3] * 4
+    assert np.bincount(labels[train]).tolist() == [5] * 4
+    assert sorted([*query, *database]) == list(range(77))
+    assert set(train) <= set(database)
+    for part, again in zip((query, database, train), draw_split(labels, 3, 5, random_state=0), strict=True):
+        np.testing.assert_array_equal(part, again)
+    assert draw_split(labels, 3, 5, random_state=1)[0].tolist() != query.tolist()
+
+
+def test_a_split_larger_than_a_class_is_refused_in_words():
+    with pytest.raises(HashbenchError, match="class 1 has 7 items, but 3 queries and 5 training items"):
+        draw_split(np.arange(2).repeat([8, 7]), 3, 5, random_state=0)
