@@ -149,8 +149,8 @@ class Distance(Affinity):
         shapes = self.query_features.shape, self.database_features.shape
         if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
             raise HashbenchError(
-                f"query features have shape {shapes[0]} and database features {shapes[1]}; both must be (n, n_features) "
-                "with the same features."
+                f"query features have shape {shapes[0]} and database features {shapes[1]}; both must be "
+                "(n, n_features) with the same features."
             )
         self.squared_thresholds = [float(threshold) for threshold in squared_thresholds]
         self._levels = _check_levels([0, *levels])
@@ -161,7 +161,7 @@ class Distance(Affinity):
             )
         if not (np.isfinite(self.squared_thresholds).all() and (np.diff(self.squared_thresholds) <= 0).all()):
             raise HashbenchError(
-                f"thresholds must be finite and descend as levels rise, got {self.squared_thresholds}."
+                f"thresholds must descend as levels rise, and be finite, got {self.squared_thresholds}."
             )
         self.n_queries, self.n_database = len(self.query_features), len(self.database_features)
 
@@ -340,7 +340,7 @@ def _check_levels(levels: npt.ArrayLike) -> IntArray:
     values = np.unique(levels)
     if values.dtype.kind not in "biuf":
         raise HashbenchError(
-            f"affinity levels are whole numbers 0 to {MAX_LEVEL}, got values of dtype {values.dtype}."
+            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got values of dtype {values.dtype}."
         )
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
@@ -348,7 +348,7 @@ def _check_levels(levels: npt.ArrayLike) -> IntArray:
     if bad.size:
         shown = ", ".join(str(value) for value in bad[:3])
         raise HashbenchError(
-            f"affinity levels are whole numbers 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
+            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
             f"{', ...' if bad.size > 3 else ''})."
         )
     return np.union1d([0], values).astype(np.int64)

@@ -115,7 +115,7 @@ def test_a_dataset_knows_its_size_and_kind():
         ),
         ({"rule": "explicit"}, r"rule 'explicit' .* needs a matrix of shape \(2, 6\).*got None"),
         ({"rule": "explicit", "matrix": MATRIX.T}, r"needs a matrix of shape \(2, 6\).*got \(6, 2\)"),
-        ({"rule": "explicit", "matrix": -MATRIX}, "an affinity matrix holds whole-number levels"),
+        ({"rule": "explicit", "matrix": -MATRIX}, "an affinity holds whole-number levels"),
     ],
 )
 def test_a_dataset_that_breaks_the_contract_is_refused_in_words(changes, message):
