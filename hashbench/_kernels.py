@@ -23,8 +23,8 @@ Words = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int64]
 
 _CHUNK = 2048  # rows whose distances are held at once, in the first-level cache
-_TILE = 16384  # rows that all queries of a call pass over before the next, in the second-level cache
-_LANES = 4  # counters side by side, since equal distances in a row would wait for each other
+_TILE = 65536  # rows counted before the 16-bit counters are emptied; their codes fit the second-level cache
+_LANES = 2  # counters side by side, since equal distances in a row would wait for each other
 
 
 def _compiled(function: Any) -> Any:
@@ -107,106 +107,175 @@ if HAVE_NUMBA:
 
     _popcount: Any = intrinsic(_emit_popcount)
 
+    # The loops below run over slices, which LLVM turns into vector instructions; with indices it would not.
+
     @_compiled
     def _distances(query, database, first, last, out):  # type: ignore[no-untyped-def]
         """Put the Hamming distances of rows first..last into ``out``."""
-        for i in range(last - first):
-            out[i] = _popcount(query[0] ^ database[0, first + i])
-        for word in range(1, len(query)):
-            for i in range(last - first):
-                out[i] += _popcount(query[word] ^ database[word, first + i])
+        for word in range(len(query)):
+            code, rows = query[word], database[word, first:last]
+            if word == 0:
+                for i in range(len(rows)):
+                    out[i] = _popcount(code ^ rows[i])
+            else:
+                for i in range(len(rows)):
+                    out[i] += _popcount(code ^ rows[i])
 
     @_compiled
-    def _tally(cells, n_cells, weights, first, lanes):  # type: ignore[no-untyped-def]
+    def _pair_distances(one, other, database, first, last, out):  # type: ignore[no-untyped-def]
+        """Put distance to one query x 256 + distance to the other into ``out``; at most 128 bits."""
+        for word in range(len(one)):
+            a, b, rows = one[word], other[word], database[word, first:last]
+            if word == 0:
+                for i in range(len(rows)):
+                    out[i] = (_popcount(a ^ rows[i]) << np.uint64(8)) | _popcount(b ^ rows[i])
+            else:
+                for i in range(len(rows)):
+                    out[i] += (_popcount(a ^ rows[i]) << np.uint64(8)) | _popcount(b ^ rows[i])
+
+    @_compiled
+    def _tally(cells, lanes):  # type: ignore[no-untyped-def]
         """Count the cells, neighbours in different lanes."""
-        n_even = n_cells - n_cells % _LANES
-        if weights.size:
-            for i in range(0, n_even, _LANES):
-                lanes[0, cells[i]] += weights[first + i]
-                lanes[1, cells[i + 1]] += weights[first + i + 1]
-                lanes[2, cells[i + 2]] += weights[first + i + 2]
-                lanes[3, cells[i + 3]] += weights[first + i + 3]
-            for i in range(n_even, n_cells):
-                lanes[0, cells[i]] += weights[first + i]
-        else:
-            for i in range(0, n_even, _LANES):
-                lanes[0, cells[i]] += 1
-                lanes[1, cells[i + 1]] += 1
-                lanes[2, cells[i + 2]] += 1
-                lanes[3, cells[i + 3]] += 1
-            for i in range(n_even, n_cells):
-                lanes[0, cells[i]] += 1
+        n_even = len(cells) - len(cells) % 4
+        one = np.uint16(1)
+        for i in range(0, n_even, 4):
+            lanes[0, cells[i]] += one
+            lanes[1, cells[i + 1]] += one
+            lanes[0, cells[i + 2]] += one
+            lanes[1, cells[i + 3]] += one
+        for i in range(n_even, len(cells)):
+            lanes[0, cells[i]] += one
+
+    @_compiled
+    def _tally_weights(cells, weights, sums):  # type: ignore[no-untyped-def]
+        """Add up the weights of each cell."""
+        for i in range(len(cells)):
+            sums[cells[i]] += weights[i]
 
     @_compiled
     def _flush(lanes, counts):  # type: ignore[no-untyped-def]
-        """Move the lanes' sums, a flat (n_levels x n_groups) each, into ``counts``."""
+        """Move the lanes' counts, a flat (n_levels x n_groups) each, into ``counts``."""
         n_groups = counts.shape[1]
         for level in range(counts.shape[0]):
             for group in range(n_groups):
                 cell = level * n_groups + group
-                total = lanes[0, cell] + lanes[1, cell] + lanes[2, cell] + lanes[3, cell]
-                counts[level, group] += total
+                counts[level, group] += np.int64(lanes[0, cell]) + np.int64(lanes[1, cell])
         lanes[:] = 0
 
     @_compiled
-    def _numba_count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
-        n_rows = database.shape[1]
+    def _count_range(query, first, last, database, weights, cells, lanes, counts):  # type: ignore[no-untyped-def]
+        """Count distances of rows first..last into ``counts``, (1, n_groups)."""
+        if weights.size:
+            for start in range(first, last, _CHUNK):
+                stop = min(start + _CHUNK, last)
+                _distances(query, database, start, stop, cells)
+                _tally_weights(cells[: stop - start], weights[start:stop], counts[0])
+            return
+        for tile in range(first, last, _TILE):
+            for start in range(tile, min(tile + _TILE, last), _CHUNK):
+                stop = min(start + _CHUNK, last)
+                _distances(query, database, start, stop, cells)
+                _tally(cells[: stop - start], lanes)
+            _flush(lanes, counts)
+
+    @_compiled
+    def _count_pairs(query, database, counts):  # type: ignore[no-untyped-def]
+        """Count distances of all rows for queries two by two, into ``counts``, (n_queries, n_groups).
+
+        One counter for each pair of distances halves the work of counting, which is what costs.
+        """
+        n_rows, n_groups = database.shape[1], counts.shape[1]
         cells = np.empty(_CHUNK, np.uint16)
-        lanes = np.zeros((_LANES, counts.shape[2]), np.int64)
-        edges = np.empty(4, np.int64)
+        lanes = np.zeros((_LANES, 256 * n_groups), np.uint16)
         for tile in range(0, n_rows, _TILE):
             end = min(tile + _TILE, n_rows)
-            for row in range(len(query)):
-                edges[0], edges[3] = tile, end
-                edges[1] = min(max(start[row], tile), end)
-                edges[2] = min(max(stop[row], tile), end)
-                for part in range(3):  # before, inside and after the range
-                    if edges[part] == edges[part + 1]:
-                        continue
-                    for first in range(edges[part], edges[part + 1], _CHUNK):
-                        last = min(first + _CHUNK, edges[part + 1])
-                        _distances(query[row], database, first, last, cells)
-                        _tally(cells, last - first, weights, first, lanes)
-                    level = 1 if part == 1 else 0
-                    _flush(lanes, counts[row, level : level + 1])
+            for row in range(0, len(query) - 1, 2):
+                for start in range(tile, end, _CHUNK):
+                    stop = min(start + _CHUNK, end)
+                    _pair_distances(query[row], query[row + 1], database, start, stop, cells)
+                    _tally(cells[: stop - start], lanes)
+                for one in range(n_groups):
+                    total = 0
+                    for other in range(n_groups):
+                        both = np.int64(lanes[0, 256 * one + other]) + np.int64(lanes[1, 256 * one + other])
+                        total += both
+                        counts[row + 1, other] += both
+                    counts[row, one] += total
+                lanes[:] = 0
+
+    @_compiled
+    def _numba_count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
+        n_rows, n_groups = database.shape[1], counts.shape[2]
+        cells = np.empty(_CHUNK, np.uint32)
+        lanes = np.zeros((_LANES, n_groups), np.uint16)
+        relevant = np.zeros((1, n_groups), np.int64)
+        n_paired = 0
+        if not weights.size and n_groups <= 129:
+            n_paired = len(query) - len(query) % 2
+            _count_pairs(query[:n_paired], database, counts[:n_paired, 0])
+        for row in range(len(query)):
+            if row >= n_paired:
+                _count_range(query[row], 0, n_rows, database, weights, cells, lanes, counts[row, :1])
+            _count_range(query[row], start[row], stop[row], database, weights, cells, lanes, relevant)
+            for group in range(n_groups):
+                counts[row, 0, group] -= relevant[0, group]
+                counts[row, 1, group] += relevant[0, group]
+                relevant[0, group] = 0
 
     @_compiled
     def _numba_count_shared(query, query_masks, database, masks, weights, counts):  # type: ignore[no-untyped-def]
-        n_rows, n_groups = database.shape[1], counts.shape[2]
-        cells = np.empty(_CHUNK, np.uint16)
-        shared = np.empty(_CHUNK, np.uint16)
-        wide = np.empty(_CHUNK, np.int64)
-        lanes = np.zeros((_LANES, counts.shape[1] * n_groups), np.int64)
+        n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
+        cells = np.empty(_CHUNK, np.uint32)
+        shared = np.empty(_CHUNK, np.uint32)
+        lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
+        sums = np.zeros(lanes.shape[1], np.int64)
         for tile in range(0, n_rows, _TILE):
             end = min(tile + _TILE, n_rows)
             for row in range(len(query)):
-                for first in range(tile, end, _CHUNK):
-                    last = min(first + _CHUNK, end)
-                    _distances(query[row], database, first, last, cells)
-                    for i in range(last - first):
-                        shared[i] = _popcount(query_masks[row, 0] & masks[0, first + i])
-                    for word in range(1, masks.shape[0]):
-                        for i in range(last - first):
-                            shared[i] += _popcount(query_masks[row, word] & masks[word, first + i])
-                    for i in range(last - first):
-                        wide[i] = np.int64(shared[i]) * n_groups + np.int64(cells[i])
-                    _tally(wide, last - first, weights, first, lanes)
-                _flush(lanes, counts[row])
+                for start in range(tile, end, _CHUNK):
+                    stop = min(start + _CHUNK, end)
+                    _distances(query[row], database, start, stop, cells)
+                    for word in range(masks.shape[0]):
+                        labels, rows = query_masks[row, word], masks[word, start:stop]
+                        if word == 0:
+                            for i in range(len(rows)):
+                                shared[i] = _popcount(labels & rows[i])
+                        else:
+                            for i in range(len(rows)):
+                                shared[i] += _popcount(labels & rows[i])
+                    for i in range(stop - start):
+                        cells[i] += n_groups * shared[i]
+                    if weights.size:
+                        _tally_weights(cells[: stop - start], weights[start:stop], sums)
+                    else:
+                        _tally(cells[: stop - start], lanes)
+                if weights.size:
+                    counts[row] += sums.reshape(counts.shape[1:])
+                    sums[:] = 0
+                else:
+                    _flush(lanes, counts[row])
 
     @_compiled
     def _numba_count_levels(query, database, levels, weights, counts):  # type: ignore[no-untyped-def]
-        n_rows, n_groups = database.shape[1], counts.shape[2]
-        cells = np.empty(_CHUNK, np.uint16)
-        wide = np.empty(_CHUNK, np.int64)
-        lanes = np.zeros((_LANES, counts.shape[1] * n_groups), np.int64)
+        n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
+        cells = np.empty(_CHUNK, np.uint32)
+        lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
+        sums = np.zeros(lanes.shape[1], np.int64)
         for row in range(len(query)):
-            for first in range(0, n_rows, _CHUNK):
-                last = min(first + _CHUNK, n_rows)
-                _distances(query[row], database, first, last, cells)
-                for i in range(last - first):
-                    wide[i] = np.int64(levels[row, first + i]) * n_groups + np.int64(cells[i])
-                _tally(wide, last - first, weights, first, lanes)
-            _flush(lanes, counts[row])
+            for tile in range(0, n_rows, _TILE):
+                for start in range(tile, min(tile + _TILE, n_rows), _CHUNK):
+                    stop = min(start + _CHUNK, n_rows)
+                    _distances(query[row], database, start, stop, cells)
+                    here = levels[row, start:stop]
+                    for i in range(len(here)):
+                        cells[i] += n_groups * np.uint32(here[i])
+                    if weights.size:
+                        _tally_weights(cells[: stop - start], weights[start:stop], sums)
+                    else:
+                        _tally(cells[: stop - start], lanes)
+                _flush(lanes, counts[row])
+            counts[row] += sums.reshape(counts.shape[1:])
+            sums[:] = 0
 
     count_ranges = _numba_count_ranges
     count_shared = _numba_count_shared

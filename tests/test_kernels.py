@@ -9,7 +9,7 @@ from hashbench import _kernels
 from hashbench.bits import pack, to_words
 
 needs_numba = pytest.mark.skipif(not _kernels.HAVE_NUMBA, reason="compares compiled loops with NumPy")
-CHUNK, TILE = 2048, 16384  # a test below holds them to the kernels' own
+CHUNK, TILE = 2048, 65536  # a test below holds them to the kernels' own
 
 KERNELS = {
     "ranges": (_kernels.count_ranges, _kernels.numpy_count_ranges),
