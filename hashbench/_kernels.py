@@ -195,7 +195,7 @@ if HAVE_NUMBA:
                     _pair_distances(query[row], query[row + 1], database, start, stop, cells)
                     _tally(cells[: stop - start], lanes)
                 for one in range(n_groups):
-                    total = 0
+                    total = np.int64(0)
                     for other in range(n_groups):
                         both = np.int64(lanes[0, 256 * one + other]) + np.int64(lanes[1, 256 * one + other])
                         total += both

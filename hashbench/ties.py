@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, Protocol, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
 
-QUERY_CHUNK = 256  # queries that one thread handles at a time
+QUERY_CHUNK = 1024  # queries that one thread handles at a time
 _BLOCK_BYTES = 32 << 20  # database codes held at a time
 _LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
 
@@ -121,6 +122,30 @@ class TieHistogram:
     def n_relevant(self) -> IntArray:
         """Relevant items in the database, (n_queries,)."""
         return np.asarray(self.n_rel.sum(axis=1))
+
+
+def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:
+    """Make a function remember its result for as long as the histogram lives.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a histogram; several metrics need what it gives.
+
+    Returns
+    -------
+    callable
+        The same function, computed once for each histogram.
+    """
+    known: WeakKeyDictionary[TieHistogram, T] = WeakKeyDictionary()
+
+    @wraps(function)
+    def remembering(histogram: TieHistogram) -> T:
+        if histogram not in known:
+            known[histogram] = function(histogram)
+        return known[histogram]
+
+    return remembering
 
 
 class _Countable(Protocol):

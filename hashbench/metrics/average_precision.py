@@ -9,7 +9,7 @@ from hashbench import _kernels
 from hashbench.affinity import IntArray
 from hashbench.metrics._grammar import Scores, register
 from hashbench.metrics._sums import Cut, cut_at, harmonic_range
-from hashbench.ties import TieHistogram
+from hashbench.ties import TieHistogram, once_per_histogram
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -112,6 +112,7 @@ class _Sums(NamedTuple):
     high: FloatArray
 
 
+@once_per_histogram
 def _whole_groups(histogram: TieHistogram) -> _Sums:
     """Sum the precision at the relevant items of each tie group, (n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
