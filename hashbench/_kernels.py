@@ -328,3 +328,49 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
                     weight *= m / (r - m + 1) * (n - r - s + m) / (s - m + 1)
                 m += step
         out[q] = total / weight_sum
+
+
+@_compiled
+def expected_reciprocal(before, size, n_rel, out):  # type: ignore[no-untyped-def]
+    """Average 1 / (before + t) over the place t of the first relevant item in a tie.
+
+    Parameters
+    ----------
+    before, size, n_rel : ndarray of shape (n_queries,), int64
+        Items before the tie, in it, and relevant ones in it.
+    out : ndarray of shape (n_queries,), float64
+        Filled with the averages.
+    """
+    for q in range(len(size)):
+        n, r = size[q], n_rel[q]
+        total = 0.0
+        if r > 0:
+            probability = r / n  # of the first relevant item at place t
+            for t in range(1, n - r + 2):
+                total += probability / (before[q] + t)
+                if probability < 1e-19 * total or t == n:
+                    break
+                probability *= (n - t - r + 1) / (n - t)
+        out[q] = total
+
+
+@_compiled
+def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def]
+    """Give the probability that none of the first places of a tie holds a relevant item.
+
+    Parameters
+    ----------
+    size, n_rel, slots : ndarray of shape (n_queries,), int64
+        Items in the tie, relevant ones, and places.
+    out : ndarray of shape (n_queries,), float64
+        Filled with the probabilities.
+    """
+    for q in range(len(size)):
+        few, many = min(n_rel[q], slots[q]), max(n_rel[q], slots[q])
+        probability = 1.0
+        for i in range(few):  # C(size - n_rel, slots) / C(size, slots), factor by factor
+            probability *= max(size[q] - many - i, 0) / (size[q] - i)
+            if probability < 1e-300:
+                probability = 0.0
+                break
+        out[q] = probability

@@ -4,7 +4,7 @@ One file a family; each function there registers itself under its name in the gr
 ``NAME[@cutoff][:option]``. To add a metric, add a function beside its relatives.
 """
 
-from hashbench.metrics import average_precision, ndcg, precision  # noqa: F401  # each registers its metrics
+from hashbench.metrics import average_precision, first_hit, ndcg, pairs, precision  # noqa: F401  # each registers its metrics
 from hashbench.metrics._grammar import FAMILIES, Family, Metric, Scores, get_metric, metric_names
 
 __all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "metric_names"]

@@ -1,5 +1,7 @@
 """Normalised discounted cumulative gain over graded levels."""
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,14 +13,19 @@ from hashbench.ties import TieHistogram
 FloatArray = npt.NDArray[np.float64]
 
 
-@register("NDCG", source="TALR eq. 7, 20", paper_value=1.0)
-def ndcg(histogram: TieHistogram) -> Scores:
-    """Discounted gain 2^level - 1 of the whole ranking, over that of the ideal one.
+Discounts = Callable[[IntArray, IntArray], FloatArray]
+
+
+@register("NDCG", options=("exponential", "linear"), source="TALR eq. 7, 20; Linear NDCG", paper_value=1.0)
+def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
+    """Discounted gain of the whole ranking, over that of the ideal one.
 
     Parameters
     ----------
     histogram : TieHistogram
         Counts of the database per query, level and tie group.
+    gain : {"exponential", "linear"}, default="exponential"
+        Gain 2^level - 1 with discount 1 / log2(rank + 1), or gain level with discount N - rank.
 
     Returns
     -------
@@ -28,7 +35,7 @@ def ndcg(histogram: TieHistogram) -> Scores:
     Notes
     -----
     Equation (20) of [1]_: a tie gives the mean gain of its items times the sum of the discounts
-    ``1 / log2(rank + 1)`` of its ranks. The extremes sort each tie by gain, up or down.
+    of its ranks. The extremes sort each tie by gain, up or down.
 
     References
     ----------
@@ -42,6 +49,15 @@ def ndcg(histogram: TieHistogram) -> Scores:
     >>> ndcg(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1)).mean
     array([0.81546488])
     """
+    if gain == "linear":
+        n_items = histogram.n_database
+
+        def discounts(first: IntArray, last: IntArray) -> FloatArray:
+            """Sum N - t over the ranks t = first + 1 to last."""
+            n = n_items[:, None] if first.ndim == 2 else n_items
+            return (last - first) * (n - (first + last + 1) / 2)
+
+        return _normalised(histogram, histogram.levels.astype(np.float64), discounts)
     return ndcg_at(histogram, int(histogram.n_database.max(initial=1)))
 
 
@@ -61,31 +77,34 @@ def ndcg_at(histogram: TieHistogram, k: int) -> Scores:
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    gains = np.exp2(histogram.levels.astype(np.float64)) - 1
     most = int(histogram.n_database.max(initial=1))
     sums = discount_sums(most)
-    k = min(k, most)
+    last_rank = min(k, most)
 
     def discounts(first: IntArray, last: IntArray) -> FloatArray:
-        """Sum the discounts of ranks first + 1 to last, none beyond k."""
-        return np.asarray(sums[np.minimum(last, k)] - sums[np.minimum(first, k)])
+        """Sum 1 / log2(t + 1) over the ranks t = first + 1 to last, none beyond k."""
+        return np.asarray(sums[np.minimum(last, last_rank)] - sums[np.minimum(first, last_rank)])
 
+    return _normalised(histogram, np.exp2(histogram.levels.astype(np.float64)) - 1, discounts)
+
+
+def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> Scores:
+    """Divide expected, worst and best discounted gain by the ideal one."""
     before, size, counts = histogram.before, histogram.size, histogram.counts
     mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
     mean = (mean_gain * discounts(before, before + size)).sum(axis=1)
     low, high, ideal = (np.zeros(histogram.n_queries) for _ in range(3))
-    first_low, first_high, first_ideal = before, before, np.zeros(histogram.n_queries, dtype=np.int64)
-    for level in range(1, len(gains)):  # irrelevant items add nothing, but come first in the worst order
-        if level == 1:
-            first_low = before + counts[:, 0]
+    first_low = before + counts[:, 0]  # irrelevant items add nothing, but come first in the worst order
+    for level in range(1, len(gains)):
         last_low = first_low + counts[:, level]
         low += gains[level] * discounts(first_low, last_low).sum(axis=1)
         first_low = last_low
+    first_high, first_ideal = before, np.zeros(histogram.n_queries, dtype=np.int64)
     for level in range(len(gains) - 1, 0, -1):
         last_high = first_high + counts[:, level]
         high += gains[level] * discounts(first_high, last_high).sum(axis=1)
-        first_high = last_high
         last_ideal = first_ideal + counts[:, level].sum(axis=1)
         ideal += gains[level] * discounts(first_ideal, last_ideal)
-        first_ideal = last_ideal
-    return Scores(mean / ideal, low / ideal, high / ideal)
+        first_high, first_ideal = last_high, last_ideal
+    # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
+    return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high)))

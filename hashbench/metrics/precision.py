@@ -1,4 +1,4 @@
-"""Precision above a cutoff and inside a Hamming ball."""
+"""Precision and recall above a cutoff and inside a Hamming ball."""
 
 import numpy as np
 
@@ -39,6 +39,44 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     return Scores(*((cut.rel_before + part) / divisor for part in (cut.expected, cut.fewest, cut.most)))
 
 
+@register("R@k", source="McSherry & Najork, ECIR 2008")
+def recall_at(histogram: TieHistogram, k: int) -> Scores:
+    """Share of the relevant items that are among the first k.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group.
+    k : int
+        Cutoff in items.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    """
+    cut = cut_at(histogram, k)
+    return Scores(*((cut.rel_before + part) / histogram.n_relevant for part in (cut.expected, cut.fewest, cut.most)))
+
+
+@register("RPrec", source="McSherry & Najork, ECIR 2008")
+def r_precision(histogram: TieHistogram) -> Scores:
+    """Precision of the first R, where R is the number of relevant items.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    """
+    cut = cut_at(histogram, histogram.n_relevant)
+    return Scores(*((cut.rel_before + part) / histogram.n_relevant for part in (cut.expected, cut.fewest, cut.most)))
+
+
 @register("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
 def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     """Share of relevant items inside a Hamming ball; 0 if it is empty.
@@ -60,3 +98,24 @@ def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     n_rel = histogram.n_rel[:, inside].sum(axis=1)
     precision = n_rel / np.maximum(size, 1)
     return Scores(precision, precision, precision)
+
+
+@register("R@rN", source="mLGAP sec. 3")
+def recall_in_ball(histogram: TieHistogram, radius: int) -> Scores:
+    """Share of the relevant items that are inside a Hamming ball.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and Hamming distance.
+    radius : int
+        Items at this distance or nearer are inside.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant. A ball has no
+        ties: low = mean = high.
+    """
+    recall = histogram.n_rel[:, : radius + 1].sum(axis=1) / histogram.n_relevant
+    return Scores(recall, recall, recall)
