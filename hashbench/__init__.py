@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Any
 from hashbench._version import __version__
 
 if TYPE_CHECKING:
-    from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
+    from hashbench.affinity import Affinity, Distance, Explicit, SameLabel, SharedLabels
+    from hashbench.dataset import Dataset
     from hashbench.errors import HashbenchError
     from hashbench.evaluation import Evaluation, evaluate
+    from hashbench.method import HashMethod
 
 __all__ = [
+    "Affinity",
+    "Dataset",
     "Distance",
     "Evaluation",
     "Explicit",
+    "HashMethod",
     "HashbenchError",
     "SameLabel",
     "SharedLabels",
@@ -22,6 +27,9 @@ __all__ = [
 
 # Imported on first use, so that `hashbench --help` never waits for NumPy.
 _HOMES = {
+    "Affinity": "hashbench.affinity",
+    "Dataset": "hashbench.dataset",
+    "HashMethod": "hashbench.method",
     "Distance": "hashbench.affinity",
     "Evaluation": "hashbench.evaluation",
     "Explicit": "hashbench.affinity",

@@ -19,6 +19,7 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 LevelArray = npt.NDArray[np.int16]
 
+_PAIRS = 1 << 14  # whose features are gathered at a time
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
 
@@ -152,6 +153,9 @@ class Distance(Affinity):
                 f"query features have shape {shapes[0]} and database features {shapes[1]}; both must be "
                 "(n, n_features) with the same features."
             )
+        for name, features in (("query", self.query_features), ("database", self.database_features)):
+            if not np.isfinite(features).all():
+                raise HashbenchError(f"{name} features hold {int((~np.isfinite(features)).sum())} values not finite.")
         self.squared_thresholds = [float(threshold) for threshold in squared_thresholds]
         self._levels = _check_levels([0, *levels])
         if not len(self.squared_thresholds) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
@@ -177,7 +181,7 @@ class Distance(Affinity):
         squared, error = _fast_squared_distances(ours, theirs)
         for threshold in self.squared_thresholds:
             row, column = np.nonzero(np.abs(squared - threshold) <= error)
-            squared[row, column] = _exact_squared_distances(ours[row], theirs[column])
+            squared[row, column] = _exact_at(ours, theirs, row, column)
         level = np.zeros(squared.shape, dtype=np.int16)
         for threshold, value in zip(self.squared_thresholds, self._levels[1:], strict=True):
             level[squared <= threshold] = value
@@ -237,10 +241,13 @@ def as_affinity(affinity: Any) -> Affinity:
     """
     if isinstance(affinity, Affinity):
         return affinity
-    if isinstance(affinity, tuple):
+    if isinstance(affinity, tuple) or (
+        isinstance(affinity, list) and all(isinstance(part, np.ndarray) for part in affinity)
+    ):
         if len(affinity) != 2:
             raise HashbenchError(
-                f"labels must be a pair (query_labels, database_labels), got a tuple of {len(affinity)}."
+                "labels must be a pair (query_labels, database_labels), "
+                f"got a {type(affinity).__name__} of {len(affinity)}."
             )
         ours, theirs = (np.asarray(labels) for labels in affinity)
         if ours.ndim != theirs.ndim:
@@ -286,7 +293,7 @@ def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[
         rank = max(int(np.ceil(percentile / 100 * squared.size)), 1) - 1
         near = np.partition(squared, rank)[rank]
         open_pairs = np.flatnonzero(np.abs(squared - near) <= 2 * error)
-        exact = np.sort(_exact_squared_distances(items[row[open_pairs]], items[column[open_pairs]]))
+        exact = np.sort(_exact_at(items, items, row[open_pairs], column[open_pairs]))
         n_below = int((squared < near - 2 * error).sum())
         found.append(float(exact[rank - n_below]))
     return found
@@ -308,12 +315,21 @@ def _exact_squared_distances(ours: FloatArray, theirs: FloatArray) -> FloatArray
     return total
 
 
+def _exact_at(ours: FloatArray, theirs: FloatArray, row: IntArray, column: IntArray) -> FloatArray:
+    """Exact squared distances of some pairs, gathering a few at a time."""
+    total = np.empty(len(row))
+    for start in range(0, len(row), _PAIRS):
+        few = slice(start, start + _PAIRS)
+        total[few] = _exact_squared_distances(ours[row[few]], theirs[column[few]])
+    return total
+
+
 def _class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     array = np.asarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in "iub":
         raise HashbenchError(
-            f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). "
-            "Encode names as numbers first, for example with numpy.unique(names, return_inverse=True)."
+            f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
+            "with .astype(int). Encode names as numbers: numpy.unique(names, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)
 
@@ -328,6 +344,7 @@ def _multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
         raise HashbenchError(
             f"{name} are not multi-hot: {int(is_bit.size - is_bit.sum())} entries are neither 0 nor 1, "
             f"first {array[row, column]} in row {row}, column {column}."
+            + (" For one class an item give shape (n,), not (n, 1)." if array.shape[1] == 1 else "")
         )
     return array.astype(np.uint8, copy=False)
 

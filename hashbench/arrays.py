@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from hashbench.errors import HashbenchError
 from hashbench.evaluation import Evaluation, evaluate
+from hashbench.files import one_line
 
 
 def evaluate_files(
@@ -90,13 +91,16 @@ def load_array(path: Path) -> npt.NDArray[Any]:
     """
     if not path.is_file():
         raise HashbenchError(f"there is no file {path}.")
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic[:2] == b"PK":
+        raise HashbenchError(f"{path} is an .npz archive, expected one array as numpy.save writes it.")
+    if magic != b"\x93NUMPY":
+        raise HashbenchError(f"{path} is no .npy file. Write it with numpy.save.")
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, OSError, BadZipFile) as error:
-        raise HashbenchError(f"cannot read {path} as an .npy file of numbers: {error}.") from error
-    if not isinstance(array, np.ndarray):
-        raise HashbenchError(f"{path} is an .npz archive, expected one .npy array.")
-    return array
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError, OSError) as error:
+        raise HashbenchError(f"cannot read {path} as an array of numbers: {one_line(error).rstrip('.')}.") from error
 
 
 def _load_matrix(path: Path) -> Any:
@@ -107,4 +111,6 @@ def _load_matrix(path: Path) -> Any:
     try:
         return sp.load_npz(path)
     except (ValueError, KeyError, EOFError, OSError, BadZipFile) as error:
-        raise HashbenchError(f"cannot read {path} as written by scipy.sparse.save_npz: {error}.") from error
+        raise HashbenchError(
+            f"cannot read {path} as written by scipy.sparse.save_npz: {one_line(error).rstrip('.')}."
+        ) from error

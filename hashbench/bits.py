@@ -4,6 +4,7 @@ Bit ``i`` of an item is bit ``i % 8`` (least significant first) of its byte ``i 
 of faiss and of ``numpy.packbits(..., bitorder="little")``. Padding bits of the last byte are zero.
 """
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,22 @@ def n_bytes(n_bits: int) -> int:
         ``ceil(n_bits / 8)``.
     """
     return -(-n_bits // 8)
+
+
+def n_words(n_bits: int) -> int:
+    """Count the 64-bit words that hold one code.
+
+    Parameters
+    ----------
+    n_bits : int
+        Code length in bits.
+
+    Returns
+    -------
+    int
+        ``ceil(n_bits / 64)``.
+    """
+    return -(-n_bits // 64)
 
 
 def pack(codes: BoolArray) -> ByteArray:
@@ -139,8 +156,8 @@ def check_n_bits(n_bits: int) -> None:
     HashbenchError
         If the length is out of range.
     """
-    if not 1 <= n_bits <= MAX_BITS:
-        raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits}.")
+    if not isinstance(n_bits, Integral) or not 1 <= n_bits <= MAX_BITS:
+        raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}.")
 
 
 def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes") -> tuple[ByteArray, int]:
@@ -202,7 +219,9 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         n_bad = int(is_bit.size - is_bit.sum())
-        hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)." if low < 0 else ""
+        hint = " These look like real outputs: binarise them with (x > 0)."
+        if (array == np.floor(array)).all():
+            hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)." if low < 0 else ""
         raise HashbenchError(
             f"{name} hold {n_bad} values that are not {low} or 1, first {array[row, column]} "
             f"in row {row}, column {column}.{hint}"

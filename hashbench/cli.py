@@ -3,7 +3,6 @@
 Modules that need NumPy are imported inside the commands, so that ``--help`` answers at once.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,14 @@ _RESULTS = click.option(
 _METRIC = click.option("--metric", "metrics", multiple=True, help="Metric, repeatable; see `hashbench list metrics`.")
 _METHOD = click.option("--method", "methods", multiple=True, required=True, help="Method, repeatable.")
 _BITS = click.option("--bits", "n_bits", type=int, multiple=True, required=True, help="Code length, repeatable.")
-_SEED = click.option("--seed", "seeds", type=int, multiple=True, default=(0,), help="Random seed, repeatable. [0]")
+_SEED = click.option(
+    "--seed",
+    "seeds",
+    type=click.IntRange(0, 2**32 - 1),
+    multiple=True,
+    default=(0,),
+    help="Random seed, repeatable. [0]",
+)
 _DATASET = click.option(
     "--dataset",
     "datasets",
@@ -31,7 +37,7 @@ _DATASET = click.option(
     help="Dataset name or HDF5 file, repeatable. [digits]",
 )
 _PARAM = click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Method parameter, repeatable.")
-_FORCE = click.option("--force", is_flag=True, help="Repeat finished steps.")
+_FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
 _FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
 )
@@ -55,13 +61,13 @@ class _Cli(click.Group):
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="hashbench")
 def cli() -> None:
-    r"""Score binary codes for retrieval exactly, with every tie accounted for.
+    """Score binary codes for retrieval exactly, with every tie accounted for.
 
     \b
     hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits.csv
     hashbench tables                         all results as the papers' tables
     hashbench evaluate --help                your own codes, from any program
-    """
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
 
 
 @cli.command("list")
@@ -73,7 +79,7 @@ def list_command(kind: str) -> None:
     if kind == "methods":
         rows = [(name, registry.method_summary(name)) for name in registry.method_names()]
     elif kind == "datasets":
-        rows = [(name, registry.get_dataset(name).summary) for name in registry.dataset_names()]
+        rows = [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]
     else:
         from hashbench.metrics import FAMILIES, metric_names
 
@@ -125,31 +131,22 @@ def encode(
     force: bool,
 ) -> None:
     """Fit methods and write the codes of queries and database; prints the files."""
-    from hashbench import console, steps
-    from hashbench.errors import Refusal
+    from hashbench import console
     from hashbench.jobs import grid, parse_params
 
     jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
-    refusals = []
-    with console.Progress(len(jobs)) as progress:
-        for job in jobs:
-            progress.start(str(job))
-            dataset, _ = steps.load_dataset(job.dataset)
-            try:
-                path, is_new = steps.ensure_codes(dataset, job, force=force, on_progress=progress.part)
-            except Refusal as refusal:
-                refusals.append(str(refusal))
-                progress.refused(job, refusals[-1])
-                continue
-            progress.done(f"{job}: {'encoded' if is_new else 'reused'}")
-            progress.say(str(path))
-    _demand_some(refusals, jobs)
+    for outcome in list(console.run_jobs(jobs, (), force=force)):  # the files are listed when the bar is gone
+        click.echo(str(outcome.codes))
 
 
 @cli.command()
 @click.argument("codes", type=_FILE, required=False)
-@click.option("--dataset", help="Dataset name or file the codes were made from; by default the name in CODES.")
-@click.option("--query-codes", type=_FILE, help="Your own: .npy of bool, 0/1, -1/+1, or packed uint8 with --bits.")
+@click.option("--dataset", help="Name or file of the dataset that CODES were made from; by default the name in it.")
+@click.option(
+    "--query-codes",
+    type=_FILE,
+    help="Your own: .npy of bool, 0/1 or -1/+1; or, with --bits, packed, first bit least significant.",
+)
 @click.option("--database-codes", type=_FILE, help="The same for the database.")
 @click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
 @click.option("--query-labels", type=_FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
@@ -175,7 +172,7 @@ def evaluate(
     **own: Any,
 ) -> None:
     """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
-    from hashbench import arrays, console, steps, storage
+    from hashbench import arrays, console, files, steps, storage
     from hashbench.evaluation import DEFAULT_METRICS
 
     names = metrics or DEFAULT_METRICS
@@ -192,7 +189,7 @@ def evaluate(
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
         evaluation = arrays.evaluate_files(names, undefined=undefined, **own)
     if per_query is not None:
-        storage.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
+        files.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     click.echo(console.format_evaluation(evaluation, form))
 
 
@@ -217,42 +214,42 @@ def run(
     force: bool,
     form: str,
 ) -> None:
-    """Prepare, encode and score, whatever of it is not done yet; every pair of options is one job."""
-    from hashbench import console, experiment
+    """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
+    from hashbench import console
     from hashbench.evaluation import DEFAULT_METRICS
     from hashbench.jobs import grid, parse_params
     from hashbench.results import merge_rows
 
     jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
-    scored, refusals = [], []
-    with console.Progress(len(jobs)) as progress:
-        progress.start(str(jobs[0]))
-        outcomes = experiment.run(jobs, metrics or DEFAULT_METRICS, force=force, on_progress=progress.part)
-        for position, outcome in enumerate(outcomes, start=1):
-            if outcome.evaluation is None:
-                refusals.append(outcome.refusal)
-                progress.refused(outcome.job, outcome.refusal)
-            else:
-                merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
-                scored.append(outcome)
-                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
-            if position < len(jobs):
-                progress.start(str(jobs[position]))
-    _demand_some(refusals, jobs)
-    click.echo(console.format_outcomes(scored, form))
+    outcomes = []
+    for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force):
+        merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+        outcomes.append(outcome)
+    click.echo(console.format_outcomes(outcomes, form))
 
 
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[TABLE]...")
-@click.option("--bits", "n_bits", type=int, multiple=True, help="Columns, repeatable; by default the papers'.")
+@click.option(
+    "--bits",
+    "n_bits",
+    type=int,
+    multiple=True,
+    help="Columns other than the papers', repeatable; these are not written.",
+)
 @_RESULTS
 def tables(names: tuple[str, ...], n_bits: tuple[int, ...], results: Path) -> None:
     """Lay out all results as table1 (AP), table2 (AP@1000), table3 (NDCG); print and write them."""
-    from hashbench.tables import write_tables
+    from hashbench.tables import make_tables, write_tables
 
-    for table in write_tables(results, names, n_bits).values():
+    made = make_tables(results, names, n_bits)
+    for table in made.values():
         click.echo(table.to_markdown())
-    click.echo(f"Written to {results / 'tables'}: each table as .md and .csv, and as -tie-range.csv.", err=True)
+    if n_bits:
+        click.echo("Columns of your own are printed only; without --bits the tables are also written.", err=True)
+    else:
+        write_tables(results / "tables", made)
+        click.echo(f"Written to {results / 'tables'}: each table as .md and .csv, and as -tie-range.csv.", err=True)
 
 
 @cli.command()
@@ -276,10 +273,3 @@ def check(kind: str, name: str) -> None:
             click.echo(f"ok    {title}")
     if failures:
         raise HashbenchError(f"{kind} {name!r} fails {failures} of {len(checks)} checks.")
-
-
-def _demand_some(refusals: list[str], jobs: Sequence[object]) -> None:
-    if len(refusals) == len(jobs):
-        raise HashbenchError(
-            refusals[0] if len(jobs) == 1 else f"none of the {len(jobs)} jobs could run; the reasons are above."
-        )

@@ -2,13 +2,12 @@
 
 import io
 import json
-import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-import h5py
 import numpy as np
 import rich.box
 import rich.progress
@@ -16,12 +15,13 @@ from rich.console import Console
 from rich.table import Table
 
 from hashbench import registry, storage
-from hashbench.dataset import Dataset
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
-from hashbench.evaluation import Evaluation
-from hashbench.experiment import Outcome
+from hashbench.evaluation import Evaluation, Summary
+from hashbench.experiment import Outcome, run
 from hashbench.jobs import Job
 from hashbench.metrics import FAMILIES, get_metric
+from hashbench.results import COLUMNS, csv_text
 from hashbench.steps import dataset_path
 
 
@@ -37,7 +37,7 @@ class Progress:
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
         self.n_done = 0
-        self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
+        self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._bar: rich.progress.Progress | None = None
 
     def __enter__(self) -> Self:
@@ -49,6 +49,8 @@ class Progress:
                 rich.progress.TimeRemainingColumn(),
                 console=self._console,
                 transient=True,
+                redirect_stdout=False,  # results go to stdout even while the bar is drawn
+                redirect_stderr=False,
             )
             self._bar.start()
             self._jobs = self._bar.add_task("jobs", total=self.n_jobs)
@@ -97,32 +99,46 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._jobs, completed=self.n_done)
 
-    def refused(self, job: Job, reason: str) -> None:
-        """Close a job that could not run; a single one ends in an error with the reason anyway.
 
-        Parameters
-        ----------
-        job : Job
-            The job.
-        reason : str
-            Why it could not run.
-        """
-        if self.n_jobs > 1:
-            self.done(f"{job}: refused. {reason}")
+def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool) -> Iterator[Outcome]:
+    """Run jobs with their progress on stderr.
 
-    def say(self, text: str) -> None:
-        """Print a line of output on stdout, above the bar.
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What to run.
+    metrics : sequence of str
+        Metrics; if there are none, the jobs end with their codes.
+    force : bool
+        Repeat finished steps.
 
-        Parameters
-        ----------
-        text : str
-            The line.
-        """
-        if self._bar is not None:
-            self._bar.stop()
-        sys.stdout.write(f"{text}\n")
-        if self._bar is not None:
-            self._bar.start()
+    Yields
+    ------
+    Outcome
+        Of each job that was not refused.
+
+    Raises
+    ------
+    HashbenchError
+        If all jobs were refused.
+    """
+    refusals = []
+    with Progress(len(jobs)) as progress:
+        progress.start(str(jobs[0]))
+        for position, outcome in enumerate(run(jobs, metrics, force=force, on_progress=progress.part), start=1):
+            if outcome.refusal:
+                refusals.append(outcome.refusal)
+                if len(jobs) > 1:  # a single one ends in an error that says why
+                    progress.done(f"{outcome.job}: refused. {outcome.refusal}")
+            else:
+                yield outcome
+                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
+            if position < len(jobs):
+                progress.start(str(jobs[position]))
+    if len(refusals) == len(jobs):
+        raise HashbenchError(
+            refusals[0] if len(jobs) == 1 else f"none of the {len(jobs)} jobs could run; the reasons are above."
+        )
 
 
 def format_evaluation(evaluation: Evaluation, form: str) -> str:
@@ -145,16 +161,18 @@ def format_evaluation(evaluation: Evaluation, form: str) -> str:
         content = {name: _json_values(values._asdict()) for name, values in summary.items()}
         return json.dumps(content, indent=2)
     if form == "csv":
-        lines = ["metric,mean,low,high,n_queries,n_undefined"]
-        for name, (mean, low, high, n_queries, n_undefined) in summary.items():
-            lines.append(f"{name},{mean:.6f},{low:.6f},{high:.6f},{n_queries},{n_undefined}")
-        return "\n".join(lines)
-    rows = [[name, *(f"{value:.4f}" for value in values[:3])] for name, values in summary.items()]
-    text = _table(["metric", "mean", "low", "high"], rows)
+        rows = [[name, *(f"{value:.6f}" for value in values[:3]), *values[3:]] for name, values in summary.items()]
+        return csv_text(("metric", *Summary._fields), rows).rstrip("\n")
+    text = _table(
+        ["metric", "mean", "low", "high"],
+        [[name, *(f"{value:.4f}" for value in values[:3])] for name, values in summary.items()],
+    )
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    text += f"\n{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."
+    text += f"\n\n{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."
     if evaluation.n_undefined:
-        text += f"\n{evaluation.n_undefined} queries have no relevant item in the database."
+        text += f"\n{evaluation.n_undefined} of them have no relevant item in the database"
+        is_counted = not any(np.isnan(scores.mean).any() for scores in evaluation.scores.values())
+        text += " and count by the papers' convention." if is_counted else " and are left out."
     return text
 
 
@@ -174,13 +192,8 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
         The text, without a final newline.
     """
     if form == "csv":
-        keys = ("dataset", "method", "params", "n_bits", "seed", "metric", "value", "low", "high")
-        lines = [",".join(keys)]
-        for row in (row for outcome in outcomes for row in outcome.rows):
-            params = '"' + row.params.replace('"', '""') + '"'
-            values = {**{key: getattr(row, key) for key in keys}, "params": params}
-            lines.append(",".join(str(values[key]) for key in keys))
-        return "\n".join(lines)
+        rows = [astuple(row) for outcome in outcomes for row in outcome.rows]
+        return csv_text(COLUMNS, rows).rstrip("\n")
     if form == "json":
         content = [
             {
@@ -194,11 +207,11 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
     if len(outcomes) == 1:
         return format_evaluation(_evaluation(outcomes[0]), "table")
     names = list(_evaluation(outcomes[0]).scores)
-    rows = []
+    lines = []
     for outcome in outcomes:
         first, *others = _evaluation(outcome).summary.values()
         label = " ".join([outcome.job.method, *(f"{key}={value}" for key, value in outcome.job.params.items())])
-        rows.append(
+        lines.append(
             [
                 *(outcome.rows[0].dataset, label, str(outcome.job.n_bits), str(outcome.job.seed)),
                 *(f"{first.mean:.4f}", f"{first.low:.4f}-{first.high:.4f}"),
@@ -206,7 +219,7 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
             ]
         )
     header = ["dataset", "method", "bits", "seed", names[0], f"{names[0]} low-high", *names[1:]]
-    return _table(header, rows, n_left=2)
+    return _table(header, lines, n_left=2)
 
 
 def describe(name: str) -> str:
@@ -228,8 +241,11 @@ def describe(name: str) -> str:
         If it is none of these.
     """
     if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
-        if storage.read_attributes(Path(name)).get("hashbench") == "codes":
+        kind = storage.read_attributes(Path(name)).get("hashbench")
+        if kind == "codes":
             return _describe_codes(Path(name))
+        if kind == "scores":
+            return f"{name}: scores of every query, kept by hashbench to find them again"
         return describe_dataset(storage.read_dataset(Path(name)))
     if name in registry.dataset_names():
         path = dataset_path(name)
@@ -265,7 +281,7 @@ def describe_dataset(dataset: Dataset) -> str:
     """
     facts = {
         "dataset": dataset.name,
-        **dataset.about,
+        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank)},
         "items": f"{dataset.n_samples:,} x {dataset.features.shape[1]} {dataset.features_name}",
         "split": (
             f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
@@ -281,6 +297,11 @@ def describe_dataset(dataset: Dataset) -> str:
         facts["classes"] = _describe_labels(dataset)
     facts["duplicates"] = _describe_duplicates(dataset)
     return _facts(facts)
+
+
+def _about_rank(key: str) -> tuple[int, str]:
+    first = ("summary", "protocol", "source", "licence", "citation")
+    return first.index(key) if key in first else len(first), key
 
 
 def _describe_labels(dataset: Dataset) -> str:
@@ -303,13 +324,19 @@ def _describe_duplicates(dataset: Dataset) -> str:
 
 
 def _describe_codes(path: Path) -> str:
-    with h5py.File(path, "r") as file:
-        attributes = {key: file.attrs[key] for key in sorted(file.attrs)}
-        attributes["query"] = f"{file['query/codes'].shape[0]:,} codes"
-        attributes["database"] = f"{file['database/codes'].shape[0]:,} codes"
-    for key in ("fit_seconds", "encode_seconds"):
-        attributes[key] = f"{attributes[key]:.3f}"
-    return _facts({key: str(value) for key, value in attributes.items()})
+    with storage.open_codes(path) as codes:
+        return _facts(
+            {
+                "codes": f"{codes.n_bits} bits, {len(codes.query):,} queries, {len(codes.database):,} database items",
+                "method": f"{codes.method}, version {codes.method_version}",
+                "parameters": canonical_json(dict(codes.params)),
+                "seed": str(codes.seed),
+                "dataset": f"{codes.dataset} ({codes.features}), content {codes.dataset_fingerprint}",
+                "content": codes.content,
+                "libraries": ", ".join(f"{name} {version}" for name, version in codes.libraries.items()),
+                "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
+            }
+        )
 
 
 def _describe_method(name: str) -> str:
@@ -339,7 +366,7 @@ def _table(header: list[str], rows: list[list[str]], n_left: int = 1) -> str:
         table.add_row(*row)
     text = io.StringIO()
     Console(file=text, width=1000).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().strip("\n").splitlines())
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
 
 
 def _json_values(values: dict[str, Any]) -> dict[str, Any]:
@@ -348,5 +375,6 @@ def _json_values(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evaluation(outcome: Outcome) -> Evaluation:
-    assert outcome.evaluation is not None  # refused jobs are not printed
+    if outcome.evaluation is None:
+        raise ValueError(f"{outcome.job} has no scores")
     return outcome.evaluation

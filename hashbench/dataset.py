@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ import scipy.sparse as sp
 from hashbench.affinity import Affinity, Distance, Explicit, IntArray, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FINGERPRINT_ROWS = 1 << 12  # widened at a time
 RULES = ("same-label", "shared-labels", "distance", "explicit")
 
 
@@ -63,6 +66,10 @@ class Dataset:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise HashbenchError(
+                f"a dataset's name is made of letters, digits, '.', '_' and '-', got {self.name!r}: it names files."
+            )
         _check_features(self)
         _check_split(self)
         _check_labels(self)
@@ -113,9 +120,9 @@ class Dataset:
     def _affinity(self, rows: IntArray, columns: IntArray) -> Affinity:
         if self.rule == "distance":
             return Distance(self.features[rows], self.features[columns], **self.rule_params)
-        assert self.labels is not None  # _check_rule saw to it
+        labels = np.asarray(self.labels)
         make = SameLabel if self.rule == "same-label" else SharedLabels
-        return make(self.labels[rows], self.labels[columns])
+        return make(labels[rows], labels[columns])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -136,7 +143,9 @@ class Dataset:
             for part, array in parts.items():
                 kind = "<i8" if array.dtype.kind in "iub" else "<f4"
                 digest.update(f"{key}.{part}:{array.shape};".encode())
-                digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+                for start in range(0, len(array), _FINGERPRINT_ROWS):
+                    rows = array[start : start + _FINGERPRINT_ROWS]
+                    digest.update(np.ascontiguousarray(rows, dtype=kind).data)
         digest.update(canonical_json([self.rule, dict(self.rule_params)]).encode())
         return digest.hexdigest()[:16]
 
@@ -154,7 +163,13 @@ def canonical_json(value: Any) -> str:
     str
         JSON with sorted keys.
     """
-    return json.dumps(value, sort_keys=True, default=lambda array: array.tolist())
+
+    def plain(other: Any) -> Any:
+        if isinstance(other, np.ndarray | np.generic):
+            return other.tolist()
+        raise HashbenchError(f"{other!r} cannot be stored as JSON; give numbers, texts, lists or None.")
+
+    return json.dumps(value, sort_keys=True, default=plain)
 
 
 class DatasetAdapter(ABC):

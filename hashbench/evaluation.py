@@ -9,17 +9,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from hashbench.affinity import Affinity, as_affinity
-from hashbench.bits import ByteArray, as_packed, check_packed, n_bytes
+from hashbench.bits import ByteArray, as_packed, check_packed, n_words
 from hashbench.errors import HashbenchError
 from hashbench.metrics import Metric, Scores, get_metric
 from hashbench.ties import (
-    QUERY_CHUNK,
     SliceableCodes,
     TieHistogram,
     chunks,
     count,
     database_blocks,
     in_threads,
+    n_blocks,
+    query_chunks,
 )
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
@@ -59,6 +60,13 @@ class Evaluation:
 
     scores: dict[str, Scores]
     n_undefined: int
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f})"
+            for name, values in self.summary.items()
+        ]
+        return f"<Evaluation of {len(next(iter(self.scores.values())).mean)} queries; " + ", ".join(lines) + ">"
 
     @property
     def summary(self) -> dict[str, Summary]:
@@ -102,7 +110,8 @@ def evaluate(
     Parameters
     ----------
     query_codes : array of shape (n_queries, n_bits)
-        Booleans, 0/1 or -1/+1; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)).
+        Booleans, 0/1 or -1/+1; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)),
+        the first bit least significant, as ``numpy.packbits(..., bitorder="little")`` and faiss pack.
     database_codes : array of shape (n_database, n_bits)
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
@@ -134,6 +143,11 @@ def evaluate(
     """
     query, query_bits = as_packed(query_codes, n_bits, "query codes")
     database, database_bits = as_packed(database_codes, n_bits, "database codes")
+    if n_bits is not None and (np.shape(query_codes)[1] == n_bits) != (np.shape(database_codes)[1] == n_bits):
+        raise HashbenchError(
+            f"query codes have shape {np.shape(query_codes)} and database codes {np.shape(database_codes)}: one is "
+            f"packed, the other has a column for each of {n_bits} bits. Give both in the same form."
+        )
     if query_bits != database_bits:
         raise HashbenchError(
             f"query codes have {query_bits} bits and database codes {database_bits}; both must be equally long."
@@ -168,7 +182,7 @@ def evaluate_packed(
     undefined : {"skip", "paper"}, default="skip"
         See `evaluate`.
     on_progress : callable, optional
-        Called with queries done and all queries.
+        Called with queries counted, once for each block of the database, and how many there will be.
 
     Returns
     -------
@@ -185,11 +199,20 @@ def evaluate_packed(
     n_queries = len(query)
     scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in chosen}
     n_undefined = 0
-    is_small = database.shape[0] * n_bytes(n_bits) <= _MEMORY
+    is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     kept = list(database_blocks(database, n_bits, affinity)) if is_small else None
     bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
+    n_done = 0
+
+    def tick(n_counted: int) -> None:
+        nonlocal n_done
+        n_done += n_counted
+        if on_progress is not None:
+            on_progress(n_done, n_queries * n_blocks(database, n_bits))
+
     for queries in chunks(0, n_queries, max(_MEMORY // bytes_per_query, 1)):
-        histogram = count(query, kept or database_blocks(database, n_bits, affinity), n_bits, affinity, queries)
+        blocks = kept or database_blocks(database, n_bits, affinity)
+        histogram = count(query, blocks, n_bits, affinity, queries, tick)
         n_undefined += int((histogram.n_relevant == 0).sum())
 
         def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
@@ -198,10 +221,8 @@ def evaluate_packed(
                 for out, values in zip(scores[metric.name], metric.scores(part, undefined), strict=True):
                     out[first + chunk.start : first + chunk.stop] = values
 
-        for _ in in_threads(score, chunks(0, histogram.n_queries, QUERY_CHUNK)):
+        for _ in in_threads(score, query_chunks(histogram.n_queries)):
             pass
-        if on_progress is not None:
-            on_progress(queries.stop, n_queries)
     return Evaluation(scores, n_undefined)
 
 
@@ -224,7 +245,10 @@ def _check_shapes(query: ByteArray, database: SliceableCodes, n_bits: int, affin
         if not codes.shape[0]:
             raise HashbenchError(f"there are no {role} codes; at least one is needed.")
         if codes.shape[0] != n_rated:
+            shapes = (query.shape[0], database.shape[0])
+            swapped = shapes == (affinity.n_database, affinity.n_queries)
             raise HashbenchError(
                 f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
+                + (" Query and database look swapped." if swapped else "")
             )
     check_packed(query, n_bits, "query codes")  # the database is checked block by block

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from hashbench.dataset import Dataset
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.metrics import get_metric
-from hashbench.results import Row, params_text
+from hashbench.results import Row
 from hashbench.steps import Progress, ensure_codes, ensure_scores, load_dataset
 
 
@@ -21,9 +22,11 @@ class Outcome:
     job : Job
         The job.
     evaluation : Evaluation or None
-        Its scores; None if the method refused.
+        Its scores; None if the method refused, or if only codes were asked for.
     refusal : str
-        Why it did.
+        Why it refused.
+    codes : Path or None
+        The codes file.
     rows : tuple of Row
         The lines for the results file.
     notes : tuple of str
@@ -33,6 +36,7 @@ class Outcome:
     job: Job
     evaluation: Evaluation | None
     refusal: str = ""
+    codes: Path | None = None
     rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -51,7 +55,7 @@ def run(
     jobs : sequence of Job
         What `grid` spans.
     metric_names : sequence of str
-        Metrics.
+        Metrics; if there are none, the jobs end with their codes.
     force : bool, default=False
         Repeat finished steps.
     on_progress : callable, optional
@@ -77,9 +81,12 @@ def run(
             yield Outcome(job, None, str(refusal), notes=tuple(notes))
             continue
         notes.append(f"{'encoded' if is_new else 'reused'} codes")
+        if not names:
+            yield Outcome(job, None, codes=path, notes=tuple(notes))
+            continue
         scored, is_new = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
         notes.append(f"{'computed' if is_new else 'reused'} scores")
-        yield Outcome(job, scored, rows=_rows(dataset, job, scored), notes=tuple(notes))
+        yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
 
 
 def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
@@ -89,7 +96,7 @@ def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
             dataset=dataset.name,
             features=dataset.features_name,
             method=job.method,
-            params=params_text(all_params(method)),
+            params=canonical_json(all_params(method)),
             n_bits=job.n_bits,
             seed=job.seed,
             metric=name,

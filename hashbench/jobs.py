@@ -73,8 +73,9 @@ def grid(
     for name in names:
         make_method(name, lengths[0], 0, params)  # unknown parameters show before any work is done
     is_random = {name: "random_state" in _parameter_names(get_method(name)) for name in names}
+    defaults = {name: get_method(name)().get_params(deep=False) for name in names}
     return [
-        Job(dataset, name, length, seed, params)
+        Job(dataset, name, length, seed, {key: params[key] for key in params if params[key] != defaults[name][key]})
         for dataset in _unique(datasets)
         for name in names
         for length in lengths
@@ -102,7 +103,7 @@ def make_method(name: str, n_bits: int, seed: int, params: Mapping[str, Any]) ->
     Raises
     ------
     HashbenchError
-        If there is no such method or parameter.
+        If there is no such method or parameter, or a value is out of range.
     """
     cls = get_method(name)
     known = _parameter_names(cls)
@@ -111,7 +112,9 @@ def make_method(name: str, n_bits: int, seed: int, params: Mapping[str, Any]) ->
         if key not in free:
             raise unknown_name(f"{name} parameter", key, free or ["(none)"])
     state = {"random_state": seed} if "random_state" in known else {}
-    return cls(n_bits=n_bits, **state, **params)
+    method = cls(n_bits=n_bits, **state, **params)
+    method.check_parameters()
+    return method
 
 
 def all_params(method: HashMethod) -> dict[str, Any]:
@@ -154,11 +157,13 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     >>> parse_params(["n_iter=50", "relaxation=full"])
     {'n_iter': 50, 'relaxation': 'full'}
     """
-    params = {}
+    params: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise HashbenchError(f"--param takes name=value, got {text!r}.")
+        if name in params:
+            raise HashbenchError(f"--param gives {name!r} twice; run one value after the other.")
         try:
             params[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):
@@ -171,4 +176,4 @@ def _unique(values: Iterable[T]) -> list[T]:
 
 
 def _parameter_names(cls: type[HashMethod]) -> list[str]:
-    return [name for name in inspect.signature(cls).parameters if name != "self"]
+    return list(inspect.signature(cls).parameters)

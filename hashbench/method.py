@@ -1,22 +1,27 @@
 """The contract of a hashing method: a scikit-learn transformer from features to boolean codes."""
 
 from abc import abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from hashbench.bits import BoolArray, check_n_bits
+from hashbench.bits import MAX_BITS, BoolArray, check_n_bits
 from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
 
 FloatArray = npt.NDArray[np.float64]
+SUPERVISION = ("none", "labels", "affinity")
+READS = ("features", "labels")
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
 
 
-class HashMethod(TransformerMixin, BaseEstimator):
+class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all methods: ``fit`` on training items, ``transform`` any items to codes.
 
     A subclass takes ``n_bits`` and keyword parameters in ``__init__`` (stored as they are), learns in
@@ -39,6 +44,10 @@ class HashMethod(TransformerMixin, BaseEstimator):
     reads: ClassVar[Literal["features", "labels"]] = "features"
     group: ClassVar[str] = "unsupervised"
     version: ClassVar[int] = 1
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_bits": [Interval(Integral, 1, MAX_BITS, closed="both")],
+        "random_state": [Interval(Integral, 0, 2**32 - 1, closed="both")],
+    }
     n_bits: int
 
     def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
@@ -59,11 +68,33 @@ class HashMethod(TransformerMixin, BaseEstimator):
         Raises
         ------
         HashbenchError
-            If ``n_bits`` is out of range, or more than these items allow.
+            If a parameter is out of range, or ``n_bits`` more than these items allow.
         """
-        check_n_bits(self.n_bits)
+        self.check_parameters()
         self._fit(validate_data(self, X, dtype=np.float64), y)
         return self
+
+    @property
+    def label(self) -> str:
+        """What users call the method: the name of a built-in one, else the class."""
+        package, _, stem = type(self).__module__.rpartition(".")
+        return stem.replace("_", "-") if package == "hashbench.methods" else type(self).__name__
+
+    def check_parameters(self) -> None:
+        """Refuse parameters of a wrong type or out of range.
+
+        Raises
+        ------
+        HashbenchError
+            If one is; it names the parameter and what it may be.
+        """
+        check_n_bits(self.n_bits)
+        params = self.get_params(deep=False)
+        constraints = {name: rule for name, rule in self._parameter_constraints.items() if name in params}
+        try:
+            validate_parameter_constraints(constraints, params, caller_name=self.label)
+        except InvalidParameterError as error:
+            raise HashbenchError(str(error)) from error
 
     def project(self, X: npt.ArrayLike) -> FloatArray:
         """Compute the real value behind each bit.
@@ -77,9 +108,26 @@ class HashMethod(TransformerMixin, BaseEstimator):
         -------
         ndarray of shape (n_samples, n_bits), float64
             The bit is 1 where the value is above 0.
+
+        Raises
+        ------
+        HashbenchError
+            If a value is not finite.
         """
         check_is_fitted(self)
-        return self._project(validate_data(self, X, dtype=np.float64, reset=False))
+        checked = validate_data(self, X, dtype=np.float64, reset=False)
+        values = self._project(checked)
+        if values.shape != (len(checked), self.n_bits):
+            raise HashbenchError(
+                f"{self.label} gives projections of shape {values.shape} for {len(checked)} items and "
+                f"{self.n_bits} bits, expected {(len(checked), self.n_bits)}. Mend its _project."
+            )
+        if not np.isfinite(values).all():
+            raise HashbenchError(
+                f"{self.label} gives {int((~np.isfinite(values)).sum())} projections that are not finite, first for "
+                f"item {int(np.argmin(np.isfinite(values).all(axis=1)))}; such bits mean nothing. Scale the features."
+            )
+        return values
 
     def transform(self, X: npt.ArrayLike) -> BoolArray:
         """Encode items.
@@ -109,12 +157,18 @@ class HashMethod(TransformerMixin, BaseEstimator):
         str or None
             A sentence, or None if it can run.
         """
-        name = type(self).__name__
+        name = self.label
+        if self.reads == "labels" and not dataset.is_single_label:
+            return f"{name} reads one class label an item, and dataset {dataset.name!r} has none."
         if self.supervision == "labels" and dataset.labels is None:
             return f"{name} learns from labels, and dataset {dataset.name!r} has none."
         if self.supervision == "affinity" and dataset.rule == "explicit":
             return f"{name} learns from pairs of training items, and {dataset.name!r} has no affinity for them."
         return None
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_bits
 
     @abstractmethod
     def _fit(self, X: FloatArray, y: Any) -> None:

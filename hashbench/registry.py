@@ -14,7 +14,7 @@ from types import ModuleType
 
 from hashbench.dataset import DatasetAdapter
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.method import HashMethod
+from hashbench.method import GROUPS, READS, SUPERVISION, HashMethod
 
 
 def method_names() -> list[str]:
@@ -57,6 +57,7 @@ def get_method(name: str) -> type[HashMethod]:
     HashbenchError
         If there is no such method, or its plugin cannot be imported.
     """
+    _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
         module = _import(f"hashbench.methods.{name.replace('-', '_')}", "method", name)
         found = [cls for cls in _classes(module) if issubclass(cls, HashMethod)]
@@ -64,12 +65,12 @@ def get_method(name: str) -> type[HashMethod]:
             raise HashbenchError(
                 f"{module.__file__} must hold exactly one public subclass of HashMethod, found {len(found)}."
             )
-        return found[0]
+        return _checked(name, found[0])
     if name in _entry_points("hashbench.methods"):
-        cls = _load(_entry_points("hashbench.methods")[name], "method")
+        cls = _load(_entry_points("hashbench.methods")[name][0], "method")
         if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
             raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
-        return cls
+        return _checked(name, cls)
     raise unknown_name("method", name, method_names())
 
 
@@ -91,10 +92,11 @@ def get_dataset(name: str) -> DatasetAdapter:
     HashbenchError
         If there is no such dataset, or its plugin cannot be imported.
     """
+    _demand_one("dataset", name, name in _adapters())
     if name in _adapters():
         return _adapters()[name]()
     if name in _entry_points("hashbench.datasets"):
-        cls = _load(_entry_points("hashbench.datasets")[name], "dataset")
+        cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
             raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter.")
         return cls()
@@ -102,7 +104,7 @@ def get_dataset(name: str) -> DatasetAdapter:
 
 
 def method_summary(name: str) -> str:
-    """Read the first line of a method's module docstring, without importing it.
+    """Give a line about a method: of a built-in one without importing it.
 
     Parameters
     ----------
@@ -112,17 +114,37 @@ def method_summary(name: str) -> str:
     Returns
     -------
     str
-        One line; empty if there is none.
+        The first line of its module's docstring; why it is not there, if it cannot be imported.
     """
     if name in _module_names("hashbench.methods"):
-        module = f"hashbench.methods.{name.replace('-', '_')}"
+        spec = find_spec(f"hashbench.methods.{name.replace('-', '_')}")
+        source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else ""
+        docstring: str | None = ast.get_docstring(ast.parse(source))
     else:
-        module = _entry_points("hashbench.methods")[name].module
-    spec = find_spec(module)
-    if spec is None or spec.origin is None or not Path(spec.origin).is_file():
-        return ""
-    docstring = ast.get_docstring(ast.parse(Path(spec.origin).read_text())) or ""
-    return docstring.partition("\n")[0]
+        try:
+            docstring = sys.modules[get_method(name).__module__].__doc__
+        except HashbenchError as error:
+            return f"({error})"
+    return (docstring or "").strip().partition("\n")[0]
+
+
+def dataset_summary(name: str) -> str:
+    """Give a line about a dataset.
+
+    Parameters
+    ----------
+    name : str
+        The dataset's name.
+
+    Returns
+    -------
+    str
+        Its summary; why it is not there, if its plugin cannot be imported.
+    """
+    try:
+        return get_dataset(name).summary
+    except HashbenchError as error:
+        return f"({error})"
 
 
 def source_digest(*objects: object) -> str:
@@ -179,8 +201,31 @@ def _module_names(package: str) -> tuple[str, ...]:
 
 
 @cache
-def _entry_points(group: str) -> dict[str, EntryPoint]:
-    return {point.name: point for point in entry_points(group=group)}
+def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
+    points: dict[str, list[EntryPoint]] = {}
+    for point in entry_points(group=group):
+        points.setdefault(point.name, []).append(point)
+    return points
+
+
+def _checked(name: str, cls: type[HashMethod]) -> type[HashMethod]:
+    """Refuse a method whose class attributes are none of the contract's."""
+    for attribute, choices in (("supervision", SUPERVISION), ("group", GROUPS), ("reads", READS)):
+        if getattr(cls, attribute) not in choices:
+            raise HashbenchError(
+                f"method {name!r} has {attribute} {getattr(cls, attribute)!r}, expected one of {', '.join(choices)}."
+            )
+    return cls
+
+
+def _demand_one(kind: str, name: str, is_built_in: bool) -> None:
+    """Refuse a name that several plugins claim: no order of theirs should decide."""
+    points = _entry_points(f"hashbench.{kind}s").get(name, [])
+    claims = [f"{point.value} of {point.dist.name if point.dist else 'a package'}" for point in points]
+    if is_built_in:
+        claims.insert(0, "hashbench itself")
+    if len(claims) > 1:
+        raise HashbenchError(f"{kind} {name!r} is claimed by {' and by '.join(claims)}. Rename or uninstall one.")
 
 
 @cache

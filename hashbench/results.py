@@ -2,16 +2,16 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
-from hashbench.storage import locked_folder, write_text
+from hashbench.files import locked_folder, write_text
 
 
 @dataclass(frozen=True, order=True)
@@ -62,27 +62,6 @@ class Row:
 COLUMNS = tuple(field.name for field in fields(Row))
 
 
-def params_text(params: Mapping[str, Any]) -> str:
-    """Write parameters as one canonical line.
-
-    Parameters
-    ----------
-    params : mapping
-        Names and JSON values.
-
-    Returns
-    -------
-    str
-        Compact JSON with sorted keys.
-
-    Examples
-    --------
-    >>> params_text({"n_iter": 50})
-    '{"n_iter": 50}'
-    """
-    return canonical_json(dict(params))
-
-
 def read_rows(path: Path) -> list[Row]:
     """Read a results file.
 
@@ -103,20 +82,28 @@ def read_rows(path: Path) -> list[Row]:
     """
     if not path.is_file():
         return []
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise HashbenchError(
-                f"{path} has columns {','.join(reader.fieldnames or ())}, expected {','.join(COLUMNS)}. "
-                "Restore it from version control, or move it away and run again."
-            )
-        try:
-            return [
-                Row(**{field.name: field.type(record[field.name]) for field in fields(Row)})  # type: ignore[operator]
-                for record in reader
-            ]
-        except (TypeError, ValueError) as error:
-            raise HashbenchError(f"{path}, line {reader.line_num}: {error}.") from error
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise HashbenchError(f"{path} is no results file: {error}. Restore it from version control.") from error
+    if not lines or tuple(lines[0]) != COLUMNS:
+        raise HashbenchError(
+            f"{path} has columns {','.join(lines[0]) if lines else 'none'}, expected {','.join(COLUMNS)}. "
+            "Restore it from version control, or move it away and run again."
+        )
+    return [_row(path, number, line) for number, line in enumerate(lines[1:], start=2)]
+
+
+def _row(path: Path, number: int, line: list[str]) -> Row:
+    try:
+        row = Row(*(field.type(text) for field, text in zip(fields(Row), line, strict=True)))  # type: ignore[operator]
+        for text in (row.value, row.low, row.high):
+            float(text)
+        if not isinstance(json.loads(row.params), dict):
+            raise ValueError(f"params {row.params!r} are no JSON object")
+    except (TypeError, ValueError) as error:
+        raise HashbenchError(f"{path}, line {number}: {error}. Restore it from version control.") from error
+    return row
 
 
 def merge_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -132,11 +119,29 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     with locked_folder(path.parent):
         merged = {row.key: row for row in read_rows(path)}
         merged.update((row.key, row) for row in rows)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(astuple(row) for row in sorted(merged.values()))
-        write_text(path, text.getvalue())
+        write_text(path, csv_text(COLUMNS, map(astuple, sorted(merged.values()))))
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Write CSV: quoted where need be, LF.
+
+    Parameters
+    ----------
+    header : iterable of str
+        Column names.
+    rows : iterable of iterable
+        Cells, written by ``str``.
+
+    Returns
+    -------
+    str
+        All lines, the last one ended.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def read_results(folder: Path) -> pd.DataFrame:

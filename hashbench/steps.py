@@ -1,27 +1,27 @@
 """Prepare, encode, score: each step is found again by its fingerprint and not repeated."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 import numpy.typing as npt
 
 from hashbench import _kernels, affinity, bits, evaluation, metrics, storage, ties
+from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
-from hashbench.dataset import Dataset
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, Refusal, unknown_name
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.method import HashMethod
 from hashbench.metrics import Scores, get_metric
 from hashbench.registry import dataset_names, get_dataset, source_digest, submodules
-from hashbench.results import params_text
-from hashbench.storage import Codes, data_dir
+from hashbench.storage import Codes
 
 _BATCH = 16384  # items encoded at a time
 
@@ -63,9 +63,10 @@ def prepare(name: str, *, force: bool = False) -> tuple[Dataset, bool]:
     """
     adapter = get_dataset(name)
     path = dataset_path(name)
-    made_by = source_digest(type(adapter))
-    with storage.locked(path):
-        if not force and storage.read_attributes(path).get("made_by") == made_by:
+    made_by = source_digest(type(adapter), affinity, bits, dataset_module)
+    with locked(path):
+        found = storage.read_attributes(path)
+        if not force and (found.get("made_by"), found.get("schema_version")) == (made_by, storage.SCHEMA_VERSION):
             return storage.read_dataset(path), False
         dataset = adapter.prepare()
         storage.write_dataset(dataset, path, made_by)
@@ -94,8 +95,16 @@ def load_dataset(name_or_path: str) -> tuple[Dataset, bool]:
     """
     if name_or_path in dataset_names():
         return prepare(name_or_path)
-    if Path(name_or_path).suffix in (".h5", ".hdf5") or Path(name_or_path).exists():
-        return storage.read_dataset(Path(name_or_path)), False
+    path = Path(name_or_path)
+    if path.suffix in (".h5", ".hdf5") or path.exists():
+        dataset = storage.read_dataset(path)
+        known = storage.read_attributes(dataset_path(dataset.name)).get("fingerprint", dataset.fingerprint)
+        if known != dataset.fingerprint and dataset.name in dataset_names():
+            raise HashbenchError(
+                f"{path} calls itself {dataset.name!r} but holds {dataset.fingerprint}, and the dataset of that name "
+                f"holds {known}. Give yours another name."
+            )
+        return dataset, False
     raise unknown_name("dataset", name_or_path, dataset_names())
 
 
@@ -116,7 +125,7 @@ def codes_path(dataset: Dataset, job: Job) -> Path:
     """
     suffix = ""
     if job.params:
-        suffix = "-" + sha256(params_text(job.params).encode()).hexdigest()[:8]
+        suffix = "-" + sha256(canonical_json(job.params).encode()).hexdigest()[:8]
     return data_dir() / "codes" / dataset.name / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
@@ -177,10 +186,10 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
         dataset=dataset.name,
         dataset_fingerprint=dataset.fingerprint,
         features=dataset.features_name,
-        libraries={name: version(name) for name in ("hashbench", "numpy", "scipy", "scikit-learn")},
+        libraries=_libraries(),
         fit_seconds=fitted - start,
         encode_seconds=time.perf_counter() - fitted,
-        made_by=source_digest(type(method)),
+        made_by=_made_by(method),
     )
 
 
@@ -212,13 +221,15 @@ def ensure_codes(
     wanted = {
         "method": job.method,
         "method_version": method.version,
-        "params": params_text(all_params(method)),
+        "params": canonical_json(all_params(method)),
         "n_bits": job.n_bits,
         "seed": job.seed,
         "dataset_fingerprint": dataset.fingerprint,
-        "made_by": source_digest(type(method)),
+        "made_by": _made_by(method),
+        "schema_version": storage.SCHEMA_VERSION,
+        "libraries": canonical_json(_libraries()),
     }
-    with storage.locked(path):
+    with locked(path):
         found = storage.read_attributes(path)
         if not force and all(found.get(key) == value for key, value in wanted.items()):
             return path, False
@@ -247,7 +258,7 @@ def score(
     undefined : {"skip", "paper"}
         See `hashbench.evaluate`.
     on_progress : callable, optional
-        Called with queries done and all queries.
+        Called with parts done and all parts.
 
     Returns
     -------
@@ -260,21 +271,7 @@ def score(
         If the codes belong to another dataset.
     """
     with storage.open_codes(path) as codes:
-        if codes.dataset_fingerprint != dataset.fingerprint:
-            raise HashbenchError(
-                f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset "
-                f"{dataset.name} now holds {dataset.fingerprint}. Encode again: "
-                f"hashbench encode --method {codes.method} --dataset {dataset.name} --bits {codes.n_bits}."
-            )
-        return evaluation.evaluate_packed(
-            codes.query,
-            codes.database,
-            codes.n_bits,
-            dataset.affinity(),
-            metric_names,
-            undefined=undefined,
-            on_progress=on_progress,
-        )
+        return _score(dataset, path, codes, metric_names, undefined=undefined, on_progress=on_progress)
 
 
 def ensure_scores(
@@ -309,38 +306,57 @@ def ensure_scores(
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     cache = data_dir() / "scores" / path.relative_to(data_dir() / "codes")
-    made_by = source_digest(affinity, bits, _kernels, ties, evaluation, *submodules(metrics))
-    codes_attributes = storage.read_attributes(path)
-    stamp = {key: codes_attributes.get(key) for key in ("content", "dataset_fingerprint")} | {"made_by": made_by}
-    with storage.locked(cache):
-        known: dict[str, Scores] = {}
-        n_undefined = 0
-        found = storage.read_attributes(cache)
-        if not force and all(found.get(key) == value for key, value in stamp.items()):
-            known, n_undefined = _read_scores(cache), int(found["n_undefined"])
+    with locked(cache), storage.open_codes(path) as codes:
+        stamp = {
+            "schema_version": storage.SCHEMA_VERSION,
+            "content": codes.content,
+            "dataset_fingerprint": codes.dataset_fingerprint,
+            "made_by": source_digest(affinity, bits, _kernels, ties, evaluation, *submodules(metrics)),
+        }
+        found = {} if force else storage.read_scores(cache, stamp)
+        known = {name: Scores(*values) for name, values in found.items()}
         missing = [name for name in names if name not in known]
         if missing:
-            fresh = score(dataset, path, missing, on_progress=on_progress)
-            known, n_undefined = known | fresh.scores, fresh.n_undefined
-            _write_scores(cache, known, {**stamp, "n_undefined": n_undefined})
+            known |= _score(dataset, path, codes, missing, on_progress=on_progress).scores
+            storage.write_scores(cache, {name: np.stack(values) for name, values in known.items()}, stamp)
+    n_undefined = int(np.isnan(known[names[0]].mean).sum())
     return Evaluation({name: known[name] for name in names}, n_undefined), bool(missing)
 
 
+def _score(
+    dataset: Dataset,
+    path: Path,
+    codes: Codes,
+    metric_names: Sequence[str],
+    *,
+    undefined: str = "skip",
+    on_progress: Progress | None = None,
+) -> Evaluation:
+    if codes.dataset_fingerprint != dataset.fingerprint:
+        raise HashbenchError(
+            f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset "
+            f"{dataset.name} now holds {dataset.fingerprint}. Encode again: "
+            f"hashbench encode --method {codes.method} --dataset {dataset.name} --bits {codes.n_bits}."
+        )
+    return evaluation.evaluate_packed(
+        codes.query,
+        codes.database,
+        codes.n_bits,
+        dataset.affinity(),
+        metric_names,
+        undefined=undefined,
+        on_progress=on_progress,
+    )
+
+
+def _made_by(method: HashMethod) -> str:
+    return source_digest(type(method), affinity, bits, dataset_module)
+
+
+def _libraries() -> dict[str, str]:
+    """Versions of what codes may depend on; codes made with others are made again."""
+    return {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+
+
 def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    if method.reads == "labels":
-        if dataset.labels is None or dataset.labels.ndim != 1:
-            raise Refusal(f"{type(method).__name__} reads class labels, and dataset {dataset.name!r} has none.")
-        return np.asarray(dataset.labels[rows, None])
-    return dataset.features[rows]
-
-
-def _read_scores(path: Path) -> dict[str, Scores]:
-    with h5py.File(path, "r") as file:
-        return {name: Scores(*file["scores"][name][:]) for name in file["scores"]}
-
-
-def _write_scores(path: Path, scores: Mapping[str, Scores], attributes: Mapping[str, Any]) -> None:
-    with storage.replacing(path) as part, h5py.File(part, "w") as file:
-        file.attrs.update({**attributes, "schema_version": storage.SCHEMA_VERSION})
-        for name, values in scores.items():
-            file[f"scores/{name}"] = np.stack(values)
+    return np.asarray(dataset.labels)[rows, None] if method.reads == "labels" else dataset.features[rows]

@@ -1,8 +1,8 @@
-"""The two HDF5 files, dataset and codes: their layout, checks on reading, and writing whole or not at all."""
+"""The HDF5 files, dataset, codes and scores: their layout, and checks on reading."""
 
 import hashlib
+import io
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,26 +12,15 @@ from typing import Any
 
 import h5py
 import numpy as np
-import platformdirs
+import numpy.typing as npt
 import scipy.sparse as sp
-from filelock import FileLock
 
 from hashbench.bits import ByteArray, check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
+from hashbench.files import one_line, replacing
 
 SCHEMA_VERSION = 1
-
-
-def data_dir() -> Path:
-    """Find the folder for datasets, codes and scores.
-
-    Returns
-    -------
-    Path
-        ``$HASHBENCH_DATA``, else the user's cache folder.
-    """
-    return Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +50,7 @@ class Codes:
     """
 
     query: ByteArray
-    database: ByteArray
+    database: Any
     n_bits: int
     method: str
     method_version: int
@@ -93,90 +82,14 @@ class Codes:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from making the same file at the same time.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be made; its lock ``.NAME.lock`` lies beside it.
-
-    Yields
-    ------
-    None
-        While the lock is held. The same process may enter again.
-    """
-    with _holding(path.with_name(f".{path.name}.lock")):
-        yield
-
-
-@contextmanager
-def locked_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from replacing files in a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Made if need be; its lock is the file ``.lock`` inside. To be held for short.
-
-    Yields
-    ------
-    None
-        While the lock is held. The same process may enter again.
-    """
-    with _holding(folder / ".lock"):
-        yield
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be made or replaced.
-
-    Yields
-    ------
-    Path
-        A temporary name beside it to write to. On success it takes the place of ``path``; on an
-        error it is removed and ``path`` stays as it was. What a killed process leaves behind is
-        overwritten by the next one.
-
-    Raises
-    ------
-    HashbenchError
-        If the file cannot be written: disk full, no permission.
-    """
-    with locked_folder(path.parent):
-        part = path.with_name(f".{path.name}.part")
-        try:
-            with _spelled_out(path):
-                yield part
-                with part.open("rb") as written:
-                    os.fsync(written.fileno())
-                part.replace(path)
-        finally:
-            part.unlink(missing_ok=True)
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file (UTF-8, LF) whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be made or replaced; untouched if it holds just this text.
-    text : str
-        Its content.
-    """
-    content = text.encode()
-    with locked_folder(path.parent):
-        if path.is_file() and path.read_bytes() == content:
-            return
-        with replacing(path) as part:
-            part.write_bytes(content)
+def _writing(path: Path) -> Iterator[h5py.File]:
+    """Write an HDF5 file by way of memory: HDF5 itself does not survive a full disk well."""
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        file.attrs["schema_version"] = SCHEMA_VERSION
+        yield file
+    with replacing(path) as part:
+        part.write_bytes(buffer.getbuffer())
 
 
 def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
@@ -191,9 +104,8 @@ def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
     made_by : str, optional
         Digest of the adapter's source code.
     """
-    with replacing(path) as part, h5py.File(part, "w") as file:
+    with _writing(path) as file:
         file.attrs["hashbench"] = "dataset"
-        file.attrs["schema_version"] = SCHEMA_VERSION
         for key in ("name", "rule", "features_name", "fingerprint"):
             file.attrs[key] = getattr(dataset, key)
         file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
@@ -232,27 +144,25 @@ def read_dataset(path: Path) -> Dataset:
     HashbenchError
         If the file is missing, no dataset file, cut short, or not what its fingerprint says.
     """
-    with _opened(path, "dataset") as file:
+    with _opened(path, "dataset") as file, _parsing(path, "dataset"):
         matrix = file.get("matrix")
         if isinstance(matrix, h5py.Group):
             parts = (matrix["data"][:], matrix["indices"][:], matrix["indptr"][:])
             matrix = sp.csr_array(parts, shape=tuple(matrix.attrs["shape"]))
         elif matrix is not None:
             matrix = matrix[:]
-        dataset = Dataset(
-            name=file.attrs["name"],
-            features=file["features"][:],
-            query=file["query"][:],
-            database=file["database"][:],
-            train=file["train"][:],
-            rule=file.attrs["rule"],
-            rule_params=json.loads(file.attrs["rule_params"]),
-            labels=file["labels"][:] if "labels" in file else None,
-            matrix=matrix,
-            features_name=file.attrs["features_name"],
-            about=json.loads(file.attrs["about"]),
-        )
-        stored = file.attrs["fingerprint"]
+        content = {
+            **{key: str(file.attrs[key]) for key in ("name", "rule", "features_name")},
+            **{key: json.loads(file.attrs[key]) for key in ("rule_params", "about")},
+            **{key: file[key][:] for key in ("features", "query", "database", "train")},
+            "labels": file["labels"][:] if "labels" in file else None,
+            "matrix": matrix,
+        }
+        stored = str(file.attrs["fingerprint"])
+    try:
+        dataset = Dataset(**content)
+    except HashbenchError as error:
+        raise HashbenchError(f"{path} holds no valid dataset: {error}") from error
     if dataset.fingerprint != stored:
         raise HashbenchError(
             f"{path} says it holds content {stored}, but holds {dataset.fingerprint}: it is damaged. "
@@ -271,9 +181,8 @@ def write_codes(codes: Codes, path: Path) -> None:
     path : Path
         The HDF5 file to be made or replaced.
     """
-    with replacing(path) as part, h5py.File(part, "w") as file:
+    with _writing(path) as file:
         file.attrs["hashbench"] = "codes"
-        file.attrs["schema_version"] = SCHEMA_VERSION
         for key in _CODES_ATTRIBUTES:
             value = getattr(codes, key)
             file.attrs[key] = canonical_json(dict(value)) if isinstance(value, Mapping) else value
@@ -302,15 +211,77 @@ def open_codes(path: Path) -> Iterator[Codes]:
         If the file is missing, no codes file or cut short.
     """
     with _opened(path, "codes") as file:
-        values = {key: file.attrs[key] for key in _CODES_ATTRIBUTES}
-        for key in ("params", "libraries"):
-            values[key] = json.loads(values[key])
-        for key in ("n_bits", "method_version", "seed"):
-            values[key] = int(values[key])
-        codes = Codes(query=file["query/codes"][:], database=file["database/codes"], **values)
+        with _parsing(path, "codes"):
+            values = {key: file.attrs[key] for key in _CODES_ATTRIBUTES}
+            for key in ("params", "libraries"):
+                values[key] = json.loads(values[key])
+            for key in ("n_bits", "method_version", "seed"):
+                values[key] = int(values[key])
+            query, database = file["query/codes"][:], _OnDisk(file["database/codes"], path)
+            stored = str(file.attrs["content"])
+        codes = Codes(query=query, database=database, **values)
+        if codes.content != stored:
+            raise HashbenchError(
+                f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. "
+                "Encode again (--force)."
+            )
         check_packed(codes.query, codes.n_bits, f"query codes of {path}")
-        object.__setattr__(codes, "content", str(file.attrs["content"]))  # known without reading them all
         yield codes
+
+
+class _OnDisk:
+    """A two-dimensional HDF5 dataset that is read slice by slice; failures become sentences."""
+
+    def __init__(self, stored: h5py.Dataset, path: Path) -> None:
+        self.shape, self.dtype, self.ndim = stored.shape, stored.dtype, stored.ndim
+        self._stored, self._path = stored, path
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> ByteArray:
+        with _parsing(self._path, "codes"):
+            return np.asarray(self._stored[rows])
+
+
+def write_scores(path: Path, scores: Mapping[str, npt.NDArray[np.float64]], stamp: Mapping[str, Any]) -> None:
+    """Keep the scores of every query for later.
+
+    Parameters
+    ----------
+    path : Path
+        The HDF5 file to be made or replaced.
+    scores : mapping of str to ndarray of shape (3, n_queries)
+        Mean, low and high by metric.
+    stamp : mapping
+        What they were computed from.
+    """
+    with _writing(path) as file:
+        file.attrs.update({**stamp, "hashbench": "scores"})
+        for name, values in scores.items():
+            file[f"scores/{name}"] = values
+
+
+def read_scores(path: Path, stamp: Mapping[str, Any]) -> dict[str, npt.NDArray[np.float64]]:
+    """Find the scores of every query again.
+
+    Parameters
+    ----------
+    path : Path
+        What `write_scores` wrote; need not exist.
+    stamp : mapping
+        What the scores must have been computed from.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (3, n_queries)
+        By metric; empty if there are none, or of something else.
+    """
+    found = read_attributes(path)
+    if not all(found.get(key) == value for key, value in stamp.items()):
+        return {}
+    with _opened(path, "scores") as file, _parsing(path, "scores"):
+        return {name: values[:] for name, values in file["scores"].items()}
 
 
 def read_attributes(path: Path) -> dict[str, Any]:
@@ -324,14 +295,14 @@ def read_attributes(path: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        All attributes; empty if the file is missing, damaged or of another schema.
+        All attributes; empty if the file is missing or damaged.
     """
     try:
         with h5py.File(path, "r") as file:
             attributes = dict(file.attrs)
-    except OSError:
+    except _UNREADABLE:
         return {}
-    return attributes if attributes.get("schema_version") == SCHEMA_VERSION else {}
+    return attributes
 
 
 _CODES_ATTRIBUTES = (
@@ -350,6 +321,7 @@ _CODES_ATTRIBUTES = (
 )
 _REQUIRED = {
     "codes": (*_CODES_ATTRIBUTES, "content", "query/codes", "database/codes"),
+    "scores": ("scores",),
     "dataset": (
         *("name", "rule", "rule_params", "features_name", "about", "fingerprint"),
         *("features", "query", "database", "train"),
@@ -359,48 +331,38 @@ _REQUIRED = {
 
 @contextmanager
 def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
-    """Open an HDF5 file of one of our kinds; every failure to read it becomes a sentence."""
+    """Open an HDF5 file of one of our kinds."""
     if not path.is_file():
         raise HashbenchError(f"there is no file {path}.")
-    try:
-        with h5py.File(path, "r") as file:
+    with _parsing(path, kind):
+        file = h5py.File(path, "r")
+    with file:
+        with _parsing(path, kind):
             found = file.attrs.get("hashbench")
-            if found != kind:
-                what = f"a {found} file" if found else "an HDF5 file of another program"
-                raise HashbenchError(f"{path} is {what}, expected a {kind} file of hashbench.")
             version = int(file.attrs.get("schema_version", 0))
-            if version > SCHEMA_VERSION:
-                raise HashbenchError(
-                    f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade it."
-                )
             lacking = [key for key in _REQUIRED[kind] if key not in file and key not in file.attrs]
-            if lacking:
-                raise HashbenchError(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
-            yield file
-    except OSError as error:
-        reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({error})"
+        if found != kind:
+            what = f"a {found} file" if found else "an HDF5 file of another program"
+            raise HashbenchError(f"{path} is {what}, expected a {kind} file of hashbench.")
+        if version > SCHEMA_VERSION:
+            raise HashbenchError(
+                f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
+            )
+        if lacking:
+            raise HashbenchError(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
+        yield file
+
+
+@contextmanager
+def _parsing(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever h5py and json raise on a damaged file into a sentence."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if isinstance(error, HashbenchError):
+            raise
+        reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({one_line(error)})"
         raise HashbenchError(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
 
 
-@contextmanager
-def _holding(path: Path) -> Iterator[None]:
-    with _spelled_out(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(path, is_singleton=True)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextmanager
-def _spelled_out(path: Path) -> Iterator[None]:
-    """Turn a failure to write into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise HashbenchError(
-            f"cannot write {path}: {error.strerror or error}. What was there is unchanged; "
-            "free some space or choose another folder (for the cache: HASHBENCH_DATA)."
-        ) from error
+_UNREADABLE = (OSError, RuntimeError, KeyError, TypeError, ValueError, AttributeError)

@@ -1,20 +1,19 @@
 """Tables laid out like the papers': rows are methods, columns code lengths, a block a dataset and metric."""
 
-import csv
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
+from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.files import write_text
 from hashbench.jobs import all_params, make_method
 from hashbench.method import GROUPS
 from hashbench.registry import get_method, method_names
-from hashbench.results import params_text, read_results
-from hashbench.storage import write_text
+from hashbench.results import csv_text, read_results
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,11 @@ class Table:
                 grid.append([label, *(f"{values[n]:.4f}" if n in values else "-" for n in columns)])
             lines += _aligned(grid)
             queries = f"{n_queries - undefined} of {n_queries} queries" if undefined else f"{n_queries} queries"
-            lines += ["", f"Means over {queries} and over the seeds; data {fingerprint}.", ""]
+            seeds = sorted(set(block["n_seeds"]))
+            note = f"Means over {queries} and over {' or '.join(map(str, seeds))} seeds; data {fingerprint}."
+            if any("-" in row[1:] for row in grid):
+                note += " A dash: not run, or refused by the method."
+            lines += ["", note, ""]
         return "\n".join(lines)
 
     def to_csv(self) -> str:
@@ -94,7 +97,11 @@ class Table:
             One line a block and method, one column a code length.
         """
         columns = self._columns()
-        header = ["dataset", "features", "metric", "group", "method", "params", *map(str, columns)]
+        header = [
+            *("dataset", "features", "metric", "group", "method", "params"),
+            *map(str, columns),
+            *("dataset_fingerprint", "method_version"),
+        ]
         rows: list[list[object]] = []
         for keys, line in self.cells.groupby(_BLOCK + _LINE, sort=False):
             values = dict(zip(line["n_bits"], line["value"], strict=True))
@@ -102,9 +109,10 @@ class Table:
                 [
                     *(keys[0], keys[1], self.layout.metric, *keys[3:6]),
                     *(f"{values[n]:.6f}" if n in values else "" for n in columns),
+                    *(keys[2], keys[6]),
                 ]
             )
-        return _csv(header, rows)
+        return csv_text(header, rows)
 
     def to_tie_range_csv(self) -> str:
         """Write how far tie-breaking could move each cell.
@@ -114,15 +122,19 @@ class Table:
         str
             CSV, one line a cell with value, low and high.
         """
-        header = ["dataset", "features", "metric", "method", "params", "n_bits", "n_seeds", "value", "low", "high"]
+        header = [
+            *("dataset", "features", "metric", "method", "params", "n_bits", "n_seeds", "value", "low", "high"),
+            *("dataset_fingerprint", "method_version"),
+        ]
         rows: list[list[object]] = [
             [
                 *(cell.dataset, cell.features, self.layout.metric, cell.method, cell.params),
                 *(cell.n_bits, cell.n_seeds, f"{cell.value:.6f}", f"{cell.low:.6f}", f"{cell.high:.6f}"),
+                *(cell.dataset_fingerprint, cell.method_version),
             ]
             for cell in self.cells.itertuples()
         ]
-        return _csv(header, rows)
+        return csv_text(header, rows)
 
     def _columns(self) -> list[int]:
         return sorted(set(self.cells["n_bits"]))
@@ -194,15 +206,15 @@ def make_table(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> 
     return Table(layout, cells)
 
 
-def write_tables(results_folder: Path, names: Sequence[str], n_bits: Sequence[int] = ()) -> dict[str, Table]:
-    """Make tables of all results in a folder and write them to its ``tables/``.
+def make_tables(results_folder: Path, names: Sequence[str], n_bits: Sequence[int] = ()) -> dict[str, Table]:
+    """Lay out all results of a folder.
 
     Parameters
     ----------
     results_folder : Path
         Holds ``<dataset>.csv`` files.
     names : sequence of str
-        Which tables; all if empty.
+        Which tables; if empty, all that there are results for.
     n_bits : sequence of int, optional
         Columns other than the layouts'.
 
@@ -212,13 +224,26 @@ def write_tables(results_folder: Path, names: Sequence[str], n_bits: Sequence[in
         The tables by name.
     """
     results = read_results(results_folder)
-    tables = {name: make_table(results, name, n_bits) for name in (names or LAYOUTS)}
-    folder = results_folder / "tables"
+    if not names:  # those there are results for; all, to complain of, if there are none
+        scored = set(results["metric"])
+        names = [name for name, layout in LAYOUTS.items() if layout.metric in scored] or list(LAYOUTS)
+    return {name: make_table(results, name, n_bits) for name in names}
+
+
+def write_tables(folder: Path, tables: Mapping[str, Table]) -> None:
+    """Write tables as Markdown, as CSV and with their tie ranges.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if need be.
+    tables : mapping of str to Table
+        By name.
+    """
     for name, table in tables.items():
         write_text(folder / f"{name}.csv", table.to_csv())
         write_text(folder / f"{name}.md", table.to_markdown())
         write_text(folder / f"{name}-tie-range.csv", table.to_tie_range_csv())
-    return tables
 
 
 def _group(method: str) -> str:
@@ -229,7 +254,7 @@ def _default_params(method: str) -> str:
     """Give the parameters that need no mention; none of a method that is no longer installed."""
     if method not in method_names():
         return "{}"
-    return params_text(all_params(make_method(method, 1, 0, {})))
+    return canonical_json(all_params(make_method(method, 1, 0, {})))
 
 
 def _aligned(grid: list[list[str]]) -> list[str]:
@@ -240,11 +265,3 @@ def _aligned(grid: list[list[str]]) -> list[str]:
         "| " + " | ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) + " |"
         for row in [grid[0], rule, *grid[1:]]
     ]
-
-
-def _csv(header: list[str], rows: list[list[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return text.getvalue()

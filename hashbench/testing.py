@@ -42,12 +42,12 @@ def check_describes_itself(cls: MethodClass) -> None:
     _demand(cls.group in GROUPS, f"group is {cls.group!r}, not one of {', '.join(GROUPS)}")
     _demand(isinstance(cls.version, int) and cls.version >= 1, f"version is {cls.version!r}, not 1 or more")
     _demand(bool(cls.__doc__ and "Parameters" in cls.__doc__), "the docstring describes no parameters")
-    keyword_only = [
+    positional = [
         name
         for name, parameter in inspect.signature(cls).parameters.items()
         if name != "n_bits" and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
-    _demand(not keyword_only, f"parameters but n_bits must be keyword-only: {keyword_only}")
+    _demand(not positional, f"parameters but n_bits must be keyword-only: {positional}")
 
 
 def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
@@ -242,14 +242,13 @@ def example_dataset(*, labelled: bool = True) -> Dataset:
     rng = np.random.default_rng(0)
     labels = np.arange(300) % 10
     features = rng.normal(size=(10, 80))[labels] * 2 + rng.normal(size=(300, 80))
-    rule = {"rule": "same-label"} if labelled else {"rule": "distance"}
     return Dataset(
         name="example" if labelled else "example-unlabelled",
         features=features.astype(np.float32),
         query=np.arange(50),
         database=np.arange(50, 300),
         train=np.arange(50, 300),
-        rule=rule["rule"],
+        rule="same-label" if labelled else "distance",
         rule_params={} if labelled else {"squared_thresholds": [200.0, 150.0], "levels": [1, 2]},
         labels=labels if labelled else None,
     )
@@ -258,8 +257,7 @@ def example_dataset(*, labelled: bool = True) -> Dataset:
 def _example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
     """Make a method with the items and the supervision it asks for."""
     dataset = example_dataset()
-    assert dataset.labels is not None  # it is labelled
-    labels = dataset.labels[dataset.train]
+    labels = np.asarray(dataset.labels)[dataset.train]
     X = labels[:, None].astype(np.float64) if cls.reads == "labels" else dataset.features[dataset.train]
     y = {"none": None, "labels": labels, "affinity": dataset.train_affinity()}[cls.supervision]
     return cls(n_bits=n_bits), X, y

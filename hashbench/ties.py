@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from hashbench import _kernels
 from hashbench.affinity import Affinity, IntArray, SameLabel, SharedLabels
-from hashbench.bits import ByteArray, WordArray, check_packed, n_bytes, pack, to_words
+from hashbench.bits import ByteArray, WordArray, check_packed, n_words, pack, to_words
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")
@@ -180,9 +180,7 @@ def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -
     object
         Blocks for `count`; each holds some 32 MiB of codes.
     """
-    n_rows = max(_BLOCK_BYTES // (8 * n_bytes(n_bytes(n_bits))), 1)
-    for start in range(0, database.shape[0], n_rows):
-        rows = slice(start, min(start + n_rows, database.shape[0]))
+    for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
         packed = np.asarray(database[rows])
         check_packed(packed, n_bits, "database codes")
         words = to_words(packed)
@@ -194,8 +192,31 @@ def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -
             yield _LevelsBlock(words, affinity, rows)
 
 
+def n_blocks(database: SliceableCodes, n_bits: int) -> int:
+    """Count the blocks that `database_blocks` gives.
+
+    Parameters
+    ----------
+    database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Code length in bits.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    return len(chunks(0, int(database.shape[0]), _block_rows(n_bits)))
+
+
 def count(
-    query: ByteArray, blocks: Iterable[_Countable], n_bits: int, affinity: Affinity, queries: slice
+    query: ByteArray,
+    blocks: Iterable[_Countable],
+    n_bits: int,
+    affinity: Affinity,
+    queries: slice,
+    on_progress: Callable[[int], None] = lambda n_counted: None,
 ) -> TieHistogram:
     """Count a histogram for some queries over database blocks.
 
@@ -211,6 +232,8 @@ def count(
         The rule that the blocks were prepared with.
     queries : slice
         Which queries to count for.
+    on_progress : callable, optional
+        Called with the number of queries counted against a block since the last call.
 
     Returns
     -------
@@ -221,13 +244,31 @@ def count(
     counts = np.zeros((len(words), len(affinity.levels), n_bits + 1), dtype=np.int64)
     for block in blocks:
 
-        def add(chunk: slice, block: _Countable = block) -> None:
+        def add(chunk: slice, block: _Countable = block) -> int:
             absolute = slice(queries.start + chunk.start, queries.start + chunk.stop)
             block.add_to(counts[chunk], absolute, words[chunk])
+            return len(words[chunk])
 
-        for _ in in_threads(add, chunks(0, len(words), QUERY_CHUNK)):
-            pass
+        for n_counted in in_threads(add, query_chunks(len(words))):
+            on_progress(n_counted)
     return TieHistogram(counts, affinity.levels)
+
+
+def query_chunks(n_queries: int) -> list[slice]:
+    """Cut queries into parts for threads: some for each, none too large.
+
+    Parameters
+    ----------
+    n_queries : int
+        How many queries there are.
+
+    Returns
+    -------
+    list of slice
+        In order.
+    """
+    share: int = -(-n_queries // n_processors())
+    return chunks(0, n_queries, max(min(QUERY_CHUNK, share + share % 2), 1))  # even: queries are counted in pairs
 
 
 def chunks(start: int, stop: int, length: int) -> list[slice]:
@@ -330,6 +371,10 @@ class _LevelsBlock:
             here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
             part = np.ascontiguousarray(self.words[:, here])
             _kernels.count_levels(words, part, levels, no_weights, counts)
+
+
+def _block_rows(n_bits: int) -> int:
+    return max(_BLOCK_BYTES // (8 * n_words(n_bits)), 1)
 
 
 def _merge_equal_rows(keys: list[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]:

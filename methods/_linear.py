@@ -49,22 +49,24 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
         If fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
     """
     solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
-    pca = PCA(n_components=min(X.shape), svd_solver=solver).fit(X)
+    mean = X.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal items have no variance to explain
+        pca = PCA(n_components=min(X.shape), svd_solver=solver).fit(X - mean)  # centred first: exact under translation
     variances = pca.explained_variance_
     tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
     rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
-    name = type(method).__name__
+    name = method.label
     if rank == 0:
         raise Refusal(f"{name} needs training items that differ, got n_samples={len(X)}, all of them equal.")
     if method.n_bits > rank:
         raise Refusal(
             f"{name} needs n_bits <= {rank}, the number of directions in which the {len(X)} "
-            f"training items of {X.shape[1]} features vary, got n_bits={method.n_bits}. Choose --bits {rank} or "
-            "fewer."
+            f"training items of {X.shape[1]} features vary, got n_bits={method.n_bits}. "
+            f"Choose n_bits={rank} (--bits {rank}) or fewer."
         )
     directions = pca.components_[: method.n_bits].T
     largest = np.abs(directions).argmax(axis=0)
-    return pca.mean_, directions * np.sign(directions[largest, np.arange(method.n_bits)])
+    return mean, directions * np.sign(directions[largest, np.arange(method.n_bits)])
 
 
 def random_rotation(n_bits: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:

@@ -1,10 +1,12 @@
 """ITQ: principal components rotated so that signs lose least."""
 
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import Interval
 
-from hashbench.method import FloatArray
+from hashbench.method import FloatArray, HashMethod
 from hashbench.methods._linear import _LinearHash, principal_directions, random_rotation
 
 
@@ -46,6 +48,11 @@ class ITQ(_LinearHash):
     >>> ITQ(n_bits=4, random_state=0).fit(X).transform(X).shape
     (100, 4)
     """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HashMethod._parameter_constraints,
+        "n_iter": [Interval(Integral, 0, None, closed="left")],
+    }
 
     def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: int = 0) -> None:
         self.n_bits = n_bits

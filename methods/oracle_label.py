@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from hashbench.dataset import Dataset
-from hashbench.errors import Refusal
+from hashbench.errors import HashbenchError, Refusal
 from hashbench.method import FloatArray, HashMethod
 
 
@@ -34,9 +34,15 @@ class OracleLabel(HashMethod):
 
     def refusal(self, dataset: Dataset) -> str | None:
         """Say why this method cannot run on a dataset; see `HashMethod.refusal`."""
-        if not dataset.is_single_label or dataset.labels is None:
-            return f"OracleLabel needs one class label an item, and dataset {dataset.name!r} has none."
-        return self._too_few_bits(len(np.unique(dataset.labels[dataset.train])))
+        reason = super().refusal(dataset)
+        if reason is not None:
+            return reason
+        labels = np.asarray(dataset.labels)
+        classes = np.unique(labels[dataset.train])
+        unseen = np.setdiff1d(labels[np.concatenate([dataset.query, dataset.database])], classes)
+        if unseen.size:
+            return f"{self.label} knows the classes of the training items, and {unseen.size} others occur elsewhere."
+        return self._too_few_bits(len(classes))
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.classes_ = np.unique(X[:, 0])
@@ -45,6 +51,9 @@ class OracleLabel(HashMethod):
             raise Refusal(reason)
 
     def _project(self, X: FloatArray) -> FloatArray:
+        unseen = np.setdiff1d(X[:, 0], self.classes_)
+        if unseen.size:
+            raise HashbenchError(f"{self.label} was fitted without class {unseen[0]:g}; fit it on all classes.")
         index = np.searchsorted(self.classes_, X[:, 0])
         place = np.minimum(np.arange(self.n_bits), 62)  # (n_bits,)
         bits = (index[:, None] >> place) & 1
@@ -54,4 +63,4 @@ class OracleLabel(HashMethod):
         needed = max(n_classes - 1, 1).bit_length()
         if self.n_bits >= needed:
             return None
-        return f"OracleLabel needs {needed} bits to tell {n_classes} classes apart, got n_bits={self.n_bits}."
+        return f"{self.label} needs {needed} bits to tell {n_classes} classes apart, got n_bits={self.n_bits}."

@@ -109,7 +109,7 @@ def test_a_sparse_matrix_may_store_an_entry_in_parts():
     [
         (lambda: as_affinity(([1], [1], [1])), "got a tuple of 3"),
         (lambda: as_affinity(([1, 2], np.eye(2))), r"query labels have shape \(2,\) and database labels \(2, 2\)"),
-        (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers first"),
+        (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers"),
         (lambda: SameLabel([1], [0.5]), "database labels are float64 of shape"),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
         (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),

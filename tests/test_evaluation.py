@@ -67,15 +67,15 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     monkeypatch.setattr(ties, "_LEVEL_COLUMNS", 13)
     monkeypatch.setattr(evaluation, "_MEMORY", memory)
     monkeypatch.setattr(ties, "QUERY_CHUNK", 5)
-    monkeypatch.setattr(evaluation, "QUERY_CHUNK", 5)
     progress = []
     found = evaluate_packed(
         pack(query), pack(database), N_BITS, affinity, METRICS, on_progress=lambda *done: progress.append(done)
     )
     assert_same_scores(found, expected)
-    n_groups = -(-N_QUERIES // max(memory // (8 * len(affinity.levels) * (N_BITS + 1)), 1))
-    assert len(progress) == n_groups
-    assert progress[-1] == (N_QUERIES, N_QUERIES)
+    n_blocks = ties.n_blocks(pack(database), N_BITS)
+    assert n_blocks == (1 if block_bytes > 100 else -(-len(database) // 9))
+    assert progress[-1] == (N_QUERIES * n_blocks, N_QUERIES * n_blocks)
+    assert [done for done, _ in progress] == sorted({done for done, _ in progress})
 
 
 def test_a_database_on_disk_scores_like_one_in_memory(tmp_path, monkeypatch):
@@ -226,7 +226,7 @@ def score(query=query, database=database, affinity=classes, metrics=("AP",), **o
         ({"affinity": matrix / 2}, r"whole-number levels 0 to 1000, got .* other values \(0\.5, 2\.5\)"),
         ({"affinity": -matrix}, r"got 3 other values \(-10, -5, -1\)"),
         ({"affinity": matrix.T}, "there are 12 query codes, but labels or affinities for 80 query items"),
-        ({"metrics": ["AP", "map"]}, r"unknown metric 'map'\. Did you mean 'AP'\? Known metrics: AP, AP@k, NDCG"),
+        ({"metrics": ["AP", "map"]}, r"unknown metric 'map'\. Did you mean 'AP'\? Known metrics: AP, AP@k, Hit@k"),
         ({"metrics": ["P@0"]}, "metric 'P@0' has cutoff 0; a cutoff counts items, 1 or more"),
         ({"metrics": []}, "no metrics were asked for"),
         ({"undefined": "zero"}, "undefined must be one of skip, paper, got 'zero'"),

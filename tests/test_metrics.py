@@ -256,7 +256,7 @@ def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mAP", r"^unknown metric 'mAP'\. Did you mean 'AP'\? Known metrics: AP, AP@k, NDCG, NDCG@k, P@k, P@rN\.$"),
+        ("mAP", r"^unknown metric 'mAP'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, P@rN, "),
         ("ndcg@100", r"unknown metric 'ndcg@100'\. Did you mean 'NDCG@k'\?"),
         ("AP@", "unknown metric 'AP@'"),
         ("AP@-1", "unknown metric 'AP@-1'"),
@@ -264,7 +264,7 @@ def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
         ("AP@r2", "unknown metric 'AP@r2'"),
         ("P@0", "metric 'P@0' has cutoff 0; a cutoff counts items, 1 or more"),
         ("AP@5:best", "metric 'AP@5:best' has option 'best'; AP@k knows: retrieved, relevant, capped"),
-        ("NDCG:best", "has option 'best'; NDCG knows: none"),
+        ("NDCG:best", "has option 'best'; NDCG knows: exponential, linear"),
     ],
 )
 def test_a_name_outside_the_grammar_is_refused_in_words(name, message):

@@ -148,6 +148,8 @@ def get_metric(name: str) -> Metric:
     HashbenchError
         If there is no such metric, cutoff or option.
     """
+    if name in FAMILIES and name[-1] in "kN" and "@" in name:
+        raise HashbenchError(f"metric {name!r} lacks its cutoff; put a number for {name[-1]}, such as {name[:-1]}2.")
     match = _NAME.fullmatch(name)
     if match is None:
         raise unknown_name("metric", name, FAMILIES)

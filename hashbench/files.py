@@ -1,0 +1,167 @@
+"""Files: where they lie, locks between processes, and writing whole or not at all."""
+
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import platformdirs
+from filelock import FileLock
+
+from hashbench.errors import HashbenchError
+
+
+def data_dir() -> Path:
+    """Find the folder for datasets, codes and scores.
+
+    Returns
+    -------
+    Path
+        ``$HASHBENCH_DATA``, else the user's cache folder.
+    """
+    return Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench")).expanduser()
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from making the same file at the same time.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be made; its lock ``.NAME.lock`` lies beside it.
+
+    Yields
+    ------
+    None
+        While the lock is held. The same process may enter again.
+    """
+    with _holding(path.with_name(f".{path.name}.lock")):
+        yield
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from replacing files in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if need be; its lock is the file ``.lock`` inside. To be held for short.
+
+    Yields
+    ------
+    None
+        While the lock is held. The same process may enter again.
+    """
+    with _holding(folder / ".lock"):
+        yield
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be made or replaced; its folder is made if need be.
+
+    Yields
+    ------
+    Path
+        A temporary name beside it to write to. On success it takes the place of ``path``; on an
+        error it is removed and ``path`` stays as it was. What a killed process left behind goes too.
+
+    Raises
+    ------
+    HashbenchError
+        If the file cannot be written: disk full, no permission.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    with _spelled_out(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _remove_leftovers(path)
+        try:
+            yield part
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file (UTF-8, LF) whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be made or replaced; untouched if it holds just this text.
+    text : str
+        Its content.
+    """
+    content = text.encode()
+    if path.is_file() and path.read_bytes() == content:
+        return
+    with replacing(path) as part:
+        part.write_bytes(content)
+
+
+@contextmanager
+def _holding(path: Path) -> Iterator[None]:
+    with _spelled_out(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path, is_singleton=True)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def _spelled_out(path: Path) -> Iterator[None]:
+    """Turn a failure to write into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise HashbenchError(
+            f"cannot write {path}: {error.strerror or one_line(error)}. What was there is unchanged; "
+            "free some space or choose another folder (for the cache: HASHBENCH_DATA)."
+        ) from error
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove temporary files that processes no longer alive left beside a file."""
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        pid = part.name.split(".")[-2]
+        if pid.isdigit() and not _is_alive(int(pid)):
+            part.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def one_line(error: BaseException) -> str:
+    """Give an error's text without line breaks.
+
+    Parameters
+    ----------
+    error : BaseException
+        Any error.
+
+    Returns
+    -------
+    str
+        Its message in one line.
+    """
+    return " ".join(str(error).split())

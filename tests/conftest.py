@@ -1,0 +1,108 @@
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from hashbench import registry, storage
+from hashbench.cli import cli
+from hashbench.dataset import Dataset
+
+SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path_factory, monkeypatch):
+    """An empty data folder for each test; the working directory must be left as it was found."""
+    folder = tmp_path_factory.mktemp("hashbench-data")
+    monkeypatch.setenv("HASHBENCH_DATA", str(folder))
+    before = Path.cwd()
+    yield folder
+    assert Path.cwd() == before
+
+
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory):
+    """A data folder in which digits are prepared, to be copied."""
+    folder = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHBENCH_DATA", str(folder))
+        assert CliRunner().invoke(cli, ["prepare", "digits"], catch_exceptions=False).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def digits_data(prepared, data):
+    """The test's own data folder, with digits already prepared."""
+    shutil.copytree(prepared, data, dirs_exist_ok=True)
+    return data
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return registry.get_dataset("digits").prepare()
+
+
+@pytest.fixture
+def hashbench():
+    """Run a command line in this process."""
+
+    def invoke(*arguments):
+        return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+
+    return invoke
+
+
+@pytest.fixture
+def script(tmp_path):
+    """Run the installed script in another process, in an empty folder; give keywords of `subprocess.Popen`."""
+
+    def start(*arguments, env=None, **options):
+        options = {"cwd": tmp_path, "text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        return subprocess.Popen([SCRIPT, *map(str, arguments)], env={**os.environ, **(env or {})}, **options)
+
+    return start
+
+
+@pytest.fixture
+def tiny():
+    """Make a dataset of 40 items in four dimensions: 8 queries, 32 in the database, 30 for training."""
+
+    def make(rule="same-label", name="tiny", seed=0, **changes):
+        rng = np.random.default_rng(seed)
+        fields = {
+            "name": name,
+            "features": rng.normal(size=(40, 4)).astype(np.float32),
+            "query": np.arange(8),
+            "database": np.arange(8, 40),
+            "train": np.arange(8, 38),
+            "rule": rule,
+        }
+        if rule == "same-label":
+            fields["labels"] = np.arange(40) % 4
+        elif rule == "shared-labels":
+            fields["labels"] = rng.integers(0, 2, (40, 5)).astype(np.uint8)
+        elif rule == "distance":
+            fields["rule_params"] = {"squared_thresholds": [9.0, 4.0], "levels": [1, 5]}
+        elif rule == "explicit":
+            fields["matrix"] = rng.integers(0, 3, (8, 32))
+        return Dataset(**(fields | changes))
+
+    return make
+
+
+@pytest.fixture
+def tiny_file(tiny, tmp_path):
+    """Write such a dataset and give its path."""
+
+    def write(*args, **kwargs):
+        dataset = tiny(*args, **kwargs)
+        path = tmp_path / f"{dataset.name}.h5"
+        storage.write_dataset(dataset, path)
+        return path
+
+    return write

@@ -1,0 +1,233 @@
+import csv
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from hashbench import console, evaluate, storage
+from hashbench.errors import HashbenchError
+from hashbench.experiment import Outcome
+from hashbench.jobs import Job
+from hashbench.results import Row
+
+CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
+# Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.
+SCORES = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP", "P@r0"])
+NOTHING = evaluate(CODES[:2], CODES, (np.array([1, 7]), np.array([0, 1, 1, 0])), ["AP"])
+UNDEFINED = evaluate(CODES[:1], CODES, (np.array([7]), np.array([0, 1, 1, 0])), ["AP"])
+
+AP = (1 / 2 + (2 / 3 + 2 / 4) / 2) / 2, (1 / 2 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2
+
+
+def test_json_has_full_precision():
+    content = json.loads(console.format_evaluation(SCORES, "json"))
+    assert list(content) == ["AP", "P@r0"]
+    assert content["AP"] == {
+        "mean": pytest.approx(AP[0], abs=1e-15),
+        "low": pytest.approx(AP[1], abs=1e-15),
+        "high": pytest.approx(AP[2], abs=1e-15),
+        "n_queries": 1,
+        "n_undefined": 0,
+    }
+    assert f"{AP[0]:.15f}"[:15] in console.format_evaluation(SCORES, "json")
+
+
+def test_json_has_no_nan():
+    text = console.format_evaluation(UNDEFINED, "json")
+    assert json.loads(text, parse_constant=pytest.fail)["AP"] == {
+        "mean": None,
+        "low": None,
+        "high": None,
+        "n_queries": 1,
+        "n_undefined": 1,
+    }
+
+
+def test_csv_has_six_decimals():
+    assert console.format_evaluation(SCORES, "csv") == (
+        "metric,mean,low,high,n_queries,n_undefined\n"
+        "AP,0.541667,0.500000,0.583333,1,0\n"
+        "P@r0,0.000000,0.000000,0.000000,1,0"
+    )
+
+
+def test_table_has_four_decimals_and_says_what_was_averaged():
+    lines = console.format_evaluation(SCORES, "table").splitlines()
+    assert lines[0].split() == ["metric", "mean", "low", "high"]
+    assert lines[2].split() == ["AP", "0.5417", "0.5000", "0.5833"]
+    assert lines[-1].startswith("1 queries; mean over all orders of tied items")
+    assert not any(line != line.rstrip() for line in lines)
+
+
+def test_table_counts_queries_without_relevant_items():
+    assert console.format_evaluation(NOTHING, "table").splitlines()[-1].startswith("1 of them have no relevant item")
+    assert "relevant item in" not in console.format_evaluation(SCORES, "table")
+
+
+def outcome(method="itq", **changes):
+    rows = tuple(
+        Row(
+            **{"dataset": "digits", "features": "pixels", "method": method, "params": '{"n_iter": 50}', "n_bits": 16},
+            **{"seed": 0, "metric": name, "n_queries": 1, "n_undefined": 0, "dataset_fingerprint": "a"},
+            **{key: f"{value:.6f}" for key, value in zip(("value", "low", "high"), values[:3], strict=True)},
+            method_version=1,
+        )
+        for name, values in SCORES.summary.items()
+    )
+    fields = {"job": Job("digits", method, 16, 0, {}), "evaluation": SCORES, "rows": rows}
+    return Outcome(**(fields | changes))
+
+
+def test_outcomes_as_csv_can_be_read_by_a_program():
+    rows = list(csv.DictReader(io.StringIO(console.format_outcomes([outcome(), outcome("lsh")], "csv"))))
+    assert [(row["method"], row["metric"]) for row in rows] == [
+        ("itq", "AP"),
+        ("itq", "P@r0"),
+        ("lsh", "AP"),
+        ("lsh", "P@r0"),
+    ]
+    assert rows[0] == {
+        **{"dataset": "digits", "method": "itq", "params": '{"n_iter": 50}', "n_bits": "16", "seed": "0"},
+        **{
+            "features": "pixels",
+            "n_queries": "1",
+            "n_undefined": "0",
+            "dataset_fingerprint": "a",
+            "method_version": "1",
+        },
+        **{"metric": "AP", "value": "0.541667", "low": "0.500000", "high": "0.583333"},
+    }
+
+
+def test_outcomes_as_json_hold_the_scores_of_each_job():
+    first, second = json.loads(console.format_outcomes([outcome(), outcome("lsh")], "json"))
+    assert (first["dataset"], first["method"], first["n_bits"], first["seed"]) == ("digits", "itq", 16, 0)
+    assert second["method"] == "lsh"
+    assert first["scores"] == json.loads(console.format_evaluation(SCORES, "json"))
+
+
+def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
+    assert console.format_outcomes([outcome()], "table") == console.format_evaluation(SCORES, "table")
+    job = Job("digits", "lsh", 16, 3, {"n_iter": 5})
+    lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
+    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "AP", "low-high", "P@r0"]
+    assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "0.5000-0.5833", "0.0000"]
+    assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
+    with console.Progress(2) as progress:
+        progress.start("first")
+        progress.part(1, 2)
+        progress.done("first: done [1] :smile:")
+    assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
+
+
+@pytest.mark.parametrize("n_refused", [1, 2])
+def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys, monkeypatch):
+    jobs = [Job("digits", "itq", 16), Job("digits", "lsh", 16)]
+    made = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]] + [outcome("lsh")] * (2 - n_refused)
+    monkeypatch.setattr(console, "run", lambda *args, **kwargs: iter(made))
+    if n_refused == 2:
+        with pytest.raises(HashbenchError, match="none of the 2 jobs could run"):
+            list(console.run_jobs(jobs, ["AP"], force=False))
+    else:
+        assert list(console.run_jobs(jobs, ["AP"], force=False)) == made[1:]
+    assert "[1/2] digits itq 16 bits seed 0: refused. Too many bits.\n" in capsys.readouterr().err
+
+
+def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
+    job = Job("digits", "itq", 16)
+    monkeypatch.setattr(console, "run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")]))
+    with pytest.raises(HashbenchError, match="Too many bits"):
+        list(console.run_jobs([job], ["AP"], force=False))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with console.Progress(2) as progress:
+        progress.start("first")
+        progress.part(1, 2)
+        sys.stdout.write("on stdout\n")
+        progress.done("first: done")
+    out, err = capsys.readouterr()
+    assert "\x1b[" in err
+    assert "first: done" in err
+    assert "on stdout\n" in out
+
+
+# ---------------------------------------------------------------- info
+
+
+def facts(text):
+    return {line.partition(":")[0]: line.partition(":")[2].strip() for line in text.splitlines()}
+
+
+def test_prepared_dataset_is_described(digits_data):
+    found = facts(console.describe("digits"))
+    assert found["items"] == "1,797 x 64 pixels"
+    assert found["split"] == "200 queries, 1,597 database, 1,000 training"
+    assert found["affinity"] == "same-label"
+    assert found["classes"] == "10, 174 to 183 items each"
+    assert found["duplicates"] == "0 queries equal a database item, 0 a training item"
+    assert found["fingerprint"] == storage.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
+    assert "CC BY" in found["licence"]
+    assert console.describe(str(digits_data / "datasets" / "digits.h5")) == console.describe("digits")
+
+
+def test_dataset_that_is_not_prepared_is_described(data):
+    text = console.describe("digits")
+    assert "hashbench prepare digits" in text
+    assert not list(data.iterdir())
+
+
+def test_dataset_by_distance_tells_its_thresholds_as_distances(tiny):
+    assert facts(console.describe_dataset(tiny("distance")))["affinity"] == (
+        "distance: level 1 up to 3.0000, level 5 up to 2.0000"
+    )
+
+
+def test_duplicates_between_roles_are_counted(tiny):
+    features = tiny().features.copy()
+    features[0] = features[39]  # outside the training items
+    features[1] = features[2] = features[20]
+    features[3, 0], features[21] = -0.0, features[3]
+    features[21, 0] = 0.0
+    found = facts(console.describe_dataset(tiny(features=features)))["duplicates"]
+    assert found == "4 queries equal a database item, 3 a training item"
+
+
+def test_multi_label_dataset_counts_labels(tiny):
+    labels = np.zeros((40, 3), np.uint8)
+    labels[:10, 0] = labels[5:30, 1] = 1
+    found = facts(console.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
+    assert found == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
+
+
+def test_codes_file_is_described(hashbench, digits_data):
+    path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
+    found = facts(console.describe(path))
+    assert (found["method"], found["parameters"], found["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
+    assert found["codes"] == "12 bits, 200 queries, 1,597 database items"
+    assert found["dataset"].startswith("digits (pixels), content ")
+
+
+def test_method_and_metric_are_described():
+    found = facts(console.describe("itq"))
+    assert found["parameters"] == "n_bits=32, n_iter=50, random_state=0"
+    assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
+    for name in ("AP@k", "AP@10", "NDCG"):
+        title, summary, source = console.describe(name).splitlines()
+        assert title == name
+        assert summary.endswith(".")
+        assert source.startswith("source: ")
+
+
+@pytest.mark.parametrize("name", ["nothing", "AP@0", "/", ""])
+def test_unknown_name_is_told_where_to_look(name):
+    with pytest.raises(HashbenchError, match="hashbench list"):
+        console.describe(name)

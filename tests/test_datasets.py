@@ -1,0 +1,185 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+from sklearn.datasets import load_digits
+
+from hashbench import registry, testing
+from hashbench.dataset import Dataset, DatasetAdapter
+from hashbench.errors import HashbenchError
+
+PIXELS, LABELS = load_digits(return_X_y=True)
+
+
+@pytest.fixture(scope="module", params=["digits", "digits-pairs", "digits-unlabelled"])
+def dataset(request):
+    return registry.get_dataset(request.param).prepare()
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    return registry.get_dataset("digits-pairs").prepare()
+
+
+@pytest.fixture(scope="module")
+def unlabelled():
+    return registry.get_dataset("digits-unlabelled").prepare()
+
+
+@pytest.mark.parametrize("name", registry.dataset_names())
+@pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
+def test_dataset_keeps_the_contract(name, check):
+    check(registry.get_dataset(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "fingerprint"),
+    [
+        ("digits", "cecf02ca0edd5963"),
+        ("digits-pairs", "0573049e69c9e303"),
+        ("digits-unlabelled", "90bea1ccd0a1ec18"),
+    ],
+)
+def test_content_has_not_changed(name, fingerprint):
+    assert registry.get_dataset(name).prepare().fingerprint == fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "count", "first", "last"),
+    [
+        ("digits", "query", 200, (14, 348, [4]), (1796, 392, [8])),
+        ("digits", "database", 1597, (0, 294, [0]), (1795, 344, [9])),
+        ("digits", "train", 1000, (0, 294, [0]), (1795, 344, [9])),
+        ("digits-pairs", "query", 300, (0, 585, [0, 4]), (299, 624, [3, 8])),
+        ("digits-pairs", "database", 5700, (300, 555, [5]), (5999, 650, [1, 8])),
+        ("digits-pairs", "train", 1000, (300, 555, [5]), (5991, 606, [5, 8])),
+        ("digits-unlabelled", "query", 200, (14, 348, None), (1796, 392, None)),
+        ("digits-unlabelled", "database", 1597, (0, 294, None), (1795, 344, None)),
+        ("digits-unlabelled", "train", 1000, (0, 294, None), (1795, 344, None)),
+    ],
+)
+def test_split_has_its_count_and_its_first_and_last_item(name, role, count, first, last):
+    dataset = registry.get_dataset(name).prepare()
+    index = getattr(dataset, role)
+    assert len(index) == count
+    for position, (row, ink, classes) in ((0, first), (-1, last)):
+        assert index[position] == row
+        assert dataset.features[row].sum() == ink
+        labels = None if dataset.labels is None else np.atleast_2d(dataset.labels.T == 1).T[row].nonzero()[0].tolist()
+        if dataset.is_single_label:
+            labels = [int(dataset.labels[row])]
+        assert labels == classes
+
+
+def test_roles_are_sorted_and_lie_where_they_should(dataset):
+    for role in ("query", "database", "train"):
+        index = getattr(dataset, role)
+        assert index.dtype == np.int64
+        assert (np.diff(index) > 0).all()
+    assert not set(dataset.query) & set(dataset.database)
+    assert set(dataset.train) <= set(dataset.database)
+    assert len(dataset.query) + len(dataset.database) == dataset.n_samples
+    assert dataset.features.dtype == np.float32
+    assert dataset.features_name == "pixels"
+
+
+@pytest.mark.parametrize("name", ["digits", "digits-unlabelled"])
+def test_scans_are_those_of_scikit_learn_in_their_order(name):
+    dataset = registry.get_dataset(name).prepare()
+    np.testing.assert_array_equal(dataset.features, PIXELS)
+    np.testing.assert_array_equal(np.bincount(LABELS[dataset.query]), [20] * 10)
+    np.testing.assert_array_equal(np.bincount(LABELS[dataset.train]), [100] * 10)
+
+
+def test_digits_are_labelled_as_in_scikit_learn(digits):
+    np.testing.assert_array_equal(digits.labels, LABELS)
+    assert digits.rule == "same-label"
+
+
+def test_unlabelled_digits_hide_their_labels_and_share_the_split(digits, unlabelled):
+    assert unlabelled.labels is None
+    for role in ("query", "database", "train"):
+        np.testing.assert_array_equal(getattr(unlabelled, role), getattr(digits, role))
+
+
+def test_thresholds_are_percentiles_of_the_distances_between_training_items(unlabelled):
+    squared = pdist(PIXELS[unlabelled.train], "sqeuclidean")
+    expected = np.percentile(squared, [5, 1, 0.2, 0.1], method="inverted_cdf")
+    np.testing.assert_array_equal(unlabelled.rule_params["squared_thresholds"], expected)
+    assert unlabelled.rule_params["levels"] == [1, 2, 5, 10]
+
+
+def test_nearer_pairs_have_higher_levels(unlabelled):
+    levels = unlabelled.train_affinity().block(slice(0, 1000), slice(0, 1000))[np.triu_indices(1000, 1)]
+    shares = [np.mean(levels >= level) for level in (1, 2, 5, 10)]
+    assert shares == pytest.approx([0.05, 0.01, 0.002, 0.001], rel=0.03)
+    assert set(levels) == {0, 1, 2, 5, 10}
+
+
+def shown(pairs, rows):
+    """Which scans of scikit-learn each row shows, left and right."""
+    number = {scan.tobytes(): row for row, scan in enumerate(PIXELS.astype(np.float32))}
+    assert len(number) == 1797  # no scan occurs twice
+    halves = pairs.features[rows].reshape(len(rows), 2, 64)
+    return np.array([[number[half.tobytes()] for half in row] for row in halves])
+
+
+def test_no_scan_is_both_in_a_query_pair_and_in_a_database_pair(digits, pairs):
+    queries, database = shown(pairs, pairs.query), shown(pairs, pairs.database)
+    assert set(queries.ravel()) <= set(digits.query)
+    assert set(database.ravel()) <= set(digits.database)
+
+
+def test_pairs_show_two_different_scans_and_none_twice(pairs):
+    scans = shown(pairs, np.arange(pairs.n_samples))
+    assert (scans[:, 0] != scans[:, 1]).all()
+    assert len(np.unique(scans, axis=0)) == 6000
+
+
+def test_labels_of_a_pair_are_the_digits_it_shows(pairs):
+    digits_shown = LABELS[shown(pairs, np.arange(pairs.n_samples))]
+    assert [set(row.nonzero()[0]) for row in pairs.labels] == [set(row) for row in digits_shown]
+
+
+def test_level_of_two_pairs_is_the_number_of_digits_in_common(pairs):
+    queries, database = (LABELS[shown(pairs, rows)] for rows in (pairs.query[:60], pairs.database[::19]))
+    expected = [[len({*ours} & {*theirs}) for theirs in database.tolist()] for ours in queries.tolist()]
+    levels = pairs.affinity().block(slice(0, 60), slice(0, 5700))[:, ::19]
+    np.testing.assert_array_equal(levels, expected)
+    assert set(np.unique(levels)) == {0, 1, 2}
+
+
+# ---------------------------------------------------------------- the conformance suite can fail
+
+
+def adapter(make, adapter_name="tiny"):
+    class Adapter(DatasetAdapter):
+        name = adapter_name
+        summary = "made up"
+        prepare = staticmethod(make)
+
+    return Adapter()
+
+
+class Unwritable(Dataset):
+    fingerprint = "0123456789abcdef"
+
+
+def test_conformance_suite_finds_a_broken_adapter(tiny):
+    seeds = iter(range(100))
+    words = dict.fromkeys(["summary", "protocol", "source", "licence"], "words")
+    changed = {field.name: getattr(tiny(), field.name) for field in dataclasses.fields(Dataset)}
+    for check, broken in (
+        (testing.check_prepares_the_same_twice, adapter(lambda: tiny(seed=next(seeds)))),
+        (testing.check_prepares_the_same_twice, adapter(tiny, "other")),
+        (testing.check_tells_its_origin, adapter(lambda: tiny(about=words))),
+        (testing.check_tells_its_origin, adapter(lambda: tiny(about={**words, "citation": ""}))),
+        (testing.check_survives_a_round_trip, adapter(lambda: Unwritable(**changed))),
+        (testing.check_queries_have_relevant_items, adapter(lambda: tiny(labels=np.arange(40)))),
+        (testing.check_queries_have_relevant_items, adapter(lambda: tiny(labels=np.zeros(40, np.int64)))),
+    ):
+        with pytest.raises((testing.ConformanceError, HashbenchError)):
+            check(broken)
+    for check in testing.DATASET_CHECKS:
+        check(adapter(lambda: tiny(about={**words, "citation": "words"})))

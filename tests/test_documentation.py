@@ -1,0 +1,149 @@
+import csv
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+import hashbench as package
+from hashbench import registry
+from hashbench.cli import cli
+from hashbench.metrics import FAMILIES, metric_names
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+DOCUMENTS = sorted(path.name for path in ROOT.glob("*.md"))
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(package.__path__, "hashbench.") if module.name != "hashbench.cli"
+)
+
+
+def code_blocks(language, text=README):
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", [*registry.method_names(), *registry.dataset_names(), *metric_names()])
+def test_readme_mentions_every_plugin_and_metric(name):
+    assert f"`{name}`" in README
+
+
+@pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.pattern)
+def test_readme_mentions_every_option_of_a_metric(family):
+    for option in family.options:
+        assert f"`:{option}`" in README
+
+
+def test_readme_examples_run(tmp_path, hashbench):
+    (_, second, *_) = blocks = code_blocks("python")
+    assert "hashbench.evaluate" in second
+    scope = {}
+    with np.printoptions(), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setattr("builtins.print", lambda *values: None)
+        exec("\n".join(blocks), scope)
+        (command,) = [line for line in "".join(code_blocks("sh")).splitlines() if "--query-codes" in line]
+        assert hashbench(*command.split()[1:]).exit_code == 0
+    assert scope["codes"].shape == (1000, 32)
+
+
+def test_readme_shows_the_ranges_of_the_committed_table():
+    with (ROOT / "results/tables/table1-tie-range.csv").open() as file:
+        cells = {
+            row["method"]: row for row in csv.DictReader(file) if (row["dataset"], row["n_bits"]) == ("digits", "12")
+        }
+    shown = re.findall(
+        r"^\| (\S+) +\| ([\d.]+) \| \*\*([\d.]+)\*\* \| ([\d.]+) \| `([·─●]+)` \|$", README, re.MULTILINE
+    )
+    assert len(shown) == 4
+    for method, low, mean, high, bar in shown:
+        values = [float(cells[method][key]) for key in ("low", "value", "high")]
+        assert [low, mean, high] == [f"{value:.4f}" for value in values]
+        first, dot, last = (round(len(bar) * value - 0.5) for value in values)
+        assert abs(bar.index("●") - dot) <= 1
+        assert abs(len(bar) - len(bar.lstrip("·")) - first) <= 1
+        assert abs(len(bar.rstrip("·")) - 1 - last) <= 1
+
+
+def test_readme_shows_what_the_quick_start_prints(hashbench, digits_data, tmp_path):
+    assert ".venv/bin/hashbench run --method itq --bits 32\n" in code_blocks("sh")
+    result = hashbench("run", "--method", "itq", "--bits", 32, "--results", tmp_path / "results")
+    (shown,) = code_blocks("text")
+    assert result.stdout.strip("\n") == shown.strip("\n")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_commands_in_the_documents_have_options_that_exist(name):
+    text = (ROOT / name).read_text()
+    lines = re.findall(r"(?:^|[\s`/])hashbench (\w+)((?: [^`\n]*)?)", text, flags=re.MULTILINE)
+    commands = [(command, rest) for command, rest in lines if command in cli.commands]
+    assert commands or name not in ("README.md", "CONTRIBUTING.md")
+    for command, rest in commands:
+        known = {option for parameter in cli.commands[command].params for option in parameter.opts}
+        assert set(re.findall(r"(--[a-z-]+)", rest.partition("#")[0].partition(" | ")[0])) <= known
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_to_files_lead_somewhere(name):
+    targets = re.findall(r"\]\((?!https?:|#|mailto:)([^)#\s]+)", (ROOT / name).read_text())
+    assert not [target for target in targets if not (ROOT / target).exists()]
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_targets_of_make_exist(name):
+    targets = set(re.findall(r"(?:^|`)make ([a-z-]+)", (ROOT / name).read_text(), flags=re.MULTILINE))
+    known = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE))
+    assert targets <= known
+
+
+def test_make_alone_lists_its_targets():
+    listed = subprocess.run(["make", "-s"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for target in ("dev", "format", "lint", "types", "test", "golden", "reproduce-tables", "bench", "check"):
+        assert re.search(rf"^{target} +[A-Z]", listed, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", sorted(cli.commands))
+def test_command_and_each_of_its_options_has_help(name, hashbench):
+    command = cli.commands[name]
+    assert command.help
+    assert re.match(r"[A-Z].*[.]", command.help.splitlines()[0])
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            choices = getattr(parameter.type, "choices", ())
+            assert parameter.help or choices, parameter.name
+    result = hashbench(name, "--help")
+    assert result.exit_code == 0
+    assert name in hashbench("--help").stdout
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_says_what_it_owns_and_its_examples_run(name):
+    module = importlib.import_module(name)
+    assert module.__name__ == name
+    assert (module.__doc__ or "").partition("\n")[0].endswith((".", ":"))
+    if "numba" in name or "_kernels" in name:
+        return
+    with np.printoptions():
+        found = doctest.testmod(module, extraglobs={"np": np})
+    assert found.failed == 0
+
+
+def test_examples_are_found():
+    finder = doctest.DocTestFinder()
+    examples = {
+        name: sum(len(test.examples) for test in finder.find(importlib.import_module(name)))
+        for name in ("hashbench.bits", "hashbench.evaluation", "hashbench.methods.itq", "hashbench.metrics.ndcg")
+    }
+    assert min(examples.values()) > 0
+
+
+def test_every_method_shows_an_example_and_cites_its_source_or_is_a_baseline():
+    for name in registry.method_names():
+        cls = registry.get_method(name)
+        if cls.group != "baseline":
+            assert ">>> " in cls.__doc__
+            assert ".. [1] " in cls.__doc__

@@ -1,0 +1,264 @@
+import shutil
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from hashbench import results, storage
+from hashbench.errors import HashbenchError, Refusal, unknown_name
+
+RUN = ["run", "--method", "lsh", "--bits", 8]
+
+
+def test_near_name_is_suggested_and_all_are_listed():
+    error = unknown_name("method", "iqt", ["lsh", "itq", "pcah"])
+    assert isinstance(error, HashbenchError)
+    assert str(error) == "unknown method 'iqt'. Did you mean 'itq'? Known methods: itq, lsh, pcah."
+    assert (
+        str(unknown_name("metric", "map", ["mAP"])) == "unknown metric 'map'. Did you mean 'mAP'? Known metrics: mAP."
+    )
+    assert str(unknown_name("method", "zzz", ["lsh"])) == "unknown method 'zzz'. Known methods: lsh."
+
+
+def test_errors_are_value_errors_as_scikit_learn_expects():
+    assert issubclass(Refusal, HashbenchError)
+    assert issubclass(HashbenchError, ValueError)
+
+
+@pytest.fixture
+def complain(hashbench, digits_data, tmp_path):
+    """Run a command that must fail: exit code 1, one line on stderr, nothing on stdout or in results/."""
+    folder = tmp_path / "results"
+    folder.mkdir()
+
+    def run(*arguments):
+        if arguments[0] == "run":
+            arguments = (*arguments, "--results", folder)
+        result = hashbench(*arguments)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("Error: ")
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.endswith(".\n")
+        assert result.stdout == ""
+        assert not list(folder.iterdir())
+        return result.stderr.removeprefix("Error: ")
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "--method", "pcah", "--bits", 100], ["pcah", "61", "n_bits=100", "--bits 61"]),
+        (["run", "--method", "oracle-label", "--bits", 3], ["oracle-label needs 4 bits", "10 classes", "n_bits=3"]),
+        (["run", "--method", "oracle-label", "--bits", 8, "--dataset", "digits-pairs"], ["'digits-pairs' has none"]),
+        (["run", "--method", "iqt", "--bits", 8], ["unknown method 'iqt'", "Did you mean 'itq'?", "itq, lsh"]),
+        ([*RUN, "--dataset", "digit"], ["unknown dataset 'digit'", "Did you mean 'digits'?"]),
+        ([*RUN, "--dataset", "none.h5"], ["no file none.h5"]),
+        ([*RUN, "--dataset", "/"], ["/"]),
+        ([*RUN, "--metric", "mAP"], ["unknown metric 'mAP'", "Did you mean 'AP'?"]),
+        ([*RUN, "--metric", "AP@0"], ["'AP@0'", "cutoff"]),
+        ([*RUN, "--metric", "AP@10:best"], ["'best'", "retrieved, relevant, capped"]),
+        ([*RUN, "--param", "n_iter=5"], ["n_iter"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_itr=5"], ["'n_itr'", "Did you mean 'n_iter'?"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter"], ["name=value", "'n_iter'"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "=5"], ["name=value", "'=5'"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_bits=5"], ["'n_bits'"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=many"], ["n_iter", "many"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=-1"], ["n_iter", "-1"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=2.5"], ["n_iter", "2.5"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_iter={1}"], ["n_iter", "{1}"]),
+        (["run", "--method", "lsh", "--bits", 0], ["1 to 4096", "got 0"]),
+        (["run", "--method", "lsh", "--bits", 5000], ["1 to 4096", "got 5000"]),
+        (["run", "--method", "lsh", "--bits", -8], ["1 to 4096", "got -8"]),
+        (["encode", "--method", "pcah", "--bits", 100], ["--bits 61"]),
+        (["encode", "--method", "iqt", "--bits", 8], ["Did you mean 'itq'?"]),
+        (["evaluate", "none.h5"], ["no file none.h5"]),
+        (["prepare", "digit"], ["Did you mean 'digits'?"]),
+        (["prepare", "none.h5"], ["none.h5"]),
+        (["info", "itqq"], ["'itqq'"]),
+        (["info", "none.h5"], ["no file none.h5"]),
+        (["check", "method", "iqt"], ["Did you mean 'itq'?"]),
+        (["check", "dataset", "digit"], ["Did you mean 'digits'?"]),
+        (["tables", "--results", "nowhere"], ["no results in nowhere", "hashbench run"]),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
+)
+def test_mistake_is_one_line_that_helps(complain, arguments, words):
+    said = complain(*arguments)
+    for word in words:
+        assert word in said
+
+
+def test_text_file_is_no_dataset(complain, tmp_path):
+    path = tmp_path / "notes.h5"
+    path.write_text("These are notes.\n" * 50)
+    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
+
+
+def test_text_file_without_a_telling_name_is_no_dataset(complain, tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("These are notes.\n" * 50)
+    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
+
+
+def test_truncated_file_is_no_dataset(complain, tiny_file):
+    path = tiny_file()
+    path.write_bytes(path.read_bytes()[:4000])
+    assert f"cannot read {path}" in complain(*RUN, "--dataset", path)
+
+
+def test_features_that_are_not_finite_are_counted(complain, tiny_file):
+    path = tiny_file()
+    with h5py.File(path, "a") as file:
+        file["features"][3, 1] = np.nan
+        file["features"][5, 2] = np.inf
+    said = complain(*RUN, "--dataset", path)
+    assert "2 values that are not finite, first nan in row 3, column 1" in said
+
+
+def test_codes_of_another_dataset_are_not_scored(complain, hashbench, tiny_file):
+    one, other = tiny_file(name="one"), tiny_file(seed=1, name="other")
+    codes = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", one).stdout.strip()
+    said = complain("evaluate", codes, "--dataset", other)
+    assert f"{codes} was encoded from one" in said
+    assert "dataset other now holds" in said
+
+
+def test_codes_of_a_dataset_that_is_not_known_need_its_file(complain, hashbench, tiny_file):
+    codes = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", tiny_file()).stdout.strip()
+    assert "tiny" in complain("evaluate", codes)
+
+
+def test_dataset_is_no_codes_file(complain, tiny_file):
+    path = tiny_file()
+    assert f"{path} is a dataset file, expected a codes file" in complain("evaluate", path)
+
+
+@pytest.fixture
+def broken_codes(hashbench, tiny_file, tmp_path):
+    """Codes of tiny in which something is missing or wrong."""
+    made = hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", tiny_file()).stdout.strip()
+
+    def make(change):
+        path = tmp_path / "broken.h5"
+        shutil.copy(made, path)
+        with h5py.File(path, "a") as file:
+            change(file)
+        return path
+
+    return make
+
+
+def without(key):
+    def change(file):
+        del (file if key in file else file.attrs)[key]
+
+    return change
+
+
+@pytest.mark.parametrize("command", ["info", "evaluate"])
+@pytest.mark.parametrize("key", ["query/codes", "database/codes", "fit_seconds", "method"])
+def test_codes_that_lack_something_are_named(complain, broken_codes, command, key):
+    path = broken_codes(without(key))
+    said = complain(command, path)
+    assert str(path) in said
+    assert key in said
+
+
+@pytest.mark.parametrize("command", ["info", "evaluate"])
+def test_codes_of_a_newer_version_are_named(complain, broken_codes, command):
+    path = broken_codes(lambda file: file.attrs.update(schema_version=9))
+    assert f"{path} has schema version 9" in complain(command, path)
+
+
+def test_codes_of_too_few_queries_are_refused(complain, broken_codes, tiny_file):
+    def change(file):
+        rows = file["query/codes"][:5]
+        del file["query/codes"]
+        file["query/codes"] = rows
+
+    assert "damaged" in complain("evaluate", broken_codes(change), "--dataset", tiny_file())
+
+
+def test_codes_that_are_not_those_that_were_written_are_refused(complain, broken_codes, tiny_file):
+    def change(file):
+        file["database/codes"][:] = ~file["database/codes"][:]
+
+    path = broken_codes(change)
+    assert str(path) in complain("evaluate", path, "--dataset", tiny_file())
+
+
+@pytest.mark.parametrize("content", [b"method,value\n", b"\xff\xfe\x00\x01 binary\n"])
+def test_foreign_results_file_is_left_alone(hashbench, digits_data, tmp_path, content):
+    path = tmp_path / "results" / "digits.csv"
+    path.parent.mkdir()
+    path.write_bytes(content)
+    for arguments in (RUN, ["tables"]):
+        result = hashbench(*arguments, "--results", path.parent)
+        assert result.exit_code == 1
+        errors = [line for line in result.stderr.splitlines() if not line.startswith("[")]
+        assert len(errors) == 1
+        assert errors[0].startswith("Error: ")
+        assert str(path) in errors[0]
+        assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("change", [{"value": "much"}, {"params": "no json"}, {"params": "[1]"}])
+def test_results_with_odd_values_are_named_by_the_tables(hashbench, tmp_path, change):
+    fields = {"dataset": "digits", "features": "x", "method": "itq", "params": "{}", "n_bits": 16, "seed": 0}
+    fields |= {"metric": "AP", "value": "0.1", "low": "0.1", "high": "0.1", "n_queries": 1, "n_undefined": 0}
+    path = tmp_path / "digits.csv"
+    results.merge_rows(path, [results.Row(**(fields | change), dataset_fingerprint="a", method_version=1)])
+    result = hashbench("tables", "table1", "--results", tmp_path)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: ")
+    assert str(path) in result.stderr
+
+
+def test_results_folder_that_cannot_be_made_is_named(hashbench, digits_data, tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    result = hashbench(*RUN, "--results", tmp_path / "file" / "results")
+    assert result.exit_code == 1
+    (error,) = [line for line in result.stderr.splitlines() if not line.startswith("[")]
+    assert error.startswith(f"Error: cannot write {tmp_path / 'file' / 'results'}")
+
+
+def test_equal_training_items_are_refused_in_one_line(script, tiny_file, tmp_path):
+    path = tiny_file(features=np.ones((40, 4), np.float32))
+    process = script("run", "--method", "pcah", "--bits", 2, "--dataset", path)
+    stdout, stderr = process.communicate()
+    assert process.returncode == 1
+    assert stdout == ""
+    assert stderr.startswith("Error: ")
+    assert stderr.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_script_shows_no_traceback(script, tmp_path):
+    process = script("run", "--method", "pcah", "--bits", 100)
+    stdout, stderr = process.communicate()
+    assert (process.returncode, stdout) == (1, "")
+    assert stderr.startswith("Error: pcah")
+    assert stderr.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_mistakes_in_the_code_keep_their_traceback(hashbench, monkeypatch, data):
+    def fail(self):
+        raise RuntimeError("a bug")
+
+    from hashbench.datasets.digits import Digits
+
+    monkeypatch.setattr(Digits, "prepare", fail)
+    with pytest.raises(RuntimeError, match="a bug"):
+        hashbench("prepare", "digits")
+    assert not list(Path(data).rglob("*.h5"))
+
+
+def test_error_in_a_file_names_the_file(tiny_file):
+    path = tiny_file()
+    path.write_bytes(b"")
+    with pytest.raises(HashbenchError, match=str(path)):
+        storage.read_dataset(path)

@@ -1,0 +1,43 @@
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from hashbench.cli import cli
+from hashbench.registry import method_names
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def make_digits(results: Path, data: Path) -> Path:
+    """Run digits through the whole pipeline, all methods at 16 and 32 bits with seeds 0 and 1.
+
+    Returns the results file. `make golden` calls this through ``make_golden.py``; the methods are those of
+    this repository, whatever else is installed.
+    """
+    grid = [f"--method={name}" for name in method_names() if (GOLDEN.parents[1] / "methods" / _file(name)).is_file()]
+    grid += ["--bits=16", "--bits=32", "--seed=0", "--seed=1", f"--results={results}"]
+    CliRunner().invoke(cli, ["run", *grid], env={"HASHBENCH_DATA": str(data)}, catch_exceptions=False)
+    return results / "digits.csv"
+
+
+def _file(name: str) -> str:
+    return name.replace("-", "_") + ".py"
+
+
+def test_digits_through_the_whole_pipeline_are_as_they_were(tmp_path, data):
+    made = make_digits(tmp_path / "results", data).read_bytes().decode()
+    golden = (GOLDEN / "digits.csv").read_bytes().decode()
+    assert made.splitlines() == golden.splitlines()  # for a readable difference
+    assert made == golden
+
+
+def test_golden_file_is_whole():
+    lines = (GOLDEN / "digits.csv").read_text().splitlines()[1:]
+    # six metrics at two lengths: three methods with two seeds, three without randomness
+    assert len(lines) == 6 * 2 * (3 * 2 + 3)
+    assert {line.split(",")[2] for line in lines} >= {"constant", "itq", "lsh", "oracle-label", "pcah", "random"}
+
+
+def test_golden_rows_are_those_of_the_committed_results():
+    committed = (GOLDEN.parents[1] / "results" / "digits.csv").read_text().splitlines()
+    assert set((GOLDEN / "digits.csv").read_text().splitlines()) <= set(committed)

@@ -1,0 +1,440 @@
+import hashlib
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from hashbench import evaluate, registry, testing
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.methods.constant import Constant
+from hashbench.methods.itq import ITQ
+from hashbench.methods.lsh import LSH
+from hashbench.methods.oracle_label import OracleLabel
+from hashbench.methods.pcah import PCAH
+from hashbench.methods.random import Random
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64)
+
+
+@pytest.mark.parametrize("name", registry.method_names())
+@pytest.mark.parametrize("check", testing.METHOD_CHECKS, ids=lambda check: check.__name__)
+def test_method_keeps_the_contract(name, check):
+    check(registry.get_method(name))
+
+
+@pytest.mark.parametrize("name", registry.method_names())
+def test_method_takes_no_notice_of_the_order_of_columns_in_memory(name):
+    method, X, y = testing._example(registry.get_method(name))
+    codes = method.fit(X, y).transform(X)
+    np.testing.assert_array_equal(codes, method.fit(np.asfortranarray(X), y).transform(np.asfortranarray(X)))
+
+
+# ---------------------------------------------------------------- the conformance suite can fail
+
+
+class Undescribed(LSH):
+    """Says nothing about what it takes."""
+
+
+class Positional(LSH):
+    """Takes the seed by position.
+
+    Parameters
+    ----------
+    n_bits, random_state : int
+    """
+
+    def __init__(self, n_bits=32, random_state=0):
+        super().__init__(n_bits, random_state=random_state)
+
+
+class FitsNothing(LSH):
+    __doc__ = LSH.__doc__
+
+    def fit(self, X, y=None):
+        super().fit(X, y)
+
+
+class ChangesItsInput(LSH):
+    __doc__ = LSH.__doc__
+
+    def fit(self, X, y=None):
+        X -= X.mean(axis=0)
+        return super().fit(X, y)
+
+
+class Unseeded(LSH):
+    __doc__ = LSH.__doc__
+
+    def _fit(self, X, y):
+        super()._fit(X, y)
+        self.projection_ = np.random.default_rng().standard_normal((X.shape[1], self.n_bits))
+
+
+class CentresEachBatch(LSH):
+    __doc__ = LSH.__doc__
+
+    def _project(self, X):
+        return (X - X.mean(axis=0)) @ self.projection_
+
+
+class GivesNumbers(LSH):
+    __doc__ = LSH.__doc__
+
+    def transform(self, X):
+        return super().transform(X).astype(np.uint8)
+
+
+class RoundsUpToBytes(LSH):
+    __doc__ = LSH.__doc__
+
+    def transform(self, X):
+        codes = super().transform(X)
+        return np.pad(codes, ((0, 0), (0, -codes.shape[1] % 8)))
+
+
+class CountsZeroAsOne(LSH):
+    __doc__ = LSH.__doc__
+
+    def transform(self, X):
+        return self.project(X) <= 0
+
+
+class TakesAnyLength(LSH):
+    __doc__ = LSH.__doc__
+
+    def fit(self, X, y=None):
+        asked, self.n_bits = self.n_bits, min(max(self.n_bits, 1), 4096)
+        super().fit(X, y)
+        self.n_bits = asked
+        return self
+
+
+class RefusesInAWord(LSH):
+    __doc__ = LSH.__doc__
+
+    def refusal(self, dataset):
+        return "no"
+
+
+class LearnsIntoAParameter(LSH):
+    __doc__ = LSH.__doc__
+
+    def _fit(self, X, y):
+        super()._fit(X, y)
+        self.mean = X.mean()  # what is learnt ends in an underscore
+
+
+@pytest.mark.parametrize(
+    ("cls", "check"),
+    [
+        (Undescribed, testing.check_describes_itself),
+        (Positional, testing.check_describes_itself),
+        (type("NoGroup", (LSH,), {"group": "best", "__doc__": LSH.__doc__}), testing.check_describes_itself),
+        (type("NoVersion", (LSH,), {"version": 0, "__doc__": LSH.__doc__}), testing.check_describes_itself),
+        (type("Seer", (LSH,), {"supervision": "dreams", "__doc__": LSH.__doc__}), testing.check_describes_itself),
+        (FitsNothing, testing.check_fit_returns_self_and_keeps_its_input),
+        (ChangesItsInput, testing.check_fit_returns_self_and_keeps_its_input),
+        (Unseeded, testing.check_same_seed_gives_same_codes),
+        (CentresEachBatch, testing.check_batches_encode_like_the_whole),
+        (GivesNumbers, testing.check_codes_are_boolean_of_any_usual_length),
+        (RoundsUpToBytes, testing.check_codes_are_boolean_of_any_usual_length),
+        (CountsZeroAsOne, testing.check_codes_are_boolean_of_any_usual_length),
+        (TakesAnyLength, testing.check_too_many_bits_are_refused),
+        (RefusesInAWord, testing.check_refusal_is_a_sentence),
+    ],
+    ids=lambda value: value.__name__,
+)
+def test_conformance_suite_finds_a_broken_method(cls, check):
+    with pytest.raises(testing.ConformanceError):
+        check(cls)
+
+
+def test_conformance_suite_runs_the_checks_of_scikit_learn():
+    with pytest.raises(AssertionError, match="mean"):
+        testing.check_is_a_scikit_learn_estimator(LearnsIntoAParameter)
+
+
+# ---------------------------------------------------------------- LSH
+
+
+@pytest.mark.parametrize("angle", [0.2, 1.0, np.pi / 2, 2.6])
+def test_lsh_bits_differ_with_probability_angle_over_pi(angle):
+    centre, first, second = (
+        np.array([7.0, -3.0, 2.0]),
+        np.array([2.0, 0, 0]),
+        np.array([np.cos(angle), np.sin(angle), 0]),
+    )
+    X = np.stack([centre + first, centre - first, centre + second, centre - second])  # their mean is the centre
+    differing = []
+    for seed in range(25):
+        codes = LSH(4096, random_state=seed).fit(X).transform(X)
+        differing.append(np.mean(codes[0] != codes[2]))
+    assert np.mean(differing) == pytest.approx(angle / np.pi, abs=0.0065)  # four standard deviations at most
+
+
+@pytest.mark.parametrize("factor", [1e-3, 0.5, 1000.0])
+def test_lsh_codes_do_not_change_when_items_move_away_from_the_mean(train, factor):
+    method = LSH(64).fit(train)
+    stretched = train.mean(axis=0) + factor * (train - train.mean(axis=0))
+    np.testing.assert_array_equal(method.transform(stretched), method.transform(train))
+
+
+def test_lsh_short_codes_start_longer_ones(train):
+    longest = LSH(64, random_state=3).fit(train).transform(train)
+    for n_bits in (1, 12, 33):
+        np.testing.assert_array_equal(LSH(n_bits, random_state=3).fit(train).transform(train), longest[:, :n_bits])
+
+
+def test_lsh_hyperplanes_pass_through_the_mean_of_the_training_items(train):
+    method = LSH(256).fit(train)
+    opposite = 2 * train.mean(axis=0) - train
+    np.testing.assert_array_equal(method.transform(opposite), ~method.transform(train))
+    assert not method.transform(method.mean_[None]).any()
+
+
+def test_lsh_seeds_differ(train):
+    first, second = (LSH(64, random_state=seed).fit(train).transform(train) for seed in (0, 1))
+    assert 0.2 < np.mean(first != second) < 0.8
+
+
+# ---------------------------------------------------------------- PCAH
+
+
+def test_pcah_directions_are_orthonormal_and_uncorrelated_by_falling_variance(train):
+    method = PCAH(61).fit(train)
+    np.testing.assert_allclose(method.projection_.T @ method.projection_, np.eye(61), atol=1e-10)
+    covariance = np.cov(method.project(train), rowvar=False)
+    variances = np.diag(covariance)
+    assert (np.diff(variances) <= 0).all()
+    np.testing.assert_allclose(covariance - np.diag(variances), 0, atol=1e-9 * variances[0])
+
+
+def test_pcah_first_direction_has_the_largest_variance_of_all(train):
+    first = np.linalg.norm(train - train.mean(axis=0), ord=2) ** 2 / (len(train) - 1)
+    assert np.var(PCAH(1).fit(train).project(train), ddof=1) == pytest.approx(first)
+
+
+def test_pcah_directions_have_their_largest_entry_positive(train):
+    directions = PCAH(61).fit(train).projection_
+    largest = directions[np.abs(directions).argmax(axis=0), np.arange(61)]
+    assert (largest > 0).all()
+
+
+def test_pcah_codes_do_not_change_when_all_items_move(train):
+    codes = PCAH(48).fit(train).transform(train)
+    np.testing.assert_array_equal(PCAH(48).fit(train + 8).transform(train + 8), codes)
+
+
+def test_pcah_longer_codes_start_with_the_shorter_ones(train):
+    longer, shorter = (PCAH(n_bits).fit(train).transform(train) for n_bits in (33, 32))
+    np.testing.assert_array_equal(longer[:, :32], shorter)
+
+
+@pytest.mark.parametrize("cls", [PCAH, ITQ])
+def test_more_bits_than_directions_with_variance_are_refused_by_number(cls, train):
+    rank = np.linalg.matrix_rank(train - train.mean(axis=0))
+    assert rank == 61
+    assert cls(61).fit(train).transform(train).shape == (1000, 61)
+    with pytest.raises(Refusal, match=r"<= 61\b.*n_bits=62"):
+        cls(62).fit(train)
+    with pytest.raises(Refusal, match=r"<= 9\b.*n_bits=10"):
+        cls(10).fit(train[:10])
+
+
+@pytest.mark.parametrize("cls", [PCAH, ITQ])
+@pytest.mark.parametrize("n_items", [1, 5, 100])
+def test_items_that_are_all_equal_are_refused_without_a_warning(cls, n_items, train):
+    with pytest.raises(Refusal, match="equal"):
+        cls(1).fit(train[:1].repeat(n_items, axis=0))
+
+
+# ---------------------------------------------------------------- ITQ
+
+
+def rotation_of(itq, train):
+    """Recover W and R from the projection W R, with W from PCAH."""
+    directions = PCAH(itq.n_bits).fit(train).projection_
+    return directions, directions.T @ itq.projection_
+
+
+def loss(projected, rotation):
+    rotated = projected @ rotation
+    return ((np.where(rotated > 0, 1, -1) - rotated) ** 2).sum()
+
+
+@pytest.mark.parametrize("n_bits", [1, 16, 48])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_itq_losses_never_rise(train, n_bits, seed):
+    method = ITQ(n_bits, random_state=seed).fit(train)
+    directions, rotation = rotation_of(method, train)
+    final = loss((train - train.mean(axis=0)) @ directions, rotation)
+    losses = [*method.losses_, final]
+    assert len(losses) == 51
+    assert (np.diff(losses) <= 1e-9 * losses[0]).all()
+    assert n_bits == 1 or final < 0.99 * losses[0]
+
+
+def test_itq_rotates_the_principal_directions(train):
+    method = ITQ(32).fit(train)
+    directions, rotation = rotation_of(method, train)
+    np.testing.assert_allclose(rotation.T @ rotation, np.eye(32), atol=1e-10)
+    np.testing.assert_allclose(directions @ rotation, method.projection_, atol=1e-10)
+    assert np.abs(rotation).max() < 0.99  # and not by nothing
+
+
+def test_itq_reports_the_loss_at_the_start_of_each_alternation(train):
+    projected = (train - train.mean(axis=0)) @ PCAH(16).fit(train).projection_
+    for n_iter in (0, 1, 7):
+        _, rotation = rotation_of(ITQ(16, n_iter=n_iter).fit(train), train)
+        assert ITQ(16, n_iter=8).fit(train).losses_[n_iter] == pytest.approx(loss(projected, rotation), rel=1e-9)
+
+
+def test_itq_one_iteration_solves_the_procrustes_problem(train):
+    projected = (train - train.mean(axis=0)) @ PCAH(16).fit(train).projection_
+    _, start = rotation_of(ITQ(16, n_iter=0).fit(train), train)
+    _, found = rotation_of(ITQ(16, n_iter=1).fit(train), train)
+    signs = np.where(projected @ start > 0, 1, -1)
+    symmetric = found.T @ projected.T @ signs  # symmetric and positive semidefinite at the optimum alone
+    np.testing.assert_allclose(symmetric, symmetric.T, rtol=1e-8, atol=1e-6)
+    assert np.linalg.eigvalsh(symmetric).min() > -1e-6
+
+
+def test_itq_without_iterations_is_a_uniformly_random_rotation(train):
+    assert ITQ(16, n_iter=0).fit(train).losses_.shape == (0,)
+    plane = train[:, 20:22] + [1, 2]
+    rotations = np.array([rotation_of(ITQ(2, n_iter=0, random_state=seed).fit(plane), plane)[1] for seed in range(300)])
+    np.testing.assert_allclose(rotations.transpose(0, 2, 1) @ rotations, np.eye(2)[None].repeat(300, 0), atol=1e-12)
+    assert np.abs(rotations.mean(axis=0)).max() < 0.17  # standard deviation of a mean entry: 0.041
+    assert (rotations**2).mean(axis=0) == pytest.approx(np.full((2, 2), 0.5), abs=0.09)
+
+
+def test_itq_has_settled_after_its_default_iterations(train):
+    losses = ITQ(32, n_iter=52).fit(train).losses_
+    assert 1 - losses[51] / losses[50] < 1e-3
+
+
+# ---------------------------------------------------------------- scores on digits, as the facts sheet has them
+
+
+@pytest.fixture(scope="module")
+def sheet():
+    """The split of the facts sheet: 300 queries out of a permutation, the rest is database and training set."""
+    pixels, labels = load_digits(return_X_y=True)
+    order = np.random.RandomState(0).permutation(1797)  # the sheet's own
+    return pixels[order[:300]], pixels[order[300:]], labels[order[:300]], labels[order[300:]]
+
+
+@pytest.mark.parametrize(
+    ("make", "n_bits", "expected", "spread"),
+    [
+        (LSH, 16, 0.350, 0.021),
+        (LSH, 32, 0.479, 0.026),
+        (PCAH, 16, 0.337, 0.001),
+        (PCAH, 32, 0.286, 0.001),
+        (ITQ, 16, 0.620, 0.008),
+        (ITQ, 32, 0.653, 0.004),
+        (Random, 16, 0.103, 0.001),
+        (Constant, 16, 0.103, 0.001),
+    ],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_average_precision_on_digits_is_that_of_the_facts_sheet(sheet, make, n_bits, expected, spread):
+    queries, database, query_labels, database_labels = sheet
+    scores = []
+    for seed in range(5):
+        is_random = "random_state" in make(n_bits).get_params()
+        method = (make(n_bits, random_state=seed) if is_random else make(n_bits)).fit(database)
+        codes = method.transform(queries), method.transform(database)
+        scores.append(evaluate(*codes, (query_labels, database_labels), ["AP"]).summary["AP"].mean)
+    assert np.mean(scores) == pytest.approx(expected, abs=max(2 * spread, 0.0025))
+
+
+def test_itq_beats_a_random_rotation_which_beats_pcah(sheet):
+    queries, database, query_labels, database_labels = sheet
+    scores = []
+    for method in (ITQ(32), ITQ(32, n_iter=0), PCAH(32)):
+        codes = method.fit(database).transform(queries), method.transform(database)
+        scores.append(evaluate(*codes, (query_labels, database_labels), ["AP"]).summary["AP"].mean)
+    assert scores[0] > scores[1] + 0.05 > scores[2] + 0.1
+
+
+# ---------------------------------------------------------------- baselines
+
+
+def test_constant_gives_all_items_one_code(train):
+    assert not Constant(20).fit(train).transform(train).any()
+
+
+def test_random_gives_an_item_its_code_in_any_batch_whatever_was_fitted(train):
+    items = train[:60]
+    codes = Random(24, random_state=5).fit(train).transform(items)
+    order = np.random.default_rng(0).permutation(60)
+    np.testing.assert_array_equal(Random(24, random_state=5).fit(items[:2]).transform(items[order]), codes[order])
+    np.testing.assert_array_equal(Random(24, random_state=5).fit(train).transform(items[7:8]), codes[7:8])
+
+
+def test_random_tells_items_apart_but_not_minus_zero_from_zero():
+    items = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, 1.0 + 1e-12]])
+    codes = Random(64).fit(items).transform(items)
+    np.testing.assert_array_equal(codes[0], codes[1])
+    assert 10 < (codes[0] != codes[2]).sum() < 54
+
+
+def test_random_bits_are_balanced_and_differ_between_seeds(train):
+    first, second = (Random(64, random_state=seed).fit(train).transform(train) for seed in (0, 1))
+    assert first.mean() == pytest.approx(0.5, abs=0.01)
+    assert np.abs(first.mean(axis=0) - 0.5).max() < 0.08
+    assert np.mean(first != second) == pytest.approx(0.5, abs=0.01)
+
+
+def test_random_codes_are_the_same_on_every_machine():
+    item = np.array([[0.5, -2.0]])
+    code = Random(16, random_state=3).fit(item).transform(item)[0]
+    digest = hashlib.shake_128(b"3" + item.astype("<f8").tobytes()).digest(2)
+    assert "".join(str(int(bit)) for bit in code[::-1]) == f"{int.from_bytes(digest, 'little'):016b}"
+
+
+@pytest.mark.parametrize("n_bits", [4, 5, 64, 100])
+def test_oracle_label_is_perfect(digits, n_bits):
+    labels = digits.labels[:, None]
+    codes = OracleLabel(n_bits).fit(labels[digits.train]).transform(labels)
+    assert len(np.unique(codes, axis=0)) == 10
+    query, database = digits.query, digits.database
+    pair = digits.labels[query], digits.labels[database]
+    summary = evaluate(codes[query], codes[database], pair, ["AP", "NDCG"]).summary
+    assert all(values[:3] == pytest.approx((1, 1, 1)) for values in summary.values())
+
+
+def test_oracle_label_spells_the_index_of_the_class():
+    labels = np.array([[-7], [50], [3], [50]])
+    codes = OracleLabel(3).fit(labels).transform(labels)
+    np.testing.assert_array_equal(codes @ [1, 2, 4], [0, 2, 1, 2])
+
+
+@pytest.mark.parametrize(("n_classes", "needed"), [(1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (16, 4), (17, 5)])
+def test_oracle_label_needs_enough_bits_for_the_classes(tiny, n_classes, needed):
+    dataset = tiny(labels=np.arange(40) % n_classes)
+    assert OracleLabel(needed).refusal(dataset) is None
+    if needed > 1:
+        assert f"needs {needed} bits" in OracleLabel(needed - 1).refusal(dataset)
+        with pytest.raises(Refusal, match=f"needs {needed} bits"):
+            OracleLabel(needed - 1).fit(dataset.labels[dataset.train, None])
+
+
+@pytest.mark.parametrize("rule", ["shared-labels", "distance", "explicit"])
+def test_oracle_label_refuses_datasets_without_single_labels(tiny, rule):
+    assert "tiny" in OracleLabel(16).refusal(tiny(rule))
+
+
+def test_oracle_label_never_gives_a_class_the_code_of_another():
+    seen, unseen = np.array([[0], [5]]), np.array([[3]])
+    method = OracleLabel(8).fit(seen)
+    try:
+        code = method.transform(unseen)
+    except HashbenchError:
+        return  # to refuse is fine as well
+    assert not (code == method.transform(seen)).all(axis=1).any()

@@ -1,0 +1,241 @@
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distribution, entry_points
+from pathlib import Path
+
+import pytest
+
+from hashbench import registry
+
+ROOT = Path(__file__).parents[1]
+
+METHOD = '''
+"""Coin: one random bit after the other."""
+
+import numpy as np
+
+from hashbench.method import HashMethod
+
+
+class Coin(HashMethod):
+    """Toss coins.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; any.
+    sides : int, default=2
+        Of the coin.
+    """
+
+    group = "baseline"
+
+    def __init__(self, n_bits=32, *, sides=2):
+        self.n_bits = n_bits
+        self.sides = sides
+
+    def _fit(self, X, y):
+        self.normals_ = np.random.default_rng(self.sides).standard_normal((X.shape[1], self.n_bits))
+
+    def _project(self, X):
+        return X @ self.normals_
+'''
+DATASET = '''
+"""A line of points."""
+
+import numpy as np
+
+from hashbench.dataset import Dataset, DatasetAdapter
+
+
+class Line(DatasetAdapter):
+    """Points on a line."""
+
+    name = "line"
+    summary = "forty points on a line"
+
+    def prepare(self):
+        """Lay the points out."""
+        index = np.arange(40)
+        about = dict.fromkeys(["summary", "protocol", "source", "licence", "citation"], "made up")
+        features = np.linspace(-1, 1, 40, dtype=np.float32)[:, None]
+        return Dataset("line", features, index[::5], np.delete(index, index[::5]), index[1:5], "same-label",
+                       labels=index // 10, about=about)
+'''
+
+
+def install(site, modules, methods=(), datasets=()):
+    """Lay out a distribution with entry points as pip would."""
+    info = site / "third_party-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")
+    groups = {"hashbench.methods": methods, "hashbench.datasets": datasets}
+    lines = [f"[{group}]\n" + "".join(f"{point}\n" for point in points) for group, points in groups.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines))
+    for name, text in modules.items():
+        path = site / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return site
+
+
+@pytest.fixture
+def third_party(tmp_path, script):
+    """Run the installed script with a distribution that brings a method and a dataset."""
+    modules = {"third_party/__init__.py": "", "third_party/coin.py": METHOD, "third_party/line.py": DATASET}
+    site = install(tmp_path / "site", modules, ["coin = third_party.coin:Coin"], ["line = third_party.line:Line"])
+
+    def run(*arguments):
+        process = script(*arguments, env={"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"})
+        stdout, stderr = process.communicate()
+        assert "Traceback" not in stderr
+        return process.returncode, stdout, stderr
+
+    return run
+
+
+def test_script_and_names_are_those_of_the_project():
+    (point,) = entry_points(group="console_scripts", name="hashbench")
+    assert point.value == "hashbench.cli:cli"
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert distribution("hashbench").version == registry.import_module("hashbench").__version__
+    assert project["project"]["scripts"]["hashbench"] == point.value
+
+
+def test_every_package_and_plugin_folder_is_in_the_distribution():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
+    folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("hashbench/**/__init__.py")}
+    expected = {".".join(folder.parts) for folder in folders} | {"hashbench.methods", "hashbench.datasets"}
+    assert set(project["packages"]) == expected
+    assert (ROOT / "hashbench" / "py.typed").is_file()
+
+
+def test_names_of_the_plugin_folders_are_left_to_others():
+    code = "import importlib.util, sys; sys.exit(any(map(importlib.util.find_spec, ['methods', 'datasets'])))"
+    done = subprocess.run([sys.executable, "-P", "-c", code], cwd=ROOT, check=False)
+    assert done.returncode == 0
+
+
+def test_third_party_plugins_are_listed_beside_the_built_in_ones(third_party):
+    exit_code, stdout, _ = third_party("list", "methods")
+    assert exit_code == 0
+    names = [line.split()[0] for line in stdout.splitlines()]
+    assert names == sorted([*registry.method_names(), "coin"])
+    assert "Coin: one random bit after the other." in stdout
+    exit_code, stdout, _ = third_party("list", "datasets")
+    assert exit_code == 0
+    assert "line" in [line.split()[0] for line in stdout.splitlines()]
+    assert "forty points on a line" in stdout
+
+
+def test_third_party_plugins_run_and_are_put_into_tables(third_party, tmp_path):
+    grid = ["--method", "coin", "--method", "lsh", "--dataset", "line", "--bits", 16, "--param", "sides=3"]
+    exit_code, _, stderr = third_party("run", *grid)
+    assert exit_code == 1
+    assert "sides" in stderr  # lsh knows no such parameter
+    grid = grid[:-2]
+    exit_code, _, stderr = third_party("run", *grid)
+    assert exit_code == 0, stderr
+    assert {line.split(",")[2] for line in (tmp_path / "results" / "line.csv").read_text().splitlines()[1:]} == {
+        "coin",
+        "lsh",
+    }
+    exit_code, stdout, _ = third_party("tables", "table1")
+    assert exit_code == 0
+    assert stdout.index("| coin ") < stdout.index("| lsh ")
+
+
+@pytest.mark.parametrize(("kind", "name"), [("method", "coin"), ("dataset", "line")])
+def test_third_party_plugins_pass_the_same_suite(third_party, kind, name):
+    exit_code, stdout, stderr = third_party("check", kind, name)
+    assert exit_code == 0, stdout + stderr
+    assert "FAIL" not in stdout
+
+
+BROKEN = {
+    "module": ({"broken.py": "import no_such_package\n"}, "broken:Broken"),
+    "package": ({"broken/__init__.py": "raise RuntimeError('no luck')\n", "broken/it.py": ""}, "broken.it:Broken"),
+    "syntax": ({"broken.py": "this is no Python\n"}, "broken:Broken"),
+    "missing module": ({}, "broken:Broken"),
+    "missing package": ({}, "broken.it:Broken"),
+    "missing class": ({"broken.py": ""}, "broken:Broken"),
+    "no class": ({"broken.py": "Broken = 5\n"}, "broken:Broken"),
+    "another class": ({"broken.py": "class Broken:\n    pass\n"}, "broken:Broken"),
+    "latin-1": ({"broken.py": "# -*- coding: latin-1 -*-\nimport no_such_package\n"}, "broken:Broken"),
+}
+
+
+COMMANDS = {
+    "list methods": ["list", "methods"],
+    "list datasets": ["list", "datasets"],
+    "run method": ["run", "--method", "broken", "--bits", "8"],
+    "run dataset": ["run", "--method", "lsh", "--bits", "8", "--dataset", "broken"],
+    "help": ["--help"],
+}
+DRIVER = """
+import json, os, sys
+from click.testing import CliRunner
+from hashbench import console, tables, testing
+from hashbench.cli import cli
+commands, outcomes = json.loads(sys.argv[1]), []
+for site in sys.argv[2:]:
+    reader, writer = os.pipe()
+    if not os.fork():  # no plugin was looked for yet
+        os.chdir(site)
+        sys.path.insert(0, site)
+        done = {}
+        for name, command in commands.items():
+            result = CliRunner().invoke(cli, command)
+            is_told = result.exception is None or isinstance(result.exception, SystemExit)
+            done[name] = (result.exit_code, result.stdout, result.stderr if is_told else repr(result.exception))
+        with open(writer, "w") as file:
+            json.dump(done, file)
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as file:
+        outcomes.append(json.load(file))
+print(json.dumps(outcomes))
+"""
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory):
+    """What each command says beside each broken plugin: exit code, stdout, stderr."""
+    folder = tmp_path_factory.mktemp("broken")
+    sites = []
+    for how, (modules, value) in BROKEN.items():
+        points = [f"broken = {value}"]
+        sites.append(install(folder / how, modules, points, points))
+    command = [sys.executable, "-B", "-c", DRIVER, json.dumps(COMMANDS), *map(str, sites)]
+    environment = {**os.environ, "HASHBENCH_DATA": str(folder / "data")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    return folder, dict(zip(BROKEN, json.loads(done.stdout), strict=True))
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_broken_plugin_is_named(broken, how, kind):
+    folder, outcomes = broken
+    exit_code, stdout, stderr = outcomes[how][f"run {kind}"]
+    assert stderr.startswith(f"Error: {kind} plugin 'broken'")
+    assert stderr.count("\n") == 1
+    assert (exit_code, stdout) == (1, "")
+    assert not (folder / how / "results").exists()
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_list_works_beside_a_broken_plugin(broken, how, kind):
+    exit_code, stdout, stderr = broken[1][how][f"list {kind}s"]
+    assert (exit_code, stderr) == (0, "")
+    names = [line.split()[0] for line in stdout.splitlines()]
+    built_in = registry.method_names() if kind == "method" else registry.dataset_names()
+    assert names == sorted([*built_in, "broken"])
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_help_works_beside_a_broken_plugin(broken, how):
+    assert broken[1][how]["help"][0] == 0

@@ -1,0 +1,103 @@
+import shutil
+import sys
+
+import pytest
+
+from hashbench import registry
+from hashbench.dataset import DatasetAdapter
+from hashbench.errors import HashbenchError
+from hashbench.method import HashMethod
+
+
+def test_built_in_plugins_are_listed_by_the_names_of_their_files():
+    assert {"constant", "itq", "lsh", "oracle-label", "pcah", "random"} <= set(registry.method_names())
+    assert {"digits", "digits-pairs", "digits-unlabelled"} <= set(registry.dataset_names())
+    for names in (registry.method_names(), registry.dataset_names()):
+        assert names == sorted(set(names))
+        assert not any(name.startswith("_") or name.startswith("-") for name in names)
+
+
+@pytest.mark.parametrize("name", registry.method_names())
+def test_method_is_found_by_its_name_and_has_a_line_about_it(name):
+    cls = registry.get_method(name)
+    assert issubclass(cls, HashMethod)
+    assert cls.__name__.casefold() == name.replace("-", "").casefold()
+    summary = registry.method_summary(name)
+    assert summary.endswith(".")
+    assert len(summary) < 100
+
+
+@pytest.mark.parametrize("name", registry.dataset_names())
+def test_dataset_is_found_by_its_name_and_has_a_line_about_it(name):
+    adapter = registry.get_dataset(name)
+    assert isinstance(adapter, DatasetAdapter)
+    assert adapter.name == name
+    assert 10 < len(adapter.summary) < 100
+
+
+@pytest.mark.parametrize(
+    ("get", "name", "near"),
+    [
+        (registry.get_method, "iqt", "itq"),
+        (registry.get_method, "ITQ", "itq"),
+        (registry.get_method, "oracle_label", "oracle-label"),
+        (registry.get_dataset, "digit", "digits"),
+        (registry.get_dataset, "digits_pairs", "digits-pairs"),
+    ],
+)
+def test_unknown_name_suggests_a_near_one_and_lists_all(get, name, near):
+    with pytest.raises(HashbenchError) as caught:
+        get(name)
+    text = str(caught.value)
+    assert f"unknown {get.__name__[4:]} {name!r}. Did you mean {near!r}?" in text
+    for known in (registry.method_names if get is registry.get_method else registry.dataset_names)():
+        assert known in text
+
+
+@pytest.mark.parametrize("name", ["", "qqqqqq", "_linear", "../itq", "__init__"])
+def test_name_far_from_all_gets_no_suggestion(name):
+    with pytest.raises(HashbenchError, match="unknown method"):
+        registry.get_method(name)
+
+
+@pytest.fixture
+def importing(tmp_path, monkeypatch):
+    """Write a module and import it anew."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    names = []
+
+    def load(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        sys.modules.pop(name, None)
+        names.append(name)
+        return __import__(name)
+
+    yield load
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+BASE = "from hashbench.method import HashMethod\nclass Base(HashMethod):\n    pass\n"
+METHOD = "from base_of_mine import Base\nclass Mine(Base):\n    pass\n"
+
+
+def test_source_digest_changes_with_the_code_of_a_class_and_of_its_bases(importing):
+    importing("base_of_mine", BASE)
+    digests = [registry.source_digest(importing("method_of_mine", METHOD).Mine)]
+    assert len(digests[0]) == 16
+    assert registry.source_digest(importing("method_of_mine", METHOD).Mine) == digests[0]
+    digests.append(registry.source_digest(importing("method_of_mine", METHOD + "# a comment\n").Mine))
+    importing("base_of_mine", BASE + "# another comment\n")
+    digests.append(registry.source_digest(importing("method_of_mine", METHOD).Mine))
+    assert len(set(digests)) == 3
+
+
+def test_source_digest_does_not_depend_on_the_folder_of_the_installation(importing, tmp_path):
+    here = registry.source_digest(importing("base_of_mine", BASE).Base)
+    shutil.move(tmp_path / "base_of_mine.py", tmp_path / "moved.txt")
+    (tmp_path / "elsewhere").mkdir()
+    shutil.move(tmp_path / "moved.txt", tmp_path / "elsewhere" / "base_of_mine.py")
+    sys.modules.pop("base_of_mine")
+    sys.path.insert(0, str(tmp_path / "elsewhere"))
+    assert registry.source_digest(__import__("base_of_mine").Base) == here

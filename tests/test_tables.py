@@ -1,0 +1,197 @@
+import csv
+
+import pandas as pd
+import pytest
+
+from hashbench import results, tables
+from hashbench.errors import HashbenchError
+
+ITQ = '{"n_iter": 50}'
+
+
+def cell(method="itq", n_bits=16, value=0.5, **changes):
+    fields = {
+        "dataset": "digits",
+        "features": "pixels",
+        "method": method,
+        "params": ITQ if method == "itq" else "{}",
+        "n_bits": n_bits,
+        "seed": 0,
+        "metric": "AP",
+        "value": value,
+        "low": value - 0.1,
+        "high": value + 0.2,
+        "n_queries": 200,
+        "n_undefined": 0,
+        "dataset_fingerprint": "aaaa",
+        "method_version": 1,
+    }
+    return fields | changes
+
+
+def table(*cells, name="table1", n_bits=()):
+    return tables.make_table(pd.DataFrame(cells), name, n_bits)
+
+
+def parsed(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+SMALL = (
+    cell("lsh", 16, 0.3),
+    cell("itq", 32, 0.65),
+    cell("itq", 16, 0.6, seed=0),
+    cell("itq", 16, 0.7, seed=1),
+    cell("constant", 16, 0.1),
+    cell("itq", 16, 0.9, metric="NDCG"),
+    cell("itq", 20, 0.9),
+)
+
+
+def test_markdown_is_laid_out_like_the_papers():
+    assert table(*SMALL).to_markdown() == (
+        "# Table 1. Average precision of the whole ranking\n"
+        "\n"
+        "## digits (pixels): AP\n"
+        "\n"
+        "| method   | 16 bits | 32 bits |\n"
+        "| -------- | ------: | ------: |\n"
+        "| constant |  0.1000 |       - |\n"
+        "| itq      |  0.6500 |  0.6500 |\n"
+        "| lsh      |  0.3000 |       - |\n"
+        "\n"
+        "Means over 200 queries and over 1 or 2 seeds; data aaaa. A dash: not run, or refused by the method.\n"
+    )
+
+
+def test_csv_has_a_line_a_method_and_a_column_a_length():
+    assert table(*SMALL).to_csv() == (
+        "dataset,features,metric,group,method,params,16,32,dataset_fingerprint,method_version\n"
+        "digits,pixels,AP,baseline,constant,{},0.100000,,aaaa,1\n"
+        'digits,pixels,AP,unsupervised,itq,"{""n_iter"": 50}",0.650000,0.650000,aaaa,1\n'
+        "digits,pixels,AP,unsupervised,lsh,{},0.300000,,aaaa,1\n"
+    )
+
+
+def test_tie_range_has_a_line_a_cell_with_means_over_the_seeds():
+    rows = parsed(table(*SMALL).to_tie_range_csv())
+    assert [(row["method"], row["n_bits"], row["n_seeds"]) for row in rows] == [
+        ("constant", "16", "1"),
+        ("itq", "16", "2"),
+        ("itq", "32", "1"),
+        ("lsh", "16", "1"),
+    ]
+    assert [rows[1][key] for key in ("value", "low", "high")] == ["0.650000", "0.550000", "0.850000"]
+
+
+@pytest.mark.parametrize("key", ["dataset", "features", "dataset_fingerprint"])
+def test_blocks_never_mix(key):
+    made = table(cell(value=0.2), cell(value=0.4, seed=1, **{key: "other"}))
+    assert made.to_markdown().count("## ") == 2
+    assert sorted(row["value"] for row in parsed(made.to_tie_range_csv())) == ["0.200000", "0.400000"]
+    assert sorted(row["16"] for row in parsed(made.to_csv())) == ["0.200000", "0.400000"]
+
+
+def test_versions_of_a_method_are_told_apart():
+    made = table(cell(value=0.2), cell(value=0.4, seed=1, method_version=2), cell("lsh"))
+    text = made.to_markdown()
+    assert "| itq (version 1) |  0.2000 |" in text
+    assert "| itq (version 2) |  0.4000 |" in text
+    assert "| lsh             |  0.5000 |" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "other"},
+        {"features": "other"},
+        {"dataset_fingerprint": "bbbb"},
+        {"params": "{}"},
+        {"method_version": 2},
+    ],
+)
+@pytest.mark.parametrize("write", [tables.Table.to_csv, tables.Table.to_tie_range_csv])
+def test_lines_of_csv_differ_in_more_than_their_scores(change, write):
+    rows = parsed(write(table(cell(value=0.2), cell(value=0.4, seed=1, **change))))
+    assert len(rows) == 2
+    keys = [{key: row[key] for key in row if key not in ("16", "value", "low", "high")} for row in rows]
+    assert keys[0] != keys[1]
+
+
+def test_parameters_other_than_the_default_are_named():
+    text = table(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}')).to_markdown()
+    assert "| itq          |  0.2000 |" in text
+    assert "| itq n_iter=5 |  0.4000 |" in text
+
+
+def test_undefined_queries_are_named():
+    assert "Means over 190 of 200 queries" in table(cell(n_undefined=10)).to_markdown()
+
+
+def test_method_that_is_no_longer_installed_stays_in_the_table():
+    made = table(cell("gone", params='{"a": 1}'), cell("lsh"))
+    assert made.to_markdown().index("| lsh ") < made.to_markdown().index("| gone a=1 ")
+    assert [row["group"] for row in parsed(made.to_csv())] == ["unsupervised", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "lengths"),
+    [
+        ("table1", "AP", [12, 16, 24, 32, 48]),
+        ("table2", "AP@1000", [16, 32, 48, 64]),
+        ("table3", "NDCG", [16, 32, 48, 64]),
+    ],
+)
+def test_tables_show_their_metric_at_the_lengths_of_the_papers(name, metric, lengths):
+    cells = [
+        cell(n_bits=n_bits, metric=one, value=n_bits / 1000)
+        for n_bits in range(4, 132, 4)
+        for one in ("AP", "AP@1000", "NDCG")
+    ]
+    (row,) = parsed(table(*cells, name=name).to_csv())
+    assert row["metric"] == metric
+    assert {key: value for key, value in row.items() if key.isdigit()} == {str(n): f"{n / 1000:.6f}" for n in lengths}
+
+
+def test_other_lengths_can_be_asked_for():
+    (row,) = parsed(table(*SMALL[1:4], SMALL[-1], n_bits=[20, 16]).to_csv())
+    assert [key for key in row if key.isdigit()] == ["16", "20"]
+
+
+def test_unknown_table_and_empty_table_are_refused():
+    with pytest.raises(HashbenchError, match="Did you mean 'table1'"):
+        table(*SMALL, name="table11")
+    with pytest.raises(HashbenchError, match="no results for table2: AP@1000"):
+        table(*SMALL, name="table2")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    cells = [
+        cell(method, n_bits, 0.25, metric=metric)
+        for method in ("itq", "lsh")
+        for n_bits in (16, 32)
+        for metric in ("AP", "AP@1000", "NDCG")
+    ]
+    rows = [results.Row(**{**one, **{key: f"{one[key]:.6f}" for key in ("value", "low", "high")}}) for one in cells]
+    results.merge_rows(tmp_path / "digits.csv", rows)
+    return tmp_path
+
+
+def test_tables_are_written_beside_the_results_and_only_when_they_change(folder):
+    made = tables.make_tables(folder, ())
+    tables.write_tables(folder / "tables", made)
+    assert list(made) == ["table1", "table2", "table3"]
+    written = {path.name: path for path in (folder / "tables").iterdir() if not path.name.startswith(".")}
+    assert set(written) == {f"{name}{end}" for name in made for end in (".csv", ".md", "-tie-range.csv")}
+    assert written["table2.md"].read_text() == made["table2"].to_markdown()
+    assert written["table2.csv"].read_bytes().decode() == made["table2"].to_csv()
+    assert written["table2-tie-range.csv"].read_text() == made["table2"].to_tie_range_csv()
+    before = {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()}
+    tables.write_tables(folder / "tables", tables.make_tables(folder, ()))
+    assert {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()} == before
+
+
+def test_one_table_can_be_asked_for(folder):
+    tables.write_tables(folder / "tables", tables.make_tables(folder, ["table3"]))
+    assert {path.name.partition(".")[0][:6] for path in (folder / "tables").glob("[!.]*")} == {"table3"}
