@@ -45,7 +45,7 @@ reproduce-tables: $(VENV)/.installed ## Run the default grid and make all tables
 	$(BIN)/hashbench tables
 
 test: $(VENV)/.installed ## Run the tests
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q --durations 5
 
 format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .

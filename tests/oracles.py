@@ -39,6 +39,38 @@ def average_precision(ranked, k=None, divisor="relevant"):
     return math.fsum(precisions) / by[divisor]
 
 
+def recall(ranked, k):
+    return sum(level > 0 for level in ranked[:k]) / sum(level > 0 for level in ranked)
+
+
+def r_precision(ranked):
+    return precision(ranked, sum(level > 0 for level in ranked))
+
+
+def reciprocal_rank(ranked):
+    return 1 / next(rank for rank, level in enumerate(ranked, start=1) if level > 0)
+
+
+def hit(ranked, k):
+    return float(any(level > 0 for level in ranked[:k]))
+
+
+def linear_dcg(ranked):
+    return sum(level * (len(ranked) - rank) for rank, level in enumerate(ranked, start=1))
+
+
+def linear_ndcg(ranked):
+    ideal = linear_dcg(sorted(ranked, reverse=True))
+    return linear_dcg(ranked) / ideal if ideal else 1.0
+
+
+def pairwise_error(ranked):
+    """Count misordered pairs by their level differences: the other side of the theorem, pair by pair."""
+    ideal = linear_dcg(sorted(ranked, reverse=True))
+    wrong = sum(max(lower - upper, 0) for upper, lower in itertools.combinations(ranked, 2))
+    return wrong / ideal if ideal else 0.0
+
+
 def dcg(ranked, k):
     return math.fsum((2**level - 1) / math.log2(rank + 1) for rank, level in enumerate(ranked[:k], start=1))
 
@@ -50,6 +82,11 @@ def ndcg(ranked, k=None):
 def precision_in_ball(distances, levels, radius):
     ball = [level for distance, level in zip(distances, levels, strict=True) if distance <= radius]
     return sum(level > 0 for level in ball) / len(ball) if ball else 0.0
+
+
+def recall_in_ball(distances, levels, radius):
+    inside = [d <= radius for d, level in zip(distances, levels, strict=True) if level > 0]
+    return sum(inside) / len(inside)
 
 
 def cut_tie(prefix, size, n_rel, k):

@@ -21,7 +21,13 @@ DIVISORS = ("retrieved", "relevant", "capped")
 ORACLES = {
     "AP": lambda k: oracles.average_precision,
     "NDCG": lambda k: oracles.ndcg,
+    "NDCG:linear": lambda k: oracles.linear_ndcg,
+    "PairwiseError": lambda k: oracles.pairwise_error,
+    "RR": lambda k: oracles.reciprocal_rank,
+    "RPrec": lambda k: oracles.r_precision,
     "P@{k}": lambda k: lambda ranked: oracles.precision(ranked, k),
+    "R@{k}": lambda k: lambda ranked: oracles.recall(ranked, k),
+    "Hit@{k}": lambda k: lambda ranked: oracles.hit(ranked, k),
     "NDCG@{k}": lambda k: lambda ranked: oracles.ndcg(ranked, k),
     **{
         f"AP@{{k}}:{divisor}": lambda k, divisor=divisor: lambda ranked: oracles.average_precision(ranked, k, divisor)
@@ -73,14 +79,49 @@ def test_mean_low_and_high_equal_those_over_every_order_of_tied_items(pattern, u
 
 @settings(deadline=None)
 @given(queries=rankings(max_size=9), radius=st.integers(0, N_BITS + 2))
-def test_precision_in_a_ball_counts_the_items_inside(queries, radius):
+def test_a_ball_counts_the_items_inside(queries, radius):
     distances, levels = split(queries)
-    expected = [
-        oracles.precision_in_ball(d, lv, radius) if any(lv) else math.nan
-        for d, lv in zip(distances, levels, strict=True)
-    ]
-    for found in scores(f"P@r{radius}", distances, levels):
-        np.testing.assert_array_equal(found, expected)
+    for name, oracle in (("P", oracles.precision_in_ball), ("R", oracles.recall_in_ball)):
+        expected = [oracle(d, lv, radius) if any(lv) else math.nan for d, lv in zip(distances, levels, strict=True)]
+        for found in scores(f"{name}@r{radius}", distances, levels):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ORACLES)
+def test_ten_thousand_random_cases_agree_with_brute_force(pattern):
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        n_items, n_bits, k = rng.integers(1, 7), int(rng.integers(1, 9)), int(rng.integers(1, 8))
+        distances = rng.integers(0, rng.integers(1, n_bits + 2), (20, n_items))
+        levels = rng.choice(LEVELS, (20, n_items), p=[0.4, 0.3, 0.1, 0.1, 0.1])
+        expected = [
+            oracles.over_orders(ORACLES[pattern](k), d, lv) if any(lv) else (math.nan,) * 3
+            for d, lv in zip(distances.tolist(), levels.tolist(), strict=True)
+        ]
+        assert np.transpose(scores(pattern.format(k=k), distances, levels, n_bits)) == approx(expected)
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=9))
+def test_error_in_linear_gain_equals_the_pairwise_error(queries):
+    distances, levels = split(queries)
+    gain, error = scores("NDCG:linear", distances, levels), scores("PairwiseError", distances, levels)
+    assert gain.mean + error.mean == approx([1.0 if any(lv) else math.nan for lv in levels])
+    assert gain.low + error.high == approx([1.0 if any(lv) else math.nan for lv in levels])
+    assert gain.high + error.low == approx([1.0 if any(lv) else math.nan for lv in levels])
+
+
+@pytest.mark.parametrize(("size", "n_rel"), [(10**6, 1), (10**6, 10**5), (50_000, 3)])
+def test_reciprocal_rank_and_hit_in_a_large_tie_equal_sums_over_scipy_hypergeom(size, n_rel):
+    counts = np.array([[[7, size - n_rel], [0, n_rel]]])
+    k = 7 + size // 100
+    places = np.arange(1, min(size - n_rel + 1, 10**6) + 1)
+    none_before = hypergeom.sf(0, size, n_rel, places - 1)  # probability of a relevant one among the places before
+    expected = math.fsum((1 - none_before) * n_rel / (size - places + 1) / (7 + places))
+    assert get_metric("RR").scores(TieHistogram(counts)).mean[0] == pytest.approx(expected, rel=1e-8)
+    found = get_metric(f"Hit@{k}").scores(TieHistogram(counts)).mean[0]
+    assert found == pytest.approx(hypergeom.sf(0, size, n_rel, k - 7), rel=1e-8)
 
 
 @settings(deadline=None)
