@@ -1,0 +1,300 @@
+"""The evaluator side by side with what people use today, in one run; ratios, not seconds, are the claim.
+
+    make bench        or        .venv/bin/python benchmarks/evaluator.py [--quick]
+
+Peers, all on the same codes and with as many threads as they take:
+
+- ``faiss``: ``IndexBinaryFlat.search`` of the 100 nearest; it only finds neighbours and scores nothing;
+- ``argsort``: the evaluator of most hashing repositories: +-1 dot product, argsort, cumulative sums; here
+  in its fast form (float32 BLAS products in batches), on some queries, scaled to all of them;
+- ``ndcg_score``: scikit-learn's, which averages over ties too, on some queries, scaled;
+- ``trm``: the PyPI package tie-aware-retrieval-metrics, on some queries, scaled. It takes distances that are
+  already computed.
+
+hashbench computes AP, NDCG, P@100 and AP@1000, each with mean, low and high. Its times are the best of
+several runs, compilation apart; peers' are the best of as many runs, or one run if it takes long.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench import ties
+from hashbench.affinity import Affinity, SameLabel, SharedLabels
+from hashbench.bits import pack
+from hashbench.evaluation import evaluate_packed
+
+METRICS = ("AP", "NDCG", "P@100", "AP@1000")
+SHAPES = {  # queries, database, classes, multi-label
+    "CIFAR-10 S1": (1_000, 59_000, 10, False),
+    "CIFAR-10 S2": (10_000, 50_000, 10, False),
+    "NUS-WIDE": (2_100, 193_734, 21, True),
+    "ImageNet100": (5_000, 128_503, 100, False),
+}
+
+
+class Case(NamedTuple):
+    """Codes and what is relevant."""
+
+    query: npt.NDArray[np.bool_]
+    database: npt.NDArray[np.bool_]
+    affinity: Affinity
+
+
+def make_case(
+    n_queries: int, n_database: int, n_classes: int, multi_label: bool, n_bits: int, kind: str, seed: int = 0
+) -> Case:
+    """Draw codes around one centre a class: ``spread`` bits flip often, ``collapsed`` ones rarely."""
+    rng = np.random.default_rng(seed)
+    n_items = n_queries + n_database
+    main = rng.integers(0, n_classes, n_items)
+    centres = rng.random((n_classes, n_bits)) < 0.5
+    flips = {"spread": 0.3, "collapsed": 0.005}[kind]
+    codes = centres[main] ^ (rng.random((n_items, n_bits), dtype=np.float32) < flips)
+    affinity: Affinity
+    if multi_label:
+        labels = (rng.random((n_items, n_classes), dtype=np.float32) < 1 / n_classes).astype(np.uint8)
+        labels[np.arange(n_items), main] = 1
+        affinity = SharedLabels(labels[:n_queries], labels[n_queries:])
+    else:
+        affinity = SameLabel(main[:n_queries], main[n_queries:])
+    return Case(codes[:n_queries], codes[n_queries:], affinity)
+
+
+def best(work: Callable[[], Any], repeats: int = 3) -> float:
+    """Time some work: the best of several runs, only one if it is long."""
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+        if times[0] > 20:
+            break
+    return min(times)
+
+
+def time_hashbench(case: Case) -> float:
+    query, database, n_bits = pack(case.query), pack(case.database), case.query.shape[1]
+    return best(lambda: evaluate_packed(query, database, n_bits, case.affinity, METRICS), 5)
+
+
+def time_faiss(case: Case) -> float | None:
+    import faiss
+
+    n_bits = case.query.shape[1]
+    if n_bits % 8:
+        return None
+    faiss.omp_set_num_threads(ties.n_processors())
+    index = faiss.IndexBinaryFlat(n_bits)
+    index.add(pack(case.database))
+    query = pack(case.query)
+    return best(lambda: index.search(query, 100), 5)
+
+
+def time_argsort(case: Case, n_queries: int) -> float:
+    query, database = (np.where(codes, np.float32(1), np.float32(-1)) for codes in (case.query, case.database))
+    ranks = np.arange(1, len(database) + 1)
+    discounts = 1 / np.log2(ranks + 1)
+
+    def score() -> list[tuple[float, ...]]:
+        scores = []
+        for start in range(0, n_queries, 64):
+            rows = slice(start, min(start + 64, n_queries))
+            distances = 0.5 * (query.shape[1] - query[rows] @ database.T)
+            levels = case.affinity.block(rows, slice(0, len(database)))
+            for distance, level in zip(distances, levels, strict=True):
+                ranked = level[np.argsort(distance)]
+                relevant = ranked > 0
+                precision = np.cumsum(relevant) / ranks
+                gains = 2.0**ranked - 1
+                ideal = np.sort(gains)[::-1]
+                top = relevant[:1000]
+                scores.append(
+                    (
+                        (precision * relevant).sum() / max(relevant.sum(), 1),
+                        (gains * discounts).sum() / max((ideal * discounts).sum(), 1e-300),
+                        relevant[:100].mean(),
+                        (precision[:1000] * top).sum() / max(top.sum(), 1),
+                    )
+                )
+        return scores
+
+    return best(score, 2) * len(query) / n_queries
+
+
+def distances_and_levels(case: Case, n_queries: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    signs = (np.where(codes, np.float32(1), np.float32(-1)) for codes in (case.query[:n_queries], case.database))
+    query, database = signs
+    return (
+        0.5 * (query.shape[1] - query @ database.T),
+        case.affinity.block(slice(0, n_queries), slice(0, len(database))),
+    )
+
+
+def time_ndcg_score(case: Case, n_queries: int) -> float:
+    from sklearn.metrics import ndcg_score
+
+    distances, levels = distances_and_levels(case, n_queries)
+    gains = 2.0**levels - 1
+    return best(lambda: ndcg_score(gains, -distances), 2) * len(case.query) / n_queries
+
+
+def time_trm(case: Case, n_queries: int) -> float:
+    from trm.metrics import build_tie_groups, expected_ap, expected_ndcg, expected_precision
+
+    distances, levels = distances_and_levels(case, n_queries)
+    n_items = len(case.database)
+
+    def score() -> None:
+        for distance, level in zip(distances, levels, strict=True):
+            groups = build_tie_groups((-distance).tolist(), (level > 0).tolist())
+            expected_ap(groups, n_items)
+            expected_ndcg(groups, n_items)
+            expected_precision(groups, 100)
+            expected_ap(groups, 1000)
+
+    return best(score, 2) * len(case.query) / n_queries
+
+
+def side_by_side(quick: bool) -> None:
+    """Print times and ratios for the papers' shapes."""
+    print("\n## Side by side: seconds of hashbench, and how many times longer its peers take\n")
+    print("| shape | bits | codes | hashbench | faiss k=100 | argsort | ndcg_score | trm |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: |")
+    for name, (n_queries, n_database, n_classes, multi_label) in SHAPES.items():
+        for n_bits in (64,) if quick else (16, 32, 64, 128):
+            for kind in ("spread", "collapsed"):
+                case = make_case(n_queries, n_database, n_classes, multi_label, n_bits, kind)
+                ours = time_hashbench(case)
+                faiss = time_faiss(case)
+                slow = n_bits == 64 and kind == "spread"  # the slow peers hardly depend on bits or kind
+                ratios = [
+                    f"{faiss / ours:.2f}" if faiss else "-",
+                    f"{time_argsort(case, 128) / ours:,.0f}" if slow else "",
+                    f"{time_ndcg_score(case, 16) / ours:,.0f}" if slow else "",
+                    f"{time_trm(case, 8) / ours:,.0f}" if slow else "",
+                ]
+                print(f"| {name} | {n_bits} | {kind} | {ours:.3f} s | {' | '.join(ratios)} |", flush=True)
+
+
+def growth() -> None:
+    """Print how time grows with each size, as ratios to the base case."""
+    print("\n## Growth: time relative to 2,000 queries x 50,000 items x 64 bits, 10 classes, spread\n")
+    print("| what | time | ratio |\n| --- | ---: | ---: |")
+    base_shape: dict[str, Any] = {"n_queries": 2_000, "n_database": 50_000, "n_classes": 10, "n_bits": 64}
+    base = 0.0
+    changes: list[dict[str, Any]] = [
+        {},
+        *({"n_queries": n} for n in (4_000, 8_000)),
+        *({"n_database": n} for n in (100_000, 200_000, 400_000)),
+        *({"n_bits": n} for n in (12, 32, 128, 129, 256, 1024)),
+        *({"n_classes": n} for n in (100, 1000)),
+        *({"n_classes": n, "multi_label": True} for n in (21, 81, 374)),
+        {"kind": "collapsed"},
+    ]
+    for change in changes:
+        case = make_case(**{"multi_label": False, "kind": "spread", **base_shape, **change})
+        seconds = time_hashbench(case)
+        base = base or seconds
+        what = ", ".join(f"{key}={value}" for key, value in change.items()) or "base"
+        print(f"| {what} | {seconds:.3f} s | {seconds / base:.2f} |", flush=True)
+
+
+def peak_memory() -> None:
+    """Print the peak memory of fresh processes, and what they hold before scoring."""
+    print("\n## Memory: peak of a fresh process that holds codes and labels and scores them\n")
+    print("| shape | before scoring | peak |\n| --- | ---: | ---: |")
+    for name in ("CIFAR-10 S2", "NUS-WIDE", "20 million rows"):
+        done = subprocess.run([sys.executable, __file__, "--memory", name], capture_output=True, text=True, check=True)
+        before, peak = done.stdout.split()
+        print(f"| {name}, 64 bits | {before} MB | {peak} MB |", flush=True)
+
+
+def measure_memory(name: str) -> None:
+    import tempfile
+    from pathlib import Path
+
+    from hashbench.storage import Codes, open_codes, write_codes
+
+    def used() -> int:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+    if name == "20 million rows":
+        # Labels in memory, codes streamed from HDF5; the file is written by another process.
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "codes.h5"
+            if write := sys.argv[4:]:
+                raise SystemExit(f"unexpected {write}")
+            import os
+
+            if os.fork() == 0:
+                rng = np.random.default_rng(0)
+                codes = rng.integers(0, 256, (20_000_000, 8), dtype=np.uint8)
+                query = rng.integers(0, 256, (100, 8), dtype=np.uint8)
+                write_codes(Codes(query, codes, 64, "none", 1, {}, 0, "none", "none", "none"), path)
+                os._exit(0)
+            os.wait()
+            labels = np.random.default_rng(1).integers(0, 1000, 20_000_000, dtype=np.int32)
+            before = used()
+            with open_codes(path) as opened:
+                affinity = SameLabel(np.arange(100), labels)
+                evaluate_packed(opened.query, opened.database, 64, affinity, METRICS)
+    else:
+        case = make_case(*SHAPES[name], 64, "spread")
+        query, database = pack(case.query), pack(case.database)
+        affinity = case.affinity
+        del case
+        before = used()
+        evaluate_packed(query, database, 64, affinity, METRICS)
+    print(before, used())
+
+
+def start_up() -> None:
+    """Print what the first call in a process costs, with compilation and with compiled code on disk."""
+    print("\n## Start-up: first evaluation of a fresh process, imports included\n")
+    print("| | seconds |\n| --- | ---: |")
+    code = (
+        "import numpy as np, hashbench;"
+        "c = np.random.default_rng(0).random((300, 64)) < 0.5; y = np.arange(300) % 10;"
+        "hashbench.evaluate(c[:100], c[100:], (y[:100], y[100:]));"
+        "hashbench.evaluate(c[:100], c[100:], (np.eye(10, dtype=int)[y[:100]], np.eye(10, dtype=int)[y[100:]]))"
+    )
+    import os
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+        for label in ("compiling", "compiled before"):
+            seconds = best(lambda: subprocess.run([sys.executable, "-c", code], check=True, env=environment), 1)
+            print(f"| {label} | {seconds:.2f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="64 bits only")
+    parser.add_argument("--memory", metavar="SHAPE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory:
+        measure_memory(options.memory)
+        return
+    print(
+        f"# hashbench evaluator, {ties.n_processors()} threads, Python {sys.version.split()[0]}, NumPy {np.__version__}"
+    )
+    warm = make_case(100, 1_000, 10, False, 64, "spread")
+    time_hashbench(warm)
+    time_hashbench(make_case(100, 1_000, 10, True, 64, "spread"))
+    side_by_side(options.quick)
+    growth()
+    peak_memory()
+    start_up()
+
+
+if __name__ == "__main__":
+    main()
