@@ -5,8 +5,8 @@
 Peers, all on the same codes and with as many threads as they take:
 
 - ``faiss``: ``IndexBinaryFlat.search`` of the 100 nearest; it only finds neighbours and scores nothing;
-- ``argsort``: the evaluator of most hashing repositories: +-1 dot product, argsort, cumulative sums; here
-  in its fast form (float32 BLAS products in batches), on some queries, scaled to all of them;
+- ``argsort``: the evaluator of most hashing repositories, query by query: +-1 dot product, argsort,
+  cumulative sums; on some queries, scaled to all of them;
 - ``ndcg_score``: scikit-learn's, which averages over ties too, on some queries, scaled;
 - ``trm``: the PyPI package tie-aware-retrieval-metrics, on some queries, scaled. It takes distances that are
   already computed.
@@ -16,11 +16,13 @@ several runs, compilation apart; peers' are the best of as many runs, or one run
 """
 
 import argparse
-import resource
+import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,34 +101,43 @@ def time_faiss(case: Case) -> float | None:
 
 
 def time_argsort(case: Case, n_queries: int) -> float:
+    """Time the evaluator as the repositories have it: query by query, signs and one-hot labels by dot products."""
     query, database = (np.where(codes, np.float32(1), np.float32(-1)) for codes in (case.query, case.database))
+    query_labels, database_labels = one_hot(case.affinity)
     ranks = np.arange(1, len(database) + 1)
     discounts = 1 / np.log2(ranks + 1)
 
     def score() -> list[tuple[float, ...]]:
         scores = []
-        for start in range(0, n_queries, 64):
-            rows = slice(start, min(start + 64, n_queries))
-            distances = 0.5 * (query.shape[1] - query[rows] @ database.T)
-            levels = case.affinity.block(rows, slice(0, len(database)))
-            for distance, level in zip(distances, levels, strict=True):
-                ranked = level[np.argsort(distance)]
-                relevant = ranked > 0
-                precision = np.cumsum(relevant) / ranks
-                gains = 2.0**ranked - 1
-                ideal = np.sort(gains)[::-1]
-                top = relevant[:1000]
-                scores.append(
-                    (
-                        (precision * relevant).sum() / max(relevant.sum(), 1),
-                        (gains * discounts).sum() / max((ideal * discounts).sum(), 1e-300),
-                        relevant[:100].mean(),
-                        (precision[:1000] * top).sum() / max(top.sum(), 1),
-                    )
+        for row in range(n_queries):
+            level = query_labels[row] @ database_labels.T
+            distance = 0.5 * (query.shape[1] - query[row] @ database.T)
+            ranked = level[np.argsort(distance)]
+            relevant = ranked > 0
+            precision = np.cumsum(relevant) / ranks
+            gains = 2.0**ranked - 1
+            ideal = np.sort(gains)[::-1]
+            top = relevant[:1000]
+            scores.append(
+                (
+                    (precision * relevant).sum() / max(relevant.sum(), 1),
+                    (gains * discounts).sum() / max((ideal * discounts).sum(), 1e-300),
+                    relevant[:100].mean(),
+                    (precision[:1000] * top).sum() / max(top.sum(), 1),
                 )
+            )
         return scores
 
     return best(score, 2) * len(query) / n_queries
+
+
+def one_hot(affinity: Affinity) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    if isinstance(affinity, SharedLabels):
+        return affinity.query_labels.astype(np.float32), affinity.database_labels.astype(np.float32)
+    assert isinstance(affinity, SameLabel)
+    n_classes = int(max(affinity.query_labels.max(), affinity.database_labels.max())) + 1
+    identity = np.eye(n_classes, dtype=np.float32)
+    return identity[affinity.query_labels], identity[affinity.database_labels]
 
 
 def distances_and_levels(case: Case, n_queries: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -218,22 +229,17 @@ def peak_memory() -> None:
 
 
 def measure_memory(name: str) -> None:
-    import tempfile
-    from pathlib import Path
-
     from hashbench.storage import Codes, open_codes, write_codes
 
     def used() -> int:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+        """Read the peak of this process alone, in MB; getrusage would count the parent's at the fork."""
+        (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line]
+        return int(line.split()[1]) // 1024
 
     if name == "20 million rows":
         # Labels in memory, codes streamed from HDF5; the file is written by another process.
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "codes.h5"
-            if write := sys.argv[4:]:
-                raise SystemExit(f"unexpected {write}")
-            import os
-
             if os.fork() == 0:
                 rng = np.random.default_rng(0)
                 codes = rng.integers(0, 256, (20_000_000, 8), dtype=np.uint8)
@@ -266,9 +272,6 @@ def start_up() -> None:
         "hashbench.evaluate(c[:100], c[100:], (y[:100], y[100:]));"
         "hashbench.evaluate(c[:100], c[100:], (np.eye(10, dtype=int)[y[:100]], np.eye(10, dtype=int)[y[100:]]))"
     )
-    import os
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
         for label in ("compiling", "compiled before"):

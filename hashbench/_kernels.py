@@ -5,6 +5,7 @@ Counts are added to, never reset: database blocks simply follow each other. Ever
 has the same signature as its NumPy version, which is the oracle of the tests and the fallback.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -122,29 +123,30 @@ if HAVE_NUMBA:
                     out[i] += _popcount(code ^ rows[i])
 
     @_compiled
-    def _pair_distances(one, other, database, first, last, out):  # type: ignore[no-untyped-def]
-        """Put distance to one query x 256 + distance to the other into ``out``; at most 128 bits."""
+    def _pair_distances(one, other, database, first, last, shift, out):  # type: ignore[no-untyped-def]
+        """Put distance to one query x 2**shift + distance to the other into ``out``."""
         for word in range(len(one)):
             a, b, rows = one[word], other[word], database[word, first:last]
             if word == 0:
                 for i in range(len(rows)):
-                    out[i] = (_popcount(a ^ rows[i]) << np.uint64(8)) | _popcount(b ^ rows[i])
+                    out[i] = (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
             else:
                 for i in range(len(rows)):
-                    out[i] += (_popcount(a ^ rows[i]) << np.uint64(8)) | _popcount(b ^ rows[i])
+                    out[i] += (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
 
     @_compiled
     def _tally(cells, lanes):  # type: ignore[no-untyped-def]
         """Count the cells, neighbours in different lanes."""
         n_even = len(cells) - len(cells) % 4
         one = np.uint16(1)
+        left, right = lanes[0], lanes[1]
         for i in range(0, n_even, 4):
-            lanes[0, cells[i]] += one
-            lanes[1, cells[i + 1]] += one
-            lanes[0, cells[i + 2]] += one
-            lanes[1, cells[i + 3]] += one
+            left[cells[i]] += one
+            right[cells[i + 1]] += one
+            left[cells[i + 2]] += one
+            right[cells[i + 3]] += one
         for i in range(n_even, len(cells)):
-            lanes[0, cells[i]] += one
+            left[cells[i]] += one
 
     @_compiled
     def _tally_weights(cells, weights, sums):  # type: ignore[no-untyped-def]
@@ -186,22 +188,28 @@ if HAVE_NUMBA:
         """
         n_rows, n_groups = database.shape[1], counts.shape[1]
         cells = np.empty(_CHUNK, np.uint16)
-        lanes = np.zeros((_LANES, 256 * n_groups), np.uint16)
+        shift = np.uint64(7 if n_groups <= 128 else 8)  # a smaller table stays nearer to the processor
+        stride = 1 << np.int64(shift)
+        lanes = np.zeros((_LANES, stride * n_groups), np.uint16)
         for tile in range(0, n_rows, _TILE):
             end = min(tile + _TILE, n_rows)
             for row in range(0, len(query) - 1, 2):
                 for start in range(tile, end, _CHUNK):
                     stop = min(start + _CHUNK, end)
-                    _pair_distances(query[row], query[row + 1], database, start, stop, cells)
+                    _pair_distances(query[row], query[row + 1], database, start, stop, shift, cells)
                     _tally(cells[: stop - start], lanes)
+                sums = counts[row + 1]
                 for one in range(n_groups):
+                    first = lanes[0, stride * one : stride * one + n_groups]
+                    second = lanes[1, stride * one : stride * one + n_groups]
                     total = np.int64(0)
                     for other in range(n_groups):
-                        both = np.int64(lanes[0, 256 * one + other]) + np.int64(lanes[1, 256 * one + other])
+                        both = np.int64(first[other]) + np.int64(second[other])
                         total += both
-                        counts[row + 1, other] += both
+                        sums[other] += both
+                        first[other] = 0
+                        second[other] = 0
                     counts[row, one] += total
-                lanes[:] = 0
 
     @_compiled
     def _numba_count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
@@ -284,6 +292,35 @@ else:  # pragma: no cover
     count_ranges = numpy_count_ranges
     count_shared = numpy_count_shared
     count_levels = numpy_count_levels
+
+
+@_compiled
+def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
+    """Sum 1/t over the ranks t of a tie: before + 1 to before + size.
+
+    Parameters
+    ----------
+    before, size : ndarray of shape (n,), int64
+        Items ranked before each tie, and in it.
+    table : ndarray of float64
+        Harmonic numbers H(0), H(1), ...; at least up to 60, where the series becomes exact enough.
+    out : ndarray of shape (n,), float64
+        Filled with the sums.
+    """
+    cut = len(table) - 1
+    for i in range(len(size)):
+        first, last = before[i], before[i] + size[i]
+        total = 0.0
+        if first < cut:
+            total = table[min(last, cut)] - table[first]
+            first = cut
+        if last > first:
+            x, y = first + 0.5, last + 0.5
+            x2, y2 = 1 / (x * x), 1 / (y * y)
+            low, high = y2 - x2, y2 + x2  # differences of squares and cubes by their factors
+            total += math.log1p((last - first) / x)
+            total += low * (1 / 24 - high * (7 / 960) + (high * high - x2 * y2) * (31 / 8064))
+        out[i] = total
 
 
 @_compiled

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import ByteArray, as_packed, check_packed, n_words
@@ -22,6 +21,9 @@ from hashbench.ties import (
     n_blocks,
     query_chunks,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 UNDEFINED = ("skip", "paper")
@@ -79,8 +81,10 @@ class Evaluation:
         return Summary(mean, low, high, len(counted), self.n_undefined)
 
     @property
-    def per_query(self) -> pd.DataFrame:
+    def per_query(self) -> "pd.DataFrame":
         """One row a query and metric: query, metric, value, low, high."""
+        import pandas as pd  # here, since scoring has no need to wait for it
+
         frames = [
             pd.DataFrame(
                 {
@@ -172,7 +176,7 @@ def evaluate_packed(
     query : ndarray of shape (n_queries, ceil(n_bits / 8)), uint8
         Packed codes.
     database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
-        Packed codes, read in slices of some 32 MiB.
+        Packed codes, read in slices of some 8 MiB.
     n_bits : int
         Code length in bits.
     affinity : Affinity

@@ -22,7 +22,7 @@ from hashbench.errors import HashbenchError
 T = TypeVar("T")
 
 QUERY_CHUNK = 1024  # queries that one thread handles at a time
-_BLOCK_BYTES = 32 << 20  # database codes held at a time
+_BLOCK_BYTES = 8 << 20  # database codes held at a time
 _LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
 
 
@@ -178,7 +178,7 @@ def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -
     Yields
     ------
     object
-        Blocks for `count`; each holds some 32 MiB of codes.
+        Blocks for `count`; each holds some 8 MiB of codes.
     """
     for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
         packed = np.asarray(database[rows])

@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from hashbench import _kernels
 from hashbench.affinity import IntArray
 from hashbench.ties import TieHistogram
 
@@ -39,20 +40,13 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     >>> harmonic_range(1, 2)  # 1/2 + 1/3
     array(0.83333333)
     """
-    first = np.asarray(before)
-    last = first + np.asarray(size)
-    cut = len(_TABLE) - 1
-    near = _TABLE[np.minimum(last, cut)] - _TABLE[np.minimum(first, cut)]
-    low = np.maximum(first, cut)
-    high = np.maximum(last, cut)
-    x, y = low + 0.5, high + 0.5
-    far = np.log1p((high - low) / x)
-    x2, y2 = 1 / (x * x), 1 / (y * y)
-    far += (y2 - x2) / 24 - 7 * (y2 * y2 - x2 * x2) / 960 + 31 * (y2**3 - x2**3) / 8064
-    return np.asarray(near + far)
+    first, count = np.broadcast_arrays(np.asarray(before, dtype=np.int64), np.asarray(size, dtype=np.int64))
+    sums = np.empty(first.size)
+    _kernels.harmonic(first.ravel(), count.ravel(), _TABLE, sums)
+    return sums.reshape(first.shape)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)  # as long as the database
 def discount_sums(n_ranks: int) -> FloatArray:
     """Tabulate the sums of the discounts 1/log2(t + 1) over the first ranks t.
 
@@ -66,13 +60,16 @@ def discount_sums(n_ranks: int) -> FloatArray:
     ndarray of shape (n_ranks + 1,), float64
         Entry n is the sum over ranks 1 to n.
     """
-    width = 1024  # sums inside blocks plus sums of blocks: rounding grows with n / 1024, not with n
-    n_blocks = -(-n_ranks // width)
-    discounts = np.zeros((n_blocks, width))
-    discounts.ravel()[:n_ranks] = 1 / np.log2(np.arange(2, n_ranks + 2))
-    sums = np.cumsum(discounts, axis=1)
-    sums[1:] += np.cumsum(sums[:-1, -1])[:, None]
-    return np.concatenate([[0.0], sums.ravel()[:n_ranks]])
+    sums = np.zeros(n_ranks + 1)
+    width = 1024  # sums in rows, then of rows, then of blocks: rounding grows with the depth, not with n
+    for start in range(0, n_ranks, width * width):
+        last = min(start + width * width, n_ranks)
+        discounts = np.zeros((-(-(last - start) // width), width))
+        discounts.ravel()[: last - start] = 1 / np.log2(np.arange(start + 2, last + 2))
+        discounts = np.cumsum(discounts, axis=1)
+        discounts[1:] += np.cumsum(discounts[:-1, -1])[:, None]
+        sums[start + 1 : last + 1] = sums[start] + discounts.ravel()[: last - start]
+    return sums
 
 
 @dataclass(frozen=True)
