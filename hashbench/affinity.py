@@ -55,6 +55,31 @@ class Affinity(ABC):
             Levels, each one of ``self.levels``.
         """
 
+    def query_keys(self) -> IntArray | None:
+        """Give what makes queries alike: equal rows have the same level with every item.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_keys), int64, or None
+            None if no two queries are known to be alike.
+        """
+        return None
+
+    def for_queries(self, rows: IntArray) -> "Affinity":
+        """Give the affinity of some queries alone; for rules that have ``query_keys``.
+
+        Parameters
+        ----------
+        rows : ndarray of int64
+            Which queries, in order.
+
+        Returns
+        -------
+        Affinity
+            Of shape (len(rows), n_database).
+        """
+        raise NotImplementedError
+
 
 class SameLabel(Affinity):
     """Level 1 for equal labels, else 0.
@@ -81,6 +106,14 @@ class SameLabel(Affinity):
         """Compare labels; see `Affinity.block`."""
         equal = self.query_labels[query, None] == self.database_labels[None, database]
         return np.asarray(equal, dtype=np.int16)
+
+    def query_keys(self) -> IntArray:
+        """Give the label of each query; see `Affinity.query_keys`."""
+        return self.query_labels[:, None]
+
+    def for_queries(self, rows: IntArray) -> "SameLabel":
+        """Keep some queries; see `Affinity.for_queries`."""
+        return SameLabel(self.query_labels[rows], self.database_labels)
 
 
 class SharedLabels(Affinity):
@@ -115,6 +148,15 @@ class SharedLabels(Affinity):
         ours = self.query_labels[query].astype(np.float32)  # a float product runs in BLAS and is exact
         theirs = self.database_labels[database].astype(np.float32)
         return (ours @ theirs.T).astype(np.int16)
+
+    def query_keys(self) -> IntArray:
+        """Give the labels of each query, 63 to a number; see `Affinity.query_keys`."""
+        bits = np.pad(self.query_labels, ((0, 0), (0, -self.query_labels.shape[1] % 63))).astype(np.int64)
+        return np.asarray((bits.reshape(self.n_queries, -1, 63) << np.arange(63)).sum(axis=2))
+
+    def for_queries(self, rows: IntArray) -> "SharedLabels":
+        """Keep some queries; see `Affinity.for_queries`."""
+        return SharedLabels(self.query_labels[rows], self.database_labels)
 
 
 class Distance(Affinity):

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench.affinity import Affinity, as_affinity
-from hashbench.bits import ByteArray, as_packed, check_packed, n_words
+from hashbench.bits import ByteArray, as_packed, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.metrics import Metric, Scores, get_metric
 from hashbench.ties import (
@@ -20,6 +20,7 @@ from hashbench.ties import (
     in_threads,
     n_blocks,
     query_chunks,
+    sort_equal_rows,
 )
 
 if TYPE_CHECKING:
@@ -200,9 +201,10 @@ def evaluate_packed(
     """
     chosen = _checked_metrics(metrics, undefined)
     _check_shapes(query, database, n_bits, affinity)
+    query, affinity, origin = _distinct_queries(query, affinity)
     n_queries = len(query)
     scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in chosen}
-    n_undefined = 0
+    is_undefined = np.empty(n_queries, dtype=bool)
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     kept = list(database_blocks(database, n_bits, affinity)) if is_small else None
     bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
@@ -217,7 +219,7 @@ def evaluate_packed(
     for queries in chunks(0, n_queries, max(_MEMORY // bytes_per_query, 1)):
         blocks = kept or database_blocks(database, n_bits, affinity)
         histogram = count(query, blocks, n_bits, affinity, queries, tick)
-        n_undefined += int((histogram.n_relevant == 0).sum())
+        is_undefined[queries] = histogram.n_relevant == 0
 
         def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
             part = TieHistogram(histogram.counts[chunk], histogram.levels)
@@ -227,7 +229,25 @@ def evaluate_packed(
 
         for _ in in_threads(score, query_chunks(histogram.n_queries)):
             pass
-    return Evaluation(scores, n_undefined)
+    everyone = {name: Scores(*(part[origin] for part in parts)) for name, parts in scores.items()}
+    return Evaluation(everyone, int(is_undefined[origin].sum()))
+
+
+def _distinct_queries(query: ByteArray, affinity: Affinity) -> tuple[ByteArray, Affinity, Any]:
+    """Keep one of each sort of query where many have the same code and labels, as learned codes do.
+
+    Returns also where each query's scores are to be found.
+    """
+    keys = affinity.query_keys()
+    if keys is None:
+        return query, affinity, slice(None)
+    order, first = sort_equal_rows([*to_words(query).T, *keys.T])
+    if 2 * len(first) > len(order):
+        return query, affinity, slice(None)
+    origin = np.empty(len(order), dtype=np.int64)
+    origin[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    kept = order[first]
+    return query[kept], affinity.for_queries(kept), origin
 
 
 def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:

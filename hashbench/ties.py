@@ -382,10 +382,28 @@ def _merge_equal_rows(keys: list[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]
 
     Returns the rows to keep, in order, and how many each stands for (empty for one each).
     """
-    order = np.lexsort(keys)
-    is_first = np.ones(len(order), dtype=bool)
-    is_first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
-    first = np.flatnonzero(is_first)
+    order, first = sort_equal_rows(keys)
     if 2 * len(first) > len(order):
         return order, np.zeros(0, dtype=np.int64)
     return order[first], np.diff(first, append=len(order))
+
+
+def sort_equal_rows(keys: Sequence[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]:
+    """Sort rows so that equal ones stand together.
+
+    Parameters
+    ----------
+    keys : sequence of ndarray of shape (n_rows,)
+        Rows are equal if all keys are; the last one sorts first.
+
+    Returns
+    -------
+    order : ndarray of shape (n_rows,), int64
+        The rows, sorted.
+    first : ndarray of int64
+        Where in ``order`` each run of equal rows begins.
+    """
+    order = np.lexsort(keys)
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
+    return order, np.flatnonzero(is_first)

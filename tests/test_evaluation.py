@@ -78,6 +78,28 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     assert [done for done, _ in progress] == sorted({done for done, _ in progress})
 
 
+@pytest.mark.parametrize("n_classes", [3, 63, 64, 130])
+@pytest.mark.parametrize("rule", ["same-label", "shared-labels"])
+def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
+    rng = np.random.default_rng(n_classes)
+    codes = rng.random((4, N_BITS)) < 0.5
+    ours, theirs = rng.integers(0, 4, 60), rng.random((50, N_BITS)) < 0.5
+    if rule == "same-label":
+        labels, others = rng.integers(0, n_classes, 60) % 3, rng.integers(0, n_classes, 50) % 4
+    else:  # two queries may differ in the last class alone
+        some = np.repeat((rng.random((2, n_classes)) < 0.2).astype(np.uint8), 2, axis=0)
+        some[1, -1], some[0, -1] = 1, 0
+        labels, others = some[rng.integers(0, 4, 60)], (rng.random((50, n_classes)) < 0.3).astype(np.uint8)
+        labels[:20] = 0  # nothing relevant
+    together = evaluate(codes[ours], theirs, (labels, others), METRICS)
+    for query in range(60):
+        alone = evaluate(codes[ours[query : query + 1]], theirs, (labels[query : query + 1], others), METRICS)
+        for name, parts in alone.scores.items():
+            for one, all_of_them in zip(parts, together.scores[name], strict=True):
+                np.testing.assert_array_equal(one[0], all_of_them[query])
+    assert together.n_undefined == np.isnan(together.scores["AP"].mean).sum()
+
+
 def test_a_database_on_disk_scores_like_one_in_memory(tmp_path, monkeypatch):
     affinity = RULES["same-label"](everything)
     monkeypatch.setattr(ties, "_BLOCK_BYTES", 8 * 7)
