@@ -23,6 +23,7 @@ def evaluate_files(
     database_labels: Path | None = None,
     affinity: Path | None = None,
     n_bits: int | None = None,
+    distance: str = "hamming",
     undefined: str = "skip",
 ) -> Evaluation:
     """Score codes read from files.
@@ -40,6 +41,8 @@ def evaluate_files(
         `scipy.sparse.save_npz`.
     n_bits : int, optional
         Code length of packed codes.
+    distance : {"hamming", "cosine"}, default="hamming"
+        See `hashbench.evaluate`.
     undefined : {"skip", "paper"}, default="skip"
         See `hashbench.evaluate`.
 
@@ -67,6 +70,7 @@ def evaluate_files(
         relevance,
         metrics,
         n_bits=n_bits,
+        distance=distance,
         undefined=undefined,
     )
 

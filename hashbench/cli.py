@@ -152,6 +152,11 @@ def encode(
 @click.option("--query-labels", type=_FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
 @click.option("--database-labels", type=_FILE, help="The same for the database.")
 @click.option("--affinity", type=_FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
+@click.option(
+    "--distance",
+    type=click.Choice(["hamming", "cosine"]),
+    help="How to rank your own; cosine takes real-valued outputs, before the sign. [hamming]",
+)
 @_METRIC
 @click.option(
     "--undefined",
@@ -187,6 +192,7 @@ def evaluate(
     else:
         if own["query_codes"] is None or own["database_codes"] is None:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        own["distance"] = own["distance"] or "hamming"
         evaluation = arrays.evaluate_files(names, undefined=undefined, **own)
     if per_query is not None:
         files.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))

@@ -11,6 +11,7 @@ from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import ByteArray, as_packed, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.metrics import Metric, Scores, get_metric
+from hashbench.rankings import CosineRanking
 from hashbench.ties import (
     SliceableCodes,
     TieHistogram,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 UNDEFINED = ("skip", "paper")
+DISTANCES = ("hamming", "cosine")
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
 
@@ -108,6 +110,7 @@ def evaluate(
     metrics: Iterable[str] = DEFAULT_METRICS,
     *,
     n_bits: int | None = None,
+    distance: str = "hamming",
     undefined: str = "skip",
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
@@ -126,6 +129,9 @@ def evaluate(
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
     n_bits : int, optional
         Code length, needed for packed codes alone.
+    distance : {"hamming", "cosine"}, default="hamming"
+        With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
+        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance.
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
 
@@ -146,6 +152,11 @@ def evaluate(
     >>> hashbench.evaluate(codes[:1], codes[1:], (np.array([5]), np.array([5, 7])), ["AP"]).summary["AP"].mean
     1.0
     """
+    if distance not in DISTANCES:
+        raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
+    if distance == "cosine":
+        ranking = CosineRanking(query_codes, database_codes)
+        return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
     query, query_bits = as_packed(query_codes, n_bits, "query codes")
     database, database_bits = as_packed(database_codes, n_bits, "database codes")
     if n_bits is not None and (np.shape(query_codes)[1] == n_bits) != (np.shape(database_codes)[1] == n_bits):
@@ -200,11 +211,11 @@ def evaluate_packed(
         If codes, affinity and metrics do not fit together.
     """
     chosen = _checked_metrics(metrics, undefined)
-    _check_shapes(query, database, n_bits, affinity)
+    _check_shapes(query, database, affinity)
+    check_packed(query, n_bits, "query codes")  # the database is checked block by block
     query, affinity, origin = _distinct_queries(query, affinity)
     n_queries = len(query)
-    scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in chosen}
-    is_undefined = np.empty(n_queries, dtype=bool)
+    board = _Board(chosen, undefined, n_queries)
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     kept = list(database_blocks(database, n_bits, affinity)) if is_small else None
     bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
@@ -219,18 +230,75 @@ def evaluate_packed(
     for queries in chunks(0, n_queries, max(_MEMORY // bytes_per_query, 1)):
         blocks = kept or database_blocks(database, n_bits, affinity)
         histogram = count(query, blocks, n_bits, affinity, queries, tick)
-        is_undefined[queries] = histogram.n_relevant == 0
 
         def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
             part = TieHistogram(histogram.counts[chunk], histogram.levels)
-            for metric in chosen:
-                for out, values in zip(scores[metric.name], metric.scores(part, undefined), strict=True):
-                    out[first + chunk.start : first + chunk.stop] = values
+            board.fill(slice(first + chunk.start, first + chunk.stop), part)
 
         for _ in in_threads(score, query_chunks(histogram.n_queries)):
             pass
-    everyone = {name: Scores(*(part[origin] for part in parts)) for name, parts in scores.items()}
-    return Evaluation(everyone, int(is_undefined[origin].sum()))
+    return board.evaluation(origin)
+
+
+def evaluate_ranking(
+    ranking: CosineRanking, affinity: Affinity, metrics: Iterable[str] = DEFAULT_METRICS, *, undefined: str = "skip"
+) -> Evaluation:
+    """Score a real-valued ranking; tie groups are items at an equal distance.
+
+    Parameters
+    ----------
+    ranking : CosineRanking
+        Outputs of queries and database.
+    affinity : Affinity
+        Of shape (n_queries, n_database).
+    metrics : iterable of str
+        Metric names, but none inside a Hamming radius; of the default ones those are left out.
+    undefined : {"skip", "paper"}, default="skip"
+        See `evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        Scores of every query.
+
+    Raises
+    ------
+    HashbenchError
+        If outputs, affinity and metrics do not fit together.
+    """
+    if metrics is DEFAULT_METRICS:
+        metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
+    board = _Board(_checked_metrics(metrics, undefined), undefined, len(ranking.query))
+    _check_shapes(ranking.query, ranking.database, affinity)
+    bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
+    length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
+
+    def score(queries: slice) -> None:
+        board.fill(queries, ranking.count(queries, affinity))
+
+    for _ in in_threads(score, chunks(0, len(ranking.query), length)):
+        pass
+    return board.evaluation()
+
+
+class _Board:
+    """Collects the scores of queries, some at a time and in any order."""
+
+    def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
+        self.metrics, self.undefined = metrics, undefined
+        self.scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in metrics}
+        self.is_undefined = np.empty(n_queries, dtype=bool)
+
+    def fill(self, queries: slice, histogram: TieHistogram) -> None:
+        self.is_undefined[queries] = histogram.n_relevant == 0
+        for metric in self.metrics:
+            scores = metric.scores(histogram, self.undefined)
+            for out, values in zip(self.scores[metric.name], scores, strict=True):
+                out[queries] = values
+
+    def evaluation(self, origin: Any = slice(None)) -> Evaluation:
+        scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
+        return Evaluation(scores, int(self.is_undefined[origin].sum()))
 
 
 def _distinct_queries(query: ByteArray, affinity: Affinity) -> tuple[ByteArray, Affinity, Any]:
@@ -261,7 +329,7 @@ def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]
     return chosen
 
 
-def _check_shapes(query: ByteArray, database: SliceableCodes, n_bits: int, affinity: Affinity) -> None:
+def _check_shapes(query: npt.NDArray[Any], database: SliceableCodes, affinity: Affinity) -> None:
     for role, codes, n_rated in (
         ("query", query, affinity.n_queries),
         ("database", database, affinity.n_database),
@@ -275,4 +343,3 @@ def _check_shapes(query: ByteArray, database: SliceableCodes, n_bits: int, affin
                 f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
                 + (" Query and database look swapped." if swapped else "")
             )
-    check_packed(query, n_bits, "query codes")  # the database is checked block by block

@@ -37,10 +37,13 @@ class TieHistogram:
         Empty groups are allowed.
     levels : ndarray of shape (n_levels,), int64
         Affinity levels, ascending, the first one 0.
+    by_radius : bool, default=True
+        Whether group d is Hamming distance d; groups of a real-valued ranking are in order only.
     """
 
     counts: npt.NDArray[np.int64]
     levels: IntArray = field(default_factory=lambda: np.array([0, 1]))
+    by_radius: bool = True
 
     @classmethod
     def from_pairs(

@@ -118,7 +118,14 @@ class Metric:
         -------
         Scores
             Arrays of shape (n_queries,).
+
+        Raises
+        ------
+        HashbenchError
+            If the metric needs Hamming distances and the ranking is real-valued.
         """
+        if self.family.pattern.endswith("@rN") and not histogram.by_radius:
+            raise HashbenchError(f"{self.name} counts inside a Hamming radius, which a real-valued ranking has not.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = np.nan if undefined == "skip" else self.family.paper_value
