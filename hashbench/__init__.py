@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from hashbench._version import __version__
 
 if TYPE_CHECKING:
-    from hashbench.affinity import Affinity, Distance, Explicit, SameLabel, SharedLabels
+    from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
     from hashbench.dataset import Dataset
     from hashbench.errors import HashbenchError
     from hashbench.evaluation import Evaluation, evaluate
@@ -19,6 +19,7 @@ __all__ = [
     "Explicit",
     "HashMethod",
     "HashbenchError",
+    "Hierarchy",
     "SameLabel",
     "SharedLabels",
     "__version__",
@@ -33,6 +34,7 @@ _HOMES = {
     "Distance": "hashbench.affinity",
     "Evaluation": "hashbench.evaluation",
     "Explicit": "hashbench.affinity",
+    "Hierarchy": "hashbench.affinity",
     "HashbenchError": "hashbench.errors",
     "SameLabel": "hashbench.affinity",
     "SharedLabels": "hashbench.affinity",

@@ -64,17 +64,17 @@ def numpy_count_levels(query: Words, database: Words, levels: Any, weights: Coun
 def numpy_count_ranges(
     query: Words, start: Counts, stop: Counts, database: Words, weights: Counts, counts: Counts
 ) -> None:
-    """Count as `numpy_count_levels` where the relevant rows of each query are one range.
+    """Count as `numpy_count_levels` where the rows of each level and above are one range.
 
     Parameters
     ----------
     query, database, weights, counts : ndarray
-        As there, with two levels.
-    start, stop : ndarray of shape (n_queries,), int64
-        Rows ``start`` to ``stop`` (excluded) have level 1.
+        As there.
+    start, stop : ndarray of shape (n_levels - 1, n_queries), int64
+        Rows ``start[l - 1]`` to ``stop[l - 1]`` (excluded) have level l or above; ranges are nested.
     """
     rows = np.arange(database.shape[1])
-    levels = (start[:, None] <= rows) & (rows < stop[:, None])
+    levels = ((start[..., None] <= rows) & (rows < stop[..., None])).sum(axis=0)
     numpy_count_levels(query, database, levels, weights, counts)
 
 
@@ -216,7 +216,7 @@ if HAVE_NUMBA:
         n_rows, n_groups = database.shape[1], counts.shape[2]
         cells = np.empty(_CHUNK, np.uint32)
         lanes = np.zeros((_LANES, n_groups), np.uint16)
-        relevant = np.zeros((1, n_groups), np.int64)
+        inside = np.zeros((1, n_groups), np.int64)
         n_paired = 0
         if not weights.size and n_groups <= 129:
             n_paired = len(query) - len(query) % 2
@@ -224,11 +224,13 @@ if HAVE_NUMBA:
         for row in range(len(query)):
             if row >= n_paired:
                 _count_range(query[row], 0, n_rows, database, weights, cells, lanes, counts[row, :1])
-            _count_range(query[row], start[row], stop[row], database, weights, cells, lanes, relevant)
-            for group in range(n_groups):
-                counts[row, 0, group] -= relevant[0, group]
-                counts[row, 1, group] += relevant[0, group]
-                relevant[0, group] = 0
+            for level in range(len(start)):  # what is in the next level's range leaves the level below
+                first, last = start[level, row], stop[level, row]
+                _count_range(query[row], first, last, database, weights, cells, lanes, inside)
+                for group in range(n_groups):
+                    counts[row, level, group] -= inside[0, group]
+                    counts[row, level + 1, group] += inside[0, group]
+                    inside[0, group] = 0
 
     @_compiled
     def _numba_count_shared(query, query_masks, database, masks, weights, counts):  # type: ignore[no-untyped-def]

@@ -116,6 +116,79 @@ class SameLabel(Affinity):
         return SameLabel(self.query_labels[rows], self.database_labels)
 
 
+class Hierarchy(Affinity):
+    """Level 2 for equal classes, 1 for equal superclasses, else 0.
+
+    Parameters
+    ----------
+    query_labels, database_labels : array of shape (n,), integer
+        Classes of queries and database items.
+    query_coarse, database_coarse : array of shape (n,), integer
+        Their superclasses; a class lies in one superclass.
+    """
+
+    def __init__(
+        self,
+        query_labels: npt.ArrayLike,
+        database_labels: npt.ArrayLike,
+        query_coarse: npt.ArrayLike,
+        database_coarse: npt.ArrayLike,
+    ) -> None:
+        self.query_labels = _class_labels(query_labels, "query labels")
+        self.database_labels = _class_labels(database_labels, "database labels")
+        self.query_coarse = _class_labels(query_coarse, "query superclasses")
+        self.database_coarse = _class_labels(database_coarse, "database superclasses")
+        self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
+        if (len(self.query_coarse), len(self.database_coarse)) != (self.n_queries, self.n_database):
+            raise HashbenchError(
+                f"there are classes for {self.n_queries} queries and {self.n_database} database items, but "
+                f"superclasses for {len(self.query_coarse)} and {len(self.database_coarse)}."
+            )
+        check_superclasses(
+            np.concatenate([self.query_labels, self.database_labels]),
+            np.concatenate([self.query_coarse, self.database_coarse]),
+        )
+
+    @property
+    def levels(self) -> IntArray:
+        """Levels 0, 1 and 2."""
+        return np.array([0, 1, 2])
+
+    def block(self, query: slice, database: slice) -> LevelArray:
+        """Compare classes and superclasses; see `Affinity.block`."""
+        same_class = self.query_labels[query, None] == self.database_labels[None, database]
+        same_superclass = self.query_coarse[query, None] == self.database_coarse[None, database]
+        return np.asarray(same_class.astype(np.int16) + same_superclass)
+
+    def query_keys(self) -> IntArray:
+        """Give class and superclass of each query; see `Affinity.query_keys`."""
+        return np.stack([self.query_labels, self.query_coarse], axis=1)
+
+    def for_queries(self, rows: IntArray) -> "Hierarchy":
+        """Keep some queries; see `Affinity.for_queries`."""
+        ours = self.query_labels[rows], self.query_coarse[rows]
+        return Hierarchy(ours[0], self.database_labels, ours[1], self.database_coarse)
+
+
+def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
+    """Refuse a class that lies in several superclasses.
+
+    Parameters
+    ----------
+    labels, coarse_labels : ndarray of shape (n,), int64
+        Class and superclass of each item.
+
+    Raises
+    ------
+    HashbenchError
+        If a class has items of several superclasses.
+    """
+    pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
+    classes, counts = np.unique(pairs[:, 0], return_counts=True)
+    if (counts > 1).any():
+        raise HashbenchError(f"class {classes[counts > 1][0]} has items of several superclasses; it must lie in one.")
+
+
 class SharedLabels(Affinity):
     """Level = the number of labels that query and item have in common.
 

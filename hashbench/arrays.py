@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from hashbench.affinity import Hierarchy
 from hashbench.errors import HashbenchError
 from hashbench.evaluation import Evaluation, evaluate
 from hashbench.files import one_line
@@ -21,6 +22,8 @@ def evaluate_files(
     database_codes: Path,
     query_labels: Path | None = None,
     database_labels: Path | None = None,
+    query_coarse: Path | None = None,
+    database_coarse: Path | None = None,
     affinity: Path | None = None,
     n_bits: int | None = None,
     distance: str = "hamming",
@@ -36,6 +39,8 @@ def evaluate_files(
         ``.npy`` files of codes, see `hashbench.evaluate`.
     query_labels, database_labels : Path, optional
         ``.npy`` files of class labels (n,) or multi-hot labels (n, n_classes).
+    query_coarse, database_coarse : Path, optional
+        ``.npy`` files of superclasses (n,): equal classes are level 2, equal superclasses level 1.
     affinity : Path, optional
         Instead of labels: ``.npy`` matrix (queries, database) of levels, or ``.npz`` as written by
         `scipy.sparse.save_npz`.
@@ -60,6 +65,10 @@ def evaluate_files(
         relevance: Any = _load_matrix(affinity)
     elif affinity is None and query_labels is not None and database_labels is not None:
         relevance = (load_array(query_labels), load_array(database_labels))
+        if query_coarse is not None and database_coarse is not None:
+            relevance = Hierarchy(relevance[0], relevance[1], load_array(query_coarse), load_array(database_coarse))
+        elif query_coarse is not None or database_coarse is not None:
+            raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
     else:
         raise HashbenchError(
             "say what is relevant: either both --query-labels and --database-labels, or --affinity alone."

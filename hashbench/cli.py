@@ -151,6 +151,10 @@ def encode(
 @click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
 @click.option("--query-labels", type=_FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
 @click.option("--database-labels", type=_FILE, help="The same for the database.")
+@click.option(
+    "--query-coarse", type=_FILE, help=".npy of superclasses (n,): level 2 in the class, 1 in the superclass."
+)
+@click.option("--database-coarse", type=_FILE, help="The same for the database.")
 @click.option("--affinity", type=_FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
 @click.option(
     "--distance",

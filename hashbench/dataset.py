@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hashbench.affinity import Affinity, Distance, Explicit, IntArray, SameLabel, SharedLabels
+from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, IntArray, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
-RULES = ("same-label", "shared-labels", "distance", "explicit")
+RULES = ("same-label", "shared-labels", "hierarchy", "distance", "explicit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +34,13 @@ class Dataset:
     query, database, train : ndarray of int64
         Row numbers. Queries lie outside the database, train lies inside it.
     rule : str
-        One of ``same-label``, ``shared-labels``, ``distance`` and ``explicit``.
+        One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance`` and ``explicit``.
     rule_params : mapping, optional
         For ``distance``: ``squared_thresholds`` and ``levels``, see `hashbench.affinity.Distance`.
     labels : ndarray, optional
         int64 class labels of shape (n_samples,), or uint8 multi-hot of shape (n_samples, n_classes).
+    coarse_labels : ndarray of shape (n_samples,), int64, optional
+        The superclasses of the ``hierarchy`` rule.
     matrix : ndarray or CSR array of shape (n_query, n_database), optional
         The levels of the ``explicit`` rule.
     features_name : str, default="features"
@@ -61,6 +63,7 @@ class Dataset:
     rule: str
     rule_params: Mapping[str, Any] = field(default_factory=dict)
     labels: npt.NDArray[Any] | None = None
+    coarse_labels: IntArray | None = None
     matrix: Any = None
     features_name: str = "features"
     about: Mapping[str, str] = field(default_factory=dict)
@@ -121,6 +124,9 @@ class Dataset:
         if self.rule == "distance":
             return Distance(self.features[rows], self.features[columns], **self.rule_params)
         labels = np.asarray(self.labels)
+        if self.rule == "hierarchy":
+            coarse = np.asarray(self.coarse_labels)
+            return Hierarchy(labels[rows], labels[columns], coarse[rows], coarse[columns])
         make = SameLabel if self.rule == "same-label" else SharedLabels
         return make(labels[rows], labels[columns])
 
@@ -128,7 +134,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file."""
         digest = hashlib.sha256()
-        for key in ("features", "labels", "query", "database", "train", "matrix"):
+        for key in ("features", "labels", "coarse_labels", "query", "database", "train", "matrix"):
             value = getattr(self, key)
             if value is None:
                 continue
@@ -300,10 +306,18 @@ def _check_rule(dataset: Dataset) -> None:
         raise HashbenchError(
             f"dataset {dataset.name!r} has affinity rule {dataset.rule!r}; known rules: {', '.join(RULES)}."
         )
-    n_dims = {"same-label": 1, "shared-labels": 2}.get(dataset.rule)
+    n_dims = {"same-label": 1, "shared-labels": 2, "hierarchy": 1}.get(dataset.rule)
     if n_dims is not None and (dataset.labels is None or dataset.labels.ndim != n_dims):
         form = "class labels of shape (n,)" if n_dims == 1 else "multi-hot labels of shape (n, n_classes)"
         raise HashbenchError(f"rule {dataset.rule!r} of dataset {dataset.name!r} needs {form}.")
+    coarse = dataset.coarse_labels
+    if dataset.rule == "hierarchy" and coarse is None:
+        raise HashbenchError(f"rule 'hierarchy' of dataset {dataset.name!r} needs superclasses, coarse_labels (n,).")
+    if coarse is not None and (coarse.shape, coarse.dtype) != ((len(dataset.features),), np.dtype(np.int64)):
+        raise HashbenchError(
+            f"coarse_labels of dataset {dataset.name!r} are {coarse.dtype} of shape {coarse.shape}, expected int64 of "
+            f"shape {(len(dataset.features),)}."
+        )
     if dataset.rule == "distance" and set(dataset.rule_params) != {"squared_thresholds", "levels"}:
         raise HashbenchError(
             f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "

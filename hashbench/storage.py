@@ -111,7 +111,7 @@ def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
         file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
         file.attrs["about"] = canonical_json(dict(dataset.about))
         file.attrs["made_by"] = made_by
-        for key in ("features", "labels", "query", "database", "train"):
+        for key in ("features", "labels", "coarse_labels", "query", "database", "train"):
             if getattr(dataset, key) is not None:
                 file[key] = getattr(dataset, key)
         if sp.issparse(dataset.matrix):
@@ -155,7 +155,7 @@ def read_dataset(path: Path) -> Dataset:
             **{key: str(file.attrs[key]) for key in ("name", "rule", "features_name")},
             **{key: json.loads(file.attrs[key]) for key in ("rule_params", "about")},
             **{key: file[key][:] for key in ("features", "query", "database", "train")},
-            "labels": file["labels"][:] if "labels" in file else None,
+            **{key: file[key][:] if key in file else None for key in ("labels", "coarse_labels")},
             "matrix": matrix,
         }
         stored = str(file.attrs["fingerprint"])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench import _kernels
-from hashbench.affinity import Affinity, IntArray, SameLabel, SharedLabels
+from hashbench.affinity import Affinity, Hierarchy, IntArray, SameLabel, SharedLabels
 from hashbench.bits import ByteArray, WordArray, check_packed, n_words, pack, to_words
 from hashbench.errors import HashbenchError
 
@@ -187,8 +187,8 @@ def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -
         packed = np.asarray(database[rows])
         check_packed(packed, n_bits, "database codes")
         words = to_words(packed)
-        if isinstance(affinity, SameLabel):
-            yield _SameLabelBlock(words, affinity, rows)
+        if isinstance(affinity, SameLabel | Hierarchy):
+            yield _ClassesBlock(words, affinity, rows)
         elif isinstance(affinity, SharedLabels):
             yield _SharedLabelsBlock(words, affinity, rows)
         else:
@@ -326,20 +326,31 @@ def n_processors() -> int:
     return os.cpu_count() or 1
 
 
-class _SameLabelBlock:
-    """Rows sorted by class, so that a query's own class is one range."""
+class _ClassesBlock:
+    """Rows sorted by superclass and class, so that a query's own ones are nested ranges."""
 
-    def __init__(self, words: WordArray, affinity: SameLabel, rows: slice) -> None:
-        labels = affinity.database_labels[rows]
-        chosen, self.weights = _merge_equal_rows([*words.T, labels])
+    def __init__(self, words: WordArray, affinity: SameLabel | Hierarchy, rows: slice) -> None:
+        columns, self.query_labels = [affinity.database_labels[rows]], [affinity.query_labels]
+        if isinstance(affinity, Hierarchy):
+            columns.append(affinity.database_coarse[rows])
+            self.query_labels.append(affinity.query_coarse)
+        chosen, self.weights = _merge_equal_rows([*words.T, *columns])
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
-        self.labels = labels[chosen]
-        self.query_labels = affinity.query_labels
+        self.ranges = []  # of the superclass first: where each label begins and ends
+        for column in reversed(columns):
+            labels, first = np.unique(column[chosen], return_index=True)
+            order = np.argsort(first)
+            ends = np.append(first[order][1:], len(chosen))[np.argsort(order)]
+            self.ranges.append((labels, first, ends))
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
-        labels = self.query_labels[queries]
-        start = np.searchsorted(self.labels, labels, side="left")
-        stop = np.searchsorted(self.labels, labels, side="right")
+        start, stop = np.zeros((2, len(self.ranges), len(words)), dtype=np.int64)
+        for row, ((labels, first, last), wanted) in enumerate(
+            zip(self.ranges, reversed(self.query_labels), strict=True)
+        ):
+            place = np.minimum(np.searchsorted(labels, wanted[queries]), len(labels) - 1)
+            is_there = labels[place] == wanted[queries]
+            start[row], stop[row] = np.where(is_there, first[place], 0), np.where(is_there, last[place], 0)
         _kernels.count_ranges(words, start, stop, self.words, self.weights, counts)
 
 

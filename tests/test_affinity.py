@@ -10,6 +10,7 @@ from scipy.spatial.distance import pdist
 from hashbench.affinity import (
     Distance,
     Explicit,
+    Hierarchy,
     SameLabel,
     SharedLabels,
     as_affinity,
@@ -26,6 +27,10 @@ features = rng.integers(0, 3, (N_QUERIES, 3)), rng.integers(0, 3, (N_DATABASE, 3
 matrix = rng.choice([0, 0, 1, 5, 10], (N_QUERIES, N_DATABASE))
 CASES = {
     "same-label": (SameLabel(*classes), oracles.same_label(*classes)),
+    "hierarchy": (
+        Hierarchy(*classes, *(labels // 2 for labels in classes)),
+        np.add(oracles.same_label(*classes), oracles.same_label(*(labels // 2 for labels in classes))),
+    ),
     "shared-labels": (SharedLabels(*multi_hot), oracles.shared_labels(*multi_hot)),
     "distance": (
         Distance(*features, THRESHOLDS, LEVELS),
@@ -110,6 +115,8 @@ def test_a_sparse_matrix_may_store_an_entry_in_parts():
         (lambda: as_affinity(([1], [1], [1])), "got a tuple of 3"),
         (lambda: as_affinity(([1, 2], np.eye(2))), r"query labels have shape \(2,\) and database labels \(2, 2\)"),
         (lambda: SameLabel(["cat"], [1]), "query labels are <U3 of shape .*Encode names as numbers"),
+        (lambda: Hierarchy([1, 1], [2], [0, 1], [0]), "class 1 has items of several superclasses"),
+        (lambda: Hierarchy([1, 1], [2], [0], [0]), "superclasses for 1 and 1"),
         (lambda: SameLabel([1], [0.5]), "database labels are float64 of shape"),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
         (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),

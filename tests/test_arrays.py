@@ -214,3 +214,19 @@ def test_own_packed_codes_are_scored_on_the_command_line(hashbench, save, codes)
     without = hashbench("evaluate", "--query-codes", packed[0], "--database-codes", packed[1], *common)
     assert without.exit_code == 1
     assert "--bits" in without.stderr
+
+
+def test_superclasses_make_a_second_level(tmp_path):
+    codes = np.random.default_rng(0).random((30, 8)) < 0.5
+    labels = np.arange(30) % 6
+    paths = {}
+    for name, array in {"codes": codes, "labels": labels, "coarse": labels // 2}.items():
+        for role, rows in (("query", slice(0, 10)), ("database", slice(10, 30))):
+            paths[f"{role}_{name}"] = tmp_path / f"{role}_{name}.npy"
+            np.save(paths[f"{role}_{name}"], array[rows])
+    levels = np.equal.outer(labels[:10], labels[10:]) * 1 + np.equal.outer(labels[:10] // 2, labels[10:] // 2)
+    expected = evaluate(codes[:10], codes[10:], levels, ["NDCG", "AP"])
+    assert arrays.evaluate_files(["NDCG", "AP"], **paths).summary == expected.summary
+    del paths["query_coarse"]
+    with pytest.raises(HashbenchError, match="superclasses are needed of both"):
+        arrays.evaluate_files(["NDCG"], **paths)

@@ -5,7 +5,7 @@ import oracles
 import pytest
 import scipy.sparse as sp
 
-from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
+from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.dataset import Dataset, draw_split
 from hashbench.errors import HashbenchError
 
@@ -44,6 +44,14 @@ def with_value(array, index, value):
             {"rule": "shared-labels", "labels": MULTI_HOT},
             SharedLabels,
             lambda rows, columns: oracles.shared_labels(MULTI_HOT[rows], MULTI_HOT[columns]),
+        ),
+        (
+            {"rule": "hierarchy", "coarse_labels": LABELS // 2},
+            Hierarchy,
+            lambda rows, columns: np.add(
+                oracles.same_label(LABELS[rows], LABELS[columns]),
+                oracles.same_label(LABELS[rows] // 2, LABELS[columns] // 2),
+            ),
         ),
         (
             BY_DISTANCE,
@@ -103,7 +111,16 @@ def test_a_dataset_knows_its_size_and_kind():
         ({"labels": LABELS[1:]}, "dataset 'tiny' has 8 items but labels for 7"),
         ({"labels": LABELS.astype(np.int32)}, r"labels of dataset 'tiny' are int32 of shape \(8,\)"),
         ({"labels": MULTI_HOT.astype(np.int64)}, r"labels of dataset 'tiny' are int64 of shape \(8, 3\)"),
-        ({"rule": "same-labels"}, "affinity rule 'same-labels'; known rules: same-label, shared-labels, distance"),
+        (
+            {"rule": "same-labels"},
+            "affinity rule 'same-labels'; known rules: same-label, shared-labels, hierarchy, distance",
+        ),
+        ({"rule": "hierarchy"}, r"rule 'hierarchy' of dataset 'tiny' needs superclasses"),
+        (
+            {"rule": "hierarchy", "coarse_labels": LABELS[:3]},
+            r"coarse_labels of dataset 'tiny' are int64 of shape \(3,\)",
+        ),
+        ({"rule": "hierarchy", "coarse_labels": np.arange(8)}, "class 0 has items of several superclasses"),
         ({"labels": None}, r"rule 'same-label' of dataset 'tiny' needs class labels of shape \(n,\)"),
         ({"labels": MULTI_HOT}, "rule 'same-label' of dataset 'tiny' needs class labels"),
         ({"rule": "shared-labels"}, "rule 'shared-labels' of dataset 'tiny' needs multi-hot labels"),

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import hashbench
 from hashbench import HashbenchError, evaluate, evaluation, ties
-from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels, as_affinity
+from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels, as_affinity
 from hashbench.bits import pack
 from hashbench.evaluation import evaluate_packed
 
@@ -25,6 +25,7 @@ matrix[3] = 0  # a query without relevant items
 everything = np.arange(N_DATABASE)
 RULES = {  # of the database rows named
     "same-label": lambda rows: SameLabel(classes[0], classes[1][rows]),
+    "hierarchy": lambda rows: Hierarchy(classes[0], classes[1][rows], classes[0] // 2, classes[1][rows] // 2),
     "shared-labels": lambda rows: SharedLabels(multi_hot[0], multi_hot[1][rows]),
     "distance": lambda rows: Distance(features[0], features[1][rows], [9.0, 4.0, 1.0], [1, 2, 5]),
     "dense": lambda rows: Explicit(matrix[:, rows]),

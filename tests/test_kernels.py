@@ -30,12 +30,13 @@ def arguments(kind, rng, n_bits, n_rows, n_queries, weighted, n_classes=70):
     query = random_words(rng, n_queries, n_bits)
     database = np.ascontiguousarray(random_words(rng, n_rows, n_bits).T)
     weights = rng.integers(1, 10**6, n_rows if weighted else 0)
-    n_levels = {"ranges": 2, "shared": n_classes + 1, "levels": 4}[kind]
+    n_levels = {"ranges": 3, "shared": n_classes + 1, "levels": 4}[kind]
     counts = rng.integers(0, 100, (n_queries, n_levels, n_bits + 1))
     if kind == "ranges":
-        start, stop = np.sort(rng.integers(0, n_rows + 1, (2, n_queries)), axis=0)
-        start[0], stop[0] = 0, n_rows
-        stop[-1] = start[-1]  # nothing relevant
+        edges = np.sort(rng.integers(0, n_rows + 1, (4, n_queries)), axis=0)
+        start, stop = edges[[0, 1]], edges[[3, 2]]  # the second range inside the first
+        start[:, 0], stop[:, 0] = 0, n_rows
+        stop[:, -1] = start[:, -1] = start[0, -1]  # nothing relevant
         return [query, start, stop, database, weights, counts]
     if kind == "shared":
         query_masks = random_words(rng, n_queries, n_classes)
@@ -91,7 +92,7 @@ def test_compiled_ranges_may_start_and_stop_at_any_boundary():
     edges = [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, TILE - 1, TILE, TILE + 1, 2 * TILE, 2 * TILE + 5]
     pairs = np.array([(start, stop) for start in edges for stop in edges if start <= stop])
     given = arguments("ranges", rng, 8, edges[-1], len(pairs), False)
-    given[1:3] = pairs.T.copy()
+    given[1:3] = (np.stack([side, given[1][0] * 0]) for side in pairs.T)  # the second range empty
     assert_same_counts("ranges", given)
 
 

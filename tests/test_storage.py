@@ -447,3 +447,13 @@ def test_file_in_the_place_of_a_folder_is_named(tmp_path):
     with pytest.raises(HashbenchError, match=re.escape(str(tmp_path / "file"))):
         files.write_text(tmp_path / "file" / "table.csv", "text")
     assert (tmp_path / "file").read_text() == "old"
+
+
+def test_superclasses_survive_a_round_trip(tiny, tmp_path):
+    dataset = tiny()
+    coarse = np.asarray(dataset.labels) // 2
+    dataset = dataclasses.replace(dataset, rule="hierarchy", coarse_labels=coarse)
+    storage.write_dataset(dataset, tmp_path / "coarse.h5")
+    found = storage.read_dataset(tmp_path / "coarse.h5")
+    np.testing.assert_array_equal(found.coarse_labels, coarse)
+    assert found.fingerprint == dataset.fingerprint
