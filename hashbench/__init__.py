@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from hashbench.errors import HashbenchError
     from hashbench.evaluation import Evaluation, evaluate
     from hashbench.method import HashMethod
+    from hashbench.usage import CodeUsage, code_usage
 
 __all__ = [
     "Affinity",
+    "CodeUsage",
     "Dataset",
     "Distance",
     "Evaluation",
@@ -23,11 +25,14 @@ __all__ = [
     "SameLabel",
     "SharedLabels",
     "__version__",
+    "code_usage",
     "evaluate",
 ]
 
 # Imported on first use, so that `hashbench --help` never waits for NumPy.
 _HOMES = {
+    "CodeUsage": "hashbench.usage",
+    "code_usage": "hashbench.usage",
     "Affinity": "hashbench.affinity",
     "Dataset": "hashbench.dataset",
     "HashMethod": "hashbench.method",

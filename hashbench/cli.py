@@ -3,6 +3,7 @@
 Modules that need NumPy are imported inside the commands, so that ``--help`` answers at once.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,9 @@ def encode(
 )
 @_FORMAT
 @click.option("--per-query", type=_FILE, help="Also write every query's scores to this CSV file.")
+@click.option(
+    "--curves", type=_FILE, help="Also write precision-recall curves, by radius and by rank, to this CSV file."
+)
 def evaluate(
     codes: Path | None,
     dataset: str | None,
@@ -178,28 +182,37 @@ def evaluate(
     undefined: str,
     form: str,
     per_query: Path | None,
+    curves: Path | None,
     **own: Any,
 ) -> None:
     """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
     from hashbench import arrays, console, files, steps, storage
+    from hashbench.curves import curve_metrics, lay_out
     from hashbench.evaluation import DEFAULT_METRICS
 
     names = metrics or DEFAULT_METRICS
     if codes is not None:
         if any(value is not None for value in own.values()):
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
-        if dataset is None:
-            with storage.open_codes(codes) as opened:
-                dataset = opened.dataset
+        with storage.open_codes(codes) as opened:
+            dataset = dataset or opened.dataset
+            sizes = opened.n_bits, len(opened.database)
         loaded, _ = steps.load_dataset(dataset)
-        evaluation = steps.score(loaded, codes, names, undefined=undefined)
+        score = partial(steps.score, loaded, codes, undefined=undefined)
     else:
         if own["query_codes"] is None or own["database_codes"] is None:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
         own["distance"] = own["distance"] or "hamming"
-        evaluation = arrays.evaluate_files(names, undefined=undefined, **own)
+        score = partial(arrays.evaluate_files, undefined=undefined, **own)
+    evaluation = score(names)
     if per_query is not None:
         files.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
+    if curves is not None:
+        if codes is None:
+            n_database, width = arrays.load_array(own["database_codes"]).shape
+            sizes = own["n_bits"] or width, n_database
+        points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
+        files.write_text(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
     click.echo(console.format_evaluation(evaluation, form))
 
 

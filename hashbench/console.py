@@ -23,6 +23,7 @@ from hashbench.jobs import Job
 from hashbench.metrics import FAMILIES, get_metric
 from hashbench.results import COLUMNS, csv_text
 from hashbench.steps import dataset_path
+from hashbench.usage import CodeUsage, code_usage
 
 
 class Progress:
@@ -333,10 +334,19 @@ def _describe_codes(path: Path) -> str:
                 "seed": str(codes.seed),
                 "dataset": f"{codes.dataset} ({codes.features}), content {codes.dataset_fingerprint}",
                 "content": codes.content,
+                "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
                 "libraries": ", ".join(f"{name} {version}" for name, version in codes.libraries.items()),
                 "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
             }
         )
+
+
+def _describe_usage(usage: CodeUsage) -> str:
+    return (
+        f"{usage.n_distinct:,} distinct database codes ({usage.share_of_space:.2%} of the space), the most frequent "
+        f"one {usage.largest_bucket:,} times; bit balance {usage.bit_balance:.3f}, "
+        f"bit correlation {usage.bit_correlation:.3f}"
+    )
 
 
 def _describe_method(name: str) -> str:

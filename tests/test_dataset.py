@@ -51,7 +51,7 @@ def with_value(array, index, value):
             lambda rows, columns: np.add(
                 oracles.same_label(LABELS[rows], LABELS[columns]),
                 oracles.same_label(LABELS[rows] // 2, LABELS[columns] // 2),
-            ),
+            ).tolist(),
         ),
         (
             BY_DISTANCE,
