@@ -4,6 +4,7 @@ Level 0 is irrelevant; binary metrics call level > 0 relevant. Every rule yields
 block, so a (queries x database) matrix is never held whole.
 """
 
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -11,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from hashbench.errors import HashbenchError
 
@@ -313,15 +313,13 @@ class Explicit(Affinity):
     """
 
     def __init__(self, matrix: Any) -> None:
-        if sp.issparse(matrix):
-            matrix = sp.csr_array(matrix, copy=True)
-            matrix.sum_duplicates()
-        self.matrix = matrix if sp.issparse(matrix) else np.asarray(matrix)
+        self.is_sparse = _is_sparse(matrix)
+        self.matrix = _summed_csr(matrix) if self.is_sparse else np.asarray(matrix)
         if self.matrix.ndim != 2:
             raise HashbenchError(
                 f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
             )
-        self._levels = _check_levels(self.matrix.data if sp.issparse(self.matrix) else self.matrix)
+        self._levels = _check_levels(self.matrix.data if self.is_sparse else self.matrix)
         self.n_queries, self.n_database = self.matrix.shape
 
     @property
@@ -332,7 +330,7 @@ class Explicit(Affinity):
     def block(self, query: slice, database: slice) -> LevelArray:
         """Cut the block out of the matrix; see `Affinity.block`."""
         cut: Any = self.matrix[query, database]
-        return np.asarray(cut.toarray() if sp.issparse(cut) else cut, dtype=np.int16)
+        return np.asarray(cut.toarray() if self.is_sparse else cut, dtype=np.int16)
 
 
 def as_affinity(affinity: Any) -> Affinity:
@@ -466,6 +464,20 @@ def _multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
 
 def _largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
     return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
+
+
+def _is_sparse(matrix: Any) -> bool:
+    """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported."""
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(matrix))
+
+
+def _summed_csr(matrix: Any) -> Any:
+    from scipy.sparse import csr_array
+
+    summed = csr_array(matrix, copy=True)
+    summed.sum_duplicates()
+    return summed
 
 
 def _check_levels(levels: npt.ArrayLike) -> IntArray:
