@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import ties
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.evaluation import evaluate_packed
+from hashbench.threads import n_processors
 
 METRICS = ("AP", "NDCG", "P@100", "AP@1000")
 SHAPES = {  # queries, database, classes, multi-label
@@ -93,7 +93,7 @@ def time_faiss(case: Case) -> float | None:
     n_bits = case.query.shape[1]
     if n_bits % 8:
         return None
-    faiss.omp_set_num_threads(ties.n_processors())
+    faiss.omp_set_num_threads(n_processors())
     index = faiss.IndexBinaryFlat(n_bits)
     index.add(pack(case.database))
     query = pack(case.query)
@@ -287,9 +287,7 @@ def main() -> None:
     if options.memory:
         measure_memory(options.memory)
         return
-    print(
-        f"# hashbench evaluator, {ties.n_processors()} threads, Python {sys.version.split()[0]}, NumPy {np.__version__}"
-    )
+    print(f"# hashbench evaluator, {n_processors()} threads, Python {sys.version.split()[0]}, NumPy {np.__version__}")
     warm = make_case(100, 1_000, 10, False, 64, "spread")
     time_hashbench(warm)
     time_hashbench(make_case(100, 1_000, 10, True, 64, "spread"))

@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
-from hashbench.affinity import IntArray, squared_distance_percentiles
+from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset, DatasetAdapter, draw_split
+from hashbench.distances import squared_distance_percentiles
 
 _ABOUT = {
     "source": "sklearn.datasets.load_digits: test part of Optical Recognition of Handwritten Digits, UCI",

@@ -5,7 +5,6 @@ Counts are added to, never reset: database blocks simply follow each other. Ever
 has the same signature as its NumPy version, which is the oracle of the tests and the fallback.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -28,8 +27,19 @@ _TILE = 65536  # rows counted before the 16-bit counters are emptied; their code
 _LANES = 2  # counters side by side, since equal distances in a row would wait for each other
 
 
-def _compiled(function: Any) -> Any:
-    """Compile a function that runs without the interpreter lock; leave it as it is without numba."""
+def compiled(function: Any) -> Any:
+    """Compile a function to run without the interpreter lock; leave it as it is without numba.
+
+    Parameters
+    ----------
+    function : callable
+        Of what numba understands.
+
+    Returns
+    -------
+    callable
+        The same, compiled on first use and kept on disk.
+    """
     return numba.njit(nogil=True, cache=True)(function) if HAVE_NUMBA else function
 
 
@@ -110,7 +120,7 @@ if HAVE_NUMBA:
 
     # The loops below run over slices, which LLVM turns into vector instructions; with indices it would not.
 
-    @_compiled
+    @compiled
     def _distances(query, database, first, last, out):  # type: ignore[no-untyped-def]
         """Put the Hamming distances of rows first..last into ``out``."""
         for word in range(len(query)):
@@ -122,7 +132,7 @@ if HAVE_NUMBA:
                 for i in range(len(rows)):
                     out[i] += _popcount(code ^ rows[i])
 
-    @_compiled
+    @compiled
     def _pair_distances(one, other, database, first, last, shift, out):  # type: ignore[no-untyped-def]
         """Put distance to one query x 2**shift + distance to the other into ``out``."""
         for word in range(len(one)):
@@ -134,7 +144,7 @@ if HAVE_NUMBA:
                 for i in range(len(rows)):
                     out[i] += (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
 
-    @_compiled
+    @compiled
     def _tally(cells, lanes):  # type: ignore[no-untyped-def]
         """Count the cells, neighbours in different lanes."""
         n_even = len(cells) - len(cells) % 4
@@ -148,13 +158,13 @@ if HAVE_NUMBA:
         for i in range(n_even, len(cells)):
             left[cells[i]] += one
 
-    @_compiled
+    @compiled
     def _tally_weights(cells, weights, sums):  # type: ignore[no-untyped-def]
         """Add up the weights of each cell."""
         for i in range(len(cells)):
             sums[cells[i]] += weights[i]
 
-    @_compiled
+    @compiled
     def _flush(lanes, counts):  # type: ignore[no-untyped-def]
         """Move the lanes' counts, a flat (n_levels x n_groups) each, into ``counts``."""
         n_groups = counts.shape[1]
@@ -164,7 +174,7 @@ if HAVE_NUMBA:
                 counts[level, group] += np.int64(lanes[0, cell]) + np.int64(lanes[1, cell])
         lanes[:] = 0
 
-    @_compiled
+    @compiled
     def _count_range(query, first, last, database, weights, cells, lanes, counts):  # type: ignore[no-untyped-def]
         """Count distances of rows first..last into ``counts``, (1, n_groups)."""
         if weights.size:
@@ -180,7 +190,7 @@ if HAVE_NUMBA:
                 _tally(cells[: stop - start], lanes)
             _flush(lanes, counts)
 
-    @_compiled
+    @compiled
     def _count_pairs(query, database, counts):  # type: ignore[no-untyped-def]
         """Count distances of all rows for queries two by two, into ``counts``, (n_queries, n_groups).
 
@@ -211,7 +221,7 @@ if HAVE_NUMBA:
                         second[other] = 0
                     counts[row, one] += total
 
-    @_compiled
+    @compiled
     def _numba_count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
         n_rows, n_groups = database.shape[1], counts.shape[2]
         cells = np.empty(_CHUNK, np.uint32)
@@ -232,7 +242,7 @@ if HAVE_NUMBA:
                     counts[row, level + 1, group] += inside[0, group]
                     inside[0, group] = 0
 
-    @_compiled
+    @compiled
     def _numba_count_shared(query, query_masks, database, masks, weights, counts):  # type: ignore[no-untyped-def]
         n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
         cells = np.empty(_CHUNK, np.uint32)
@@ -265,7 +275,7 @@ if HAVE_NUMBA:
                 else:
                     _flush(lanes, counts[row])
 
-    @_compiled
+    @compiled
     def _numba_count_levels(query, database, levels, weights, counts):  # type: ignore[no-untyped-def]
         n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
         cells = np.empty(_CHUNK, np.uint32)
@@ -294,122 +304,3 @@ else:  # pragma: no cover
     count_ranges = numpy_count_ranges
     count_shared = numpy_count_shared
     count_levels = numpy_count_levels
-
-
-@_compiled
-def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
-    """Sum 1/t over the ranks t of a tie: before + 1 to before + size.
-
-    Parameters
-    ----------
-    before, size : ndarray of shape (n,), int64
-        Items ranked before each tie, and in it.
-    table : ndarray of float64
-        Harmonic numbers H(0), H(1), ...; at least up to 60, where the series becomes exact enough.
-    out : ndarray of shape (n,), float64
-        Filled with the sums.
-    """
-    cut = len(table) - 1
-    for i in range(len(size)):
-        first, last = before[i], before[i] + size[i]
-        total = 0.0
-        if first < cut:
-            total = table[min(last, cut)] - table[first]
-            first = cut
-        if last > first:
-            x, y = first + 0.5, last + 0.5
-            x2, y2 = 1 / (x * x), 1 / (y * y)
-            low, high = y2 - x2, y2 + x2  # differences of squares and cubes by their factors
-            total += math.log1p((last - first) / x)
-            total += low * (1 / 24 - high * (7 / 960) + (high * high - x2 * y2) * (31 / 8064))
-        out[i] = total
-
-
-@_compiled
-def hypergeometric_ratio(  # type: ignore[no-untyped-def]
-    size, n_rel, slots, rel_before, constant, per_one, per_pair, out
-):
-    """Average (constant + per_one m + per_pair m (m - 1)) / (rel_before + m) over a hypergeometric m.
-
-    Parameters
-    ----------
-    size, n_rel, slots : ndarray of shape (n_queries,), int64
-        m is the number of relevant ones when ``slots`` of ``size`` items are drawn, ``n_rel`` of
-        which are relevant.
-    rel_before : ndarray of shape (n_queries,), int64
-        Added to m in the divisor; 0 / 0 counts as 0.
-    constant, per_one, per_pair : ndarray of shape (n_queries,), float64
-        Coefficients of the numerator.
-    out : ndarray of shape (n_queries,), float64
-        Filled with the averages.
-
-    Notes
-    -----
-    Probabilities are built by their ratios from the mode outward, so nothing over- or underflows;
-    terms below 1e-19 of the largest are left out.
-    """
-    for q in range(len(size)):
-        n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
-        fewest, most = max(0, s - (n - r)), min(s, r)
-        mode = min(max(((s + 1) * (r + 1)) // (n + 2), fewest), most)
-        weight_sum, total = 0.0, 0.0
-        for step in (1, -1):
-            weight, m = 1.0, mode
-            while fewest <= m <= most and weight > 1e-19:
-                if m != mode or step == 1:
-                    weight_sum += weight
-                    if c + m > 0:
-                        numerator = constant[q] + per_one[q] * m + per_pair[q] * m * (m - 1)
-                        total += weight * numerator / (c + m)
-                if step == 1:
-                    weight *= (r - m) / (m + 1) * (s - m) / (n - r - s + m + 1)
-                else:
-                    weight *= m / (r - m + 1) * (n - r - s + m) / (s - m + 1)
-                m += step
-        out[q] = total / weight_sum
-
-
-@_compiled
-def expected_reciprocal(before, size, n_rel, out):  # type: ignore[no-untyped-def]
-    """Average 1 / (before + t) over the place t of the first relevant item in a tie.
-
-    Parameters
-    ----------
-    before, size, n_rel : ndarray of shape (n_queries,), int64
-        Items before the tie, in it, and relevant ones in it.
-    out : ndarray of shape (n_queries,), float64
-        Filled with the averages.
-    """
-    for q in range(len(size)):
-        n, r = size[q], n_rel[q]
-        total = 0.0
-        if r > 0:
-            probability = r / n  # of the first relevant item at place t
-            for t in range(1, n - r + 2):
-                total += probability / (before[q] + t)
-                if probability < 1e-19 * total or t == n:
-                    break
-                probability *= (n - t - r + 1) / (n - t)
-        out[q] = total
-
-
-@_compiled
-def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def]
-    """Give the probability that none of the first places of a tie holds a relevant item.
-
-    Parameters
-    ----------
-    size, n_rel, slots : ndarray of shape (n_queries,), int64
-        Items in the tie, relevant ones, and places.
-    out : ndarray of shape (n_queries,), float64
-        Filled with the probabilities.
-    """
-    for q in range(len(size)):
-        few, many = min(n_rel[q], slots[q]), max(n_rel[q], slots[q])
-        probability = 1.0
-        for i in range(few):  # C(size - n_rel, slots) / C(size, slots), factor by factor
-            probability *= max(size[q] - many - i, 0) / (size[q] - i)
-            if probability < 1e-300:
-                probability = 0.0
-                break
-        out[q] = probability

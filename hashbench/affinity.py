@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 LevelArray = npt.NDArray[np.int16]
 
-_PAIRS = 1 << 14  # whose features are gathered at a time
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
 
@@ -293,10 +293,10 @@ class Distance(Affinity):
         """Compare squared distances with the thresholds; see `Affinity.block`."""
         ours = self.query_features[query].astype(np.float64)
         theirs = self.database_features[database].astype(np.float64)
-        squared, error = _fast_squared_distances(ours, theirs)
+        squared, error = fast_squared_distances(ours, theirs)
         for threshold in self.squared_thresholds:
             row, column = np.nonzero(np.abs(squared - threshold) <= error)
-            squared[row, column] = _exact_at(ours, theirs, row, column)
+            squared[row, column] = exact_at(ours, theirs, row, column)
         level = np.zeros(squared.shape, dtype=np.int16)
         for threshold, value in zip(self.squared_thresholds, self._levels[1:], strict=True):
             level[squared <= threshold] = value
@@ -370,71 +370,6 @@ def as_affinity(affinity: Any) -> Affinity:
             )
         return SameLabel(ours, theirs) if ours.ndim == 1 else SharedLabels(ours, theirs)
     return Explicit(affinity)
-
-
-def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[float]) -> list[float]:
-    """Find percentiles of the squared Euclidean distances between all pairs of items.
-
-    Parameters
-    ----------
-    features : array of shape (n_samples, n_features)
-        At least two items.
-    percentiles : sequence of float
-        Percentages in (0, 100].
-
-    Returns
-    -------
-    list of float
-        For each percentage the smallest squared distance that at least so many pairs do not exceed:
-        a distance that occurs, so percentiles of squared and of plain distances name the same pairs.
-
-    Raises
-    ------
-    HashbenchError
-        If there are fewer than two items, or a percentage is out of range.
-    """
-    items = np.asarray(features, dtype=np.float64)
-    if items.ndim != 2 or len(items) < 2:
-        raise HashbenchError(f"features have shape {items.shape}; distances need two items or more, (n, n_features).")
-    if not all(0 < percentile <= 100 for percentile in percentiles):
-        raise HashbenchError(f"percentiles are above 0 and at most 100, got {list(percentiles)}.")
-    squared, error = _fast_squared_distances(items, items)
-    row, column = np.triu_indices(len(items), k=1)
-    squared = squared[row, column]
-    found = []
-    for percentile in percentiles:
-        rank = max(int(np.ceil(percentile / 100 * squared.size)), 1) - 1
-        near = np.partition(squared, rank)[rank]
-        open_pairs = np.flatnonzero(np.abs(squared - near) <= 2 * error)
-        exact = np.sort(_exact_at(items, items, row[open_pairs], column[open_pairs]))
-        n_below = int((squared < near - 2 * error).sum())
-        found.append(float(exact[rank - n_below]))
-    return found
-
-
-def _fast_squared_distances(ours: FloatArray, theirs: FloatArray) -> tuple[FloatArray, float]:
-    """Squared distances by a matrix product, and a bound on their rounding error."""
-    our_norms, their_norms = (ours**2).sum(axis=1), (theirs**2).sum(axis=1)
-    squared = our_norms[:, None] + their_norms[None, :] - 2 * ours @ theirs.T
-    scale = our_norms.max(initial=0) + their_norms.max(initial=0)
-    return squared, 4 * (ours.shape[1] + 8) * np.finfo(np.float64).eps * float(scale)
-
-
-def _exact_squared_distances(ours: FloatArray, theirs: FloatArray) -> FloatArray:
-    """Squared distances of paired rows, added in index order whatever the machine."""
-    total = np.zeros(len(ours))
-    for feature in range(ours.shape[1]):
-        total += (ours[:, feature] - theirs[:, feature]) ** 2
-    return total
-
-
-def _exact_at(ours: FloatArray, theirs: FloatArray, row: IntArray, column: IntArray) -> FloatArray:
-    """Exact squared distances of some pairs, gathering a few at a time."""
-    total = np.empty(len(row))
-    for start in range(0, len(row), _PAIRS):
-        few = slice(start, start + _PAIRS)
-        total[few] = _exact_squared_distances(ours[row[few]], theirs[column[few]])
-    return total
 
 
 def _class_labels(labels: npt.ArrayLike, name: str) -> IntArray:

@@ -9,20 +9,12 @@ import numpy.typing as npt
 
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import ByteArray, as_packed, check_packed, n_words, to_words
+from hashbench.counting import SliceableCodes, count, database_blocks, n_blocks, sort_equal_rows
 from hashbench.errors import HashbenchError
 from hashbench.metrics import Metric, Scores, get_metric
 from hashbench.rankings import CosineRanking
-from hashbench.ties import (
-    SliceableCodes,
-    TieHistogram,
-    chunks,
-    count,
-    database_blocks,
-    in_threads,
-    n_blocks,
-    query_chunks,
-    sort_equal_rows,
-)
+from hashbench.threads import chunks, in_threads, query_chunks
+from hashbench.ties import TieHistogram
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import _kernels, affinity, bits, evaluation, metrics, storage, ties
+from hashbench import _kernels, affinity, bits, counting, distances, evaluation, metrics, storage, ties
 from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
 from hashbench.dataset import Dataset, canonical_json
@@ -22,8 +22,10 @@ from hashbench.method import HashMethod
 from hashbench.metrics import Scores, get_metric
 from hashbench.registry import dataset_names, get_dataset, source_digest, submodules
 from hashbench.storage import Codes
+from hashbench.threads import chunks
 
 _BATCH = 16384  # items encoded at a time
+_SCORING = (affinity, bits, distances, _kernels, counting, ties, evaluation)  # whose code decides the scores
 
 Progress = Callable[[int, int], None]
 
@@ -63,7 +65,7 @@ def prepare(name: str, *, force: bool = False) -> tuple[Dataset, bool]:
     """
     adapter = get_dataset(name)
     path = dataset_path(name)
-    made_by = source_digest(type(adapter), affinity, bits, dataset_module)
+    made_by = source_digest(type(adapter), affinity, bits, distances, dataset_module)
     with locked(path):
         found = storage.read_attributes(path)
         if not force and (found.get("made_by"), found.get("schema_version")) == (made_by, storage.SCHEMA_VERSION):
@@ -169,7 +171,7 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
     for role in ("query", "database"):
         index = getattr(dataset, role)
         parts = []
-        for rows in ties.chunks(0, len(index), _BATCH):
+        for rows in chunks(0, len(index), _BATCH):
             parts.append(pack(method.transform(_inputs(dataset, method, index[rows]))))
             n_done += rows.stop - rows.start
             if on_progress is not None:
@@ -311,7 +313,9 @@ def ensure_scores(
             "schema_version": storage.SCHEMA_VERSION,
             "content": codes.content,
             "dataset_fingerprint": codes.dataset_fingerprint,
-            "made_by": source_digest(affinity, bits, _kernels, ties, evaluation, *submodules(metrics)),
+            "made_by": source_digest(
+                affinity, bits, distances, _kernels, counting, ties, evaluation, *submodules(metrics)
+            ),
         }
         found = {} if force else storage.read_scores(cache, stamp)
         known = {name: Scores(*values) for name, values in found.items()}
@@ -350,7 +354,7 @@ def _score(
 
 
 def _made_by(method: HashMethod) -> str:
-    return source_digest(type(method), affinity, bits, dataset_module)
+    return source_digest(type(method), affinity, bits, distances, dataset_module)
 
 
 def _libraries() -> dict[str, str]:

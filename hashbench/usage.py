@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench.bits import ByteArray, as_packed, to_words, unpack
-from hashbench.ties import chunks, sort_equal_rows
+from hashbench.counting import sort_equal_rows
+from hashbench.threads import chunks
 
 _ROWS = 1 << 16  # unpacked at a time
 

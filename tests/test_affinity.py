@@ -14,8 +14,8 @@ from hashbench.affinity import (
     SameLabel,
     SharedLabels,
     as_affinity,
-    squared_distance_percentiles,
 )
+from hashbench.distances import squared_distance_percentiles
 from hashbench.errors import HashbenchError
 
 N_QUERIES, N_DATABASE = 6, 9

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import hashbench
-from hashbench import HashbenchError, evaluate, evaluation, ties
+from hashbench import HashbenchError, counting, evaluate, evaluation, threads
 from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels, as_affinity
 from hashbench.bits import pack
 from hashbench.evaluation import evaluate_packed
@@ -64,16 +64,16 @@ def test_permuting_and_complementing_bit_columns_changes_no_score_by_one_bit(rul
 def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_bytes, monkeypatch):
     affinity = RULES[rule](everything)
     expected = evaluate(query, database, affinity, METRICS)
-    monkeypatch.setattr(ties, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(ties, "_LEVEL_COLUMNS", 13)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
     monkeypatch.setattr(evaluation, "_MEMORY", memory)
-    monkeypatch.setattr(ties, "QUERY_CHUNK", 5)
+    monkeypatch.setattr(threads, "QUERY_CHUNK", 5)
     progress = []
     found = evaluate_packed(
         pack(query), pack(database), N_BITS, affinity, METRICS, on_progress=lambda *done: progress.append(done)
     )
     assert_same_scores(found, expected)
-    n_blocks = ties.n_blocks(pack(database), N_BITS)
+    n_blocks = counting.n_blocks(pack(database), N_BITS)
     assert n_blocks == (1 if block_bytes > 100 else -(-len(database) // 9))
     assert progress[-1] == (N_QUERIES * n_blocks, N_QUERIES * n_blocks)
     assert [done for done, _ in progress] == sorted({done for done, _ in progress})
@@ -103,7 +103,7 @@ def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
 
 def test_a_database_on_disk_scores_like_one_in_memory(tmp_path, monkeypatch):
     affinity = RULES["same-label"](everything)
-    monkeypatch.setattr(ties, "_BLOCK_BYTES", 8 * 7)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
     with h5py.File(tmp_path / "codes.h5", "w") as file:
         stored = file.create_dataset("codes", data=pack(database))
         found = evaluate_packed(pack(query), stored, N_BITS, affinity, METRICS)
@@ -118,7 +118,7 @@ def test_collapsed_codes_score_alike_merged_or_not(rule, monkeypatch):
     def keep_all(keys):
         return np.lexsort(keys), np.zeros(0, dtype=np.int64)
 
-    monkeypatch.setattr(ties, "_merge_equal_rows", keep_all)
+    monkeypatch.setattr(counting, "_merge_equal_rows", keep_all)
     assert_same_scores(evaluate(query, collapsed, RULES[rule](everything), METRICS), merged)
 
 

@@ -5,11 +5,12 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashbench import ties
+from hashbench import counting, threads
 from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
 from hashbench.bits import pack
+from hashbench.counting import count, database_blocks
 from hashbench.errors import HashbenchError
-from hashbench.ties import TieHistogram, count, database_blocks
+from hashbench.ties import TieHistogram
 
 N_QUERIES, N_DATABASE, N_BITS = 11, 60, 13
 rng = np.random.default_rng(0)
@@ -60,9 +61,9 @@ def test_a_histogram_equals_an_obvious_double_loop(name, n_repeats):
 def test_database_blocks_add_up_to_the_whole(name, block_bytes, columns, monkeypatch):
     affinity, _ = RULES[name]
     whole = counted(query_codes, database_codes, N_BITS, affinity)
-    monkeypatch.setattr(ties, "_BLOCK_BYTES", block_bytes)
-    monkeypatch.setattr(ties, "_LEVEL_COLUMNS", columns)
-    monkeypatch.setattr(ties, "QUERY_CHUNK", 3)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", columns)
+    monkeypatch.setattr(threads, "QUERY_CHUNK", 3)
     n_blocks = len(list(database_blocks(pack(database_codes), N_BITS, affinity)))
     assert n_blocks == -(-N_DATABASE // max(block_bytes // 8, 1))
     assert_same_histogram(counted(query_codes, database_codes, N_BITS, affinity), whole)
@@ -131,13 +132,13 @@ def test_packed_codes_with_set_padding_are_refused():
 
 @pytest.mark.parametrize("n_parts", [0, 1, 2, 50])
 def test_threads_give_results_in_the_order_of_the_parts(n_parts):
-    parts = ties.chunks(10, 10 + 3 * n_parts, 3)
-    assert list(ties.in_threads(lambda part: part.start, parts)) == list(range(10, 10 + 3 * n_parts, 3))
+    parts = threads.chunks(10, 10 + 3 * n_parts, 3)
+    assert list(threads.in_threads(lambda part: part.start, parts)) == list(range(10, 10 + 3 * n_parts, 3))
 
 
 def test_chunks_cover_a_range_without_gap_or_overlap():
-    assert ties.chunks(2, 9, 3) == [slice(2, 5), slice(5, 8), slice(8, 9)]
-    assert ties.chunks(4, 4, 3) == []
+    assert threads.chunks(2, 9, 3) == [slice(2, 5), slice(5, 8), slice(8, 9)]
+    assert threads.chunks(4, 4, 3) == []
 
 
 def test_an_error_in_a_thread_reaches_the_caller():
@@ -145,4 +146,4 @@ def test_an_error_in_a_thread_reaches_the_caller():
         raise HashbenchError(f"no part {part.start}.")
 
     with pytest.raises(HashbenchError, match="no part"):
-        list(ties.in_threads(fail, ties.chunks(0, 5, 1)))
+        list(threads.in_threads(fail, threads.chunks(0, 5, 1)))

@@ -6,8 +6,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import _kernels
 from hashbench.affinity import IntArray
+from hashbench.metrics import _loops
 from hashbench.ties import TieHistogram
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     """
     first, count = np.broadcast_arrays(np.asarray(before, dtype=np.int64), np.asarray(size, dtype=np.int64))
     sums = np.empty(first.size)
-    _kernels.harmonic(first.ravel(), count.ravel(), _TABLE, sums)
+    _loops.harmonic(first.ravel(), count.ravel(), _TABLE, sums)
     return sums.reshape(first.shape)
 
 

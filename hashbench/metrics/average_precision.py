@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import _kernels
 from hashbench.affinity import IntArray
+from hashbench.metrics import _loops
 from hashbench.metrics._grammar import Scores, register
 from hashbench.metrics._sums import Cut, cut_at, harmonic_range
 from hashbench.ties import TieHistogram, once_per_histogram
@@ -173,5 +173,5 @@ def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
     per_one = (cut.rel_before + 1) * harmonic / slots
     per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
     mean = np.empty(len(slots))
-    _kernels.hypergeometric_ratio(cut.size, cut.n_rel, cut.slots, cut.rel_before, sums.mean, per_one, per_pair, mean)
+    _loops.hypergeometric_ratio(cut.size, cut.n_rel, cut.slots, cut.rel_before, sums.mean, per_one, per_pair, mean)
     return Scores(mean, worst(first), np.maximum(best(cut.fewest), best(cut.most)))

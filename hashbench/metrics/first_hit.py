@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hashbench import _kernels
+from hashbench.metrics import _loops
 from hashbench.metrics._grammar import Scores, register
 from hashbench.metrics._sums import cut_at
 from hashbench.ties import TieHistogram
@@ -37,7 +37,7 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
         np.take_along_axis(part, group, axis=1)[:, 0] for part in (histogram.before, histogram.size, histogram.n_rel)
     )
     mean = np.empty(histogram.n_queries)
-    _kernels.expected_reciprocal(before, size, n_rel, mean)
+    _loops.expected_reciprocal(before, size, n_rel, mean)
     return Scores(mean, 1 / (before + size - n_rel + 1), 1 / (before + 1))
 
 
@@ -59,7 +59,7 @@ def hit_at(histogram: TieHistogram, k: int) -> Scores:
     """
     cut = cut_at(histogram, k)
     none = np.empty(histogram.n_queries)
-    _kernels.probability_of_none(cut.size, cut.n_rel, cut.slots, none)
+    _loops.probability_of_none(cut.size, cut.n_rel, cut.slots, none)
     mean = np.where(cut.rel_before > 0, 1.0, 1.0 - none)
     low, high = ((cut.rel_before + part > 0).astype(np.float64) for part in (cut.fewest, cut.most))
     return Scores(mean, low, high)
