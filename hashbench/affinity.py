@@ -4,7 +4,6 @@ Level 0 is irrelevant; binary metrics call level > 0 relevant. Every rule yields
 block, so a (queries x database) matrix is never held whole.
 """
 
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -15,12 +14,11 @@ import numpy.typing as npt
 
 from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
+from hashbench.levels import check_levels, class_labels, is_sparse, largest_row_sum, multi_hot, summed_csr
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 LevelArray = npt.NDArray[np.int16]
-
-MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
 
 class Affinity(ABC):
@@ -93,8 +91,8 @@ class SameLabel(Affinity):
     """
 
     def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
-        self.query_labels = _class_labels(query_labels, "query labels")
-        self.database_labels = _class_labels(database_labels, "database labels")
+        self.query_labels = class_labels(query_labels, "query labels")
+        self.database_labels = class_labels(database_labels, "database labels")
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
 
     @property
@@ -134,10 +132,10 @@ class Hierarchy(Affinity):
         query_coarse: npt.ArrayLike,
         database_coarse: npt.ArrayLike,
     ) -> None:
-        self.query_labels = _class_labels(query_labels, "query labels")
-        self.database_labels = _class_labels(database_labels, "database labels")
-        self.query_coarse = _class_labels(query_coarse, "query superclasses")
-        self.database_coarse = _class_labels(database_coarse, "database superclasses")
+        self.query_labels = class_labels(query_labels, "query labels")
+        self.database_labels = class_labels(database_labels, "database labels")
+        self.query_coarse = class_labels(query_coarse, "query superclasses")
+        self.database_coarse = class_labels(database_coarse, "database superclasses")
         self.n_queries, self.n_database = len(self.query_labels), len(self.database_labels)
         if (len(self.query_coarse), len(self.database_coarse)) != (self.n_queries, self.n_database):
             raise HashbenchError(
@@ -201,8 +199,8 @@ class SharedLabels(Affinity):
     """
 
     def __init__(self, query_labels: npt.ArrayLike, database_labels: npt.ArrayLike) -> None:
-        self.query_labels = _multi_hot(query_labels, "query labels")
-        self.database_labels = _multi_hot(database_labels, "database labels")
+        self.query_labels = multi_hot(query_labels, "query labels")
+        self.database_labels = multi_hot(database_labels, "database labels")
         if self.query_labels.shape[1] != self.database_labels.shape[1]:
             raise HashbenchError(
                 f"query labels have {self.query_labels.shape[1]} classes and database labels "
@@ -213,8 +211,8 @@ class SharedLabels(Affinity):
     @cached_property
     def levels(self) -> IntArray:
         """Levels 0 to the largest number of labels that a query can share with an item."""
-        most = min(_largest_row_sum(self.query_labels), _largest_row_sum(self.database_labels))
-        return _check_levels(np.arange(max(most, 1) + 1))
+        most = min(largest_row_sum(self.query_labels), largest_row_sum(self.database_labels))
+        return check_levels(np.arange(max(most, 1) + 1))
 
     def block(self, query: slice, database: slice) -> LevelArray:
         """Count common labels; see `Affinity.block`."""
@@ -272,7 +270,7 @@ class Distance(Affinity):
             if not np.isfinite(features).all():
                 raise HashbenchError(f"{name} features hold {int((~np.isfinite(features)).sum())} values not finite.")
         self.squared_thresholds = [float(threshold) for threshold in squared_thresholds]
-        self._levels = _check_levels([0, *levels])
+        self._levels = check_levels([0, *levels])
         if not len(self.squared_thresholds) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
             raise HashbenchError(
                 f"a distance rule needs one ascending level above 0 for each threshold, got levels "
@@ -313,13 +311,13 @@ class Explicit(Affinity):
     """
 
     def __init__(self, matrix: Any) -> None:
-        self.is_sparse = _is_sparse(matrix)
-        self.matrix = _summed_csr(matrix) if self.is_sparse else np.asarray(matrix)
+        self.is_sparse = is_sparse(matrix)
+        self.matrix = summed_csr(matrix) if self.is_sparse else np.asarray(matrix)
         if self.matrix.ndim != 2:
             raise HashbenchError(
                 f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
             )
-        self._levels = _check_levels(self.matrix.data if self.is_sparse else self.matrix)
+        self._levels = check_levels(self.matrix.data if self.is_sparse else self.matrix)
         self.n_queries, self.n_database = self.matrix.shape
 
     @property
@@ -370,64 +368,3 @@ def as_affinity(affinity: Any) -> Affinity:
             )
         return SameLabel(ours, theirs) if ours.ndim == 1 else SharedLabels(ours, theirs)
     return Explicit(affinity)
-
-
-def _class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
-    array = np.asarray(labels)
-    if array.ndim != 1 or array.dtype.kind not in "iub":
-        raise HashbenchError(
-            f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
-            "with .astype(int). Encode names as numbers: numpy.unique(names, return_inverse=True)[1]."
-        )
-    return array.astype(np.int64, copy=False)
-
-
-def _multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
-    array = np.asarray(labels)
-    if array.ndim != 2 or not array.shape[1]:
-        raise HashbenchError(f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 1 class or more.")
-    is_bit = (array == 0) | (array == 1)
-    if not is_bit.all():
-        row, column = np.argwhere(~is_bit)[0]
-        raise HashbenchError(
-            f"{name} are not multi-hot: {int(is_bit.size - is_bit.sum())} entries are neither 0 nor 1, "
-            f"first {array[row, column]} in row {row}, column {column}."
-            + (" For one class an item give shape (n,), not (n, 1)." if array.shape[1] == 1 else "")
-        )
-    return array.astype(np.uint8, copy=False)
-
-
-def _largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
-    return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
-
-
-def _is_sparse(matrix: Any) -> bool:
-    """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(matrix))
-
-
-def _summed_csr(matrix: Any) -> Any:
-    from scipy.sparse import csr_array
-
-    summed = csr_array(matrix, copy=True)
-    summed.sum_duplicates()
-    return summed
-
-
-def _check_levels(levels: npt.ArrayLike) -> IntArray:
-    values = np.unique(levels)
-    if values.dtype.kind not in "biuf":
-        raise HashbenchError(
-            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got values of dtype {values.dtype}."
-        )
-    if values.dtype == np.bool_:
-        values = values.astype(np.int64)
-    bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
-    if bad.size:
-        shown = ", ".join(str(value) for value in bad[:3])
-        raise HashbenchError(
-            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
-            f"{', ...' if bad.size > 3 else ''})."
-        )
-    return np.union1d([0], values).astype(np.int64)

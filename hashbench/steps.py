@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import _kernels, affinity, bits, counting, distances, evaluation, metrics, storage, ties
+from hashbench import _kernels, affinity, bits, counting, distances, evaluation, levels, metrics, storage, ties
 from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
 from hashbench.dataset import Dataset, canonical_json
@@ -25,7 +25,7 @@ from hashbench.storage import Codes
 from hashbench.threads import chunks
 
 _BATCH = 16384  # items encoded at a time
-_SCORING = (affinity, bits, distances, _kernels, counting, ties, evaluation)  # whose code decides the scores
+_SCORING = (affinity, bits, distances, levels, _kernels, counting, ties, evaluation)  # whose code decides the scores
 
 Progress = Callable[[int, int], None]
 

@@ -1,0 +1,154 @@
+"""Labels, levels and matrices as users bring them, checked."""
+
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.errors import HashbenchError
+
+IntArray = npt.NDArray[np.int64]
+
+MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
+
+
+def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
+    """Check class labels.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+        Whole numbers or booleans.
+    name : str
+        How the message calls them.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+        The labels.
+    """
+    array = np.asarray(labels)
+    if array.ndim != 1 or array.dtype.kind not in "iub":
+        raise HashbenchError(
+            f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
+            "with .astype(int). Encode names as numbers: numpy.unique(names, return_inverse=True)[1]."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
+    """Check multi-hot labels.
+
+    Parameters
+    ----------
+    labels : array of shape (n, n_classes)
+        Zeros and ones.
+    name : str
+        How the message calls them.
+
+    Returns
+    -------
+    ndarray of shape (n, n_classes), uint8
+        The labels.
+    """
+    array = np.asarray(labels)
+    if array.ndim != 2 or not array.shape[1]:
+        raise HashbenchError(f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 1 class or more.")
+    is_bit = (array == 0) | (array == 1)
+    if not is_bit.all():
+        row, column = np.argwhere(~is_bit)[0]
+        raise HashbenchError(
+            f"{name} are not multi-hot: {int(is_bit.size - is_bit.sum())} entries are neither 0 nor 1, "
+            f"first {array[row, column]} in row {row}, column {column}."
+            + (" For one class an item give shape (n,), not (n, 1)." if array.shape[1] == 1 else "")
+        )
+    return array.astype(np.uint8, copy=False)
+
+
+def largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
+    """Find the largest number of labels of an item.
+
+    Parameters
+    ----------
+    multi_hot : ndarray of shape (n, n_classes), uint8
+        Labels.
+
+    Returns
+    -------
+    int
+        0 if there are no items.
+    """
+    return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported.
+
+    Parameters
+    ----------
+    matrix : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        Whether it is sparse.
+    """
+    sparse = sys.modules.get("scipy.sparse")
+    return sparse is not None and bool(sparse.issparse(matrix))
+
+
+def summed_csr(matrix: Any) -> Any:
+    """Copy a sparse matrix to CSR, entries stored in parts added up.
+
+    Parameters
+    ----------
+    matrix : SciPy sparse matrix
+        Any format.
+
+    Returns
+    -------
+    csr_array
+        A copy.
+    """
+    from scipy.sparse import csr_array
+
+    summed = csr_array(matrix, copy=True)
+    summed.sum_duplicates()
+    return summed
+
+
+def check_levels(levels: npt.ArrayLike) -> IntArray:
+    """Check levels and list those that occur.
+
+    Parameters
+    ----------
+    levels : array
+        Whole numbers 0 to ``MAX_LEVEL``.
+
+    Returns
+    -------
+    ndarray of int64
+        0 and the levels that occur, ascending.
+
+    Raises
+    ------
+    HashbenchError
+        If there are other values.
+    """
+    values = np.unique(levels)
+    if values.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got values of dtype {values.dtype}."
+        )
+    if values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
+    if bad.size:
+        shown = ", ".join(str(value) for value in bad[:3])
+        raise HashbenchError(
+            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
+            f"{', ...' if bad.size > 3 else ''})."
+        )
+    return np.union1d([0], values).astype(np.int64)
