@@ -70,8 +70,10 @@ def evaluate_files(
         elif query_coarse is not None or database_coarse is not None:
             raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
     else:
+        options = {"--query-labels": query_labels, "--database-labels": database_labels, "--affinity": affinity}
+        given = " and ".join(option for option, value in options.items() if value is not None) or "nothing"
         raise HashbenchError(
-            "say what is relevant: either both --query-labels and --database-labels, or --affinity alone."
+            f"say what is relevant by both --query-labels and --database-labels, or by --affinity alone; got {given}."
         )
     return evaluate(
         load_array(query_codes),

@@ -248,7 +248,7 @@ def run(
     for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force):
         merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
         outcomes.append(outcome)
-    click.echo(console.format_outcomes(outcomes, form))
+    click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
 
 
 @cli.command()

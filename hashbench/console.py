@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+import h5py
 import numpy as np
 import rich.box
 import rich.progress
@@ -177,7 +178,7 @@ def format_evaluation(evaluation: Evaluation, form: str) -> str:
     return text
 
 
-def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
+def format_outcomes(outcomes: Sequence[Outcome], form: str, *, is_grid: bool = True) -> str:
     """Write the scores of a grid for people or programs.
 
     Parameters
@@ -186,6 +187,8 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
         At least one, all scored.
     form : {"table", "csv", "json"}
         As for `format_evaluation`.
+    is_grid : bool, default=True
+        Whether to name the job of each row, even if there is only one.
 
     Returns
     -------
@@ -205,7 +208,7 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str) -> str:
             for outcome in outcomes
         ]
         return json.dumps(content, indent=2)
-    if len(outcomes) == 1:
+    if not is_grid:
         return format_evaluation(_evaluation(outcomes[0]), "table")
     names = list(_evaluation(outcomes[0]).scores)
     lines = []
@@ -241,6 +244,13 @@ def describe(name: str) -> str:
     HashbenchError
         If it is none of these.
     """
+    if name and Path(name).is_dir():
+        raise HashbenchError(f"{name} is a folder; name a file in it.")
+    if Path(name).is_file() and not h5py.is_hdf5(name):
+        raise HashbenchError(
+            f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
+            "hashbench evaluate."
+        )
     if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
         kind = storage.read_attributes(Path(name)).get("hashbench")
         if kind == "codes":

@@ -53,15 +53,17 @@ def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
         The labels.
     """
     array = np.asarray(labels)
-    if array.ndim != 2 or not array.shape[1]:
-        raise HashbenchError(f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 1 class or more.")
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise HashbenchError(
+            f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 2 classes or more. "
+            "For one class an item give its number, in shape (n,)."
+        )
     is_bit = (array == 0) | (array == 1)
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         raise HashbenchError(
             f"{name} are not multi-hot: {int(is_bit.size - is_bit.sum())} entries are neither 0 nor 1, "
             f"first {array[row, column]} in row {row}, column {column}."
-            + (" For one class an item give shape (n,), not (n, 1)." if array.shape[1] == 1 else "")
         )
     return array.astype(np.uint8, copy=False)
 

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from hashbench.dataset import DatasetAdapter
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.files import one_line
 from hashbench.method import GROUPS, READS, SUPERVISION, HashMethod
 
 
@@ -114,18 +115,26 @@ def method_summary(name: str) -> str:
     Returns
     -------
     str
-        The first line of its module's docstring; why it is not there, if it cannot be imported.
+        The first line of its module's docstring, else its class's; why there is none, if it cannot be imported.
     """
     if name in _module_names("hashbench.methods"):
         spec = find_spec(f"hashbench.methods.{name.replace('-', '_')}")
-        source = Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else ""
-        docstring: str | None = ast.get_docstring(ast.parse(source))
+        try:
+            tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else "")
+        except (OSError, SyntaxError, UnicodeDecodeError) as error:
+            return f"(cannot be imported: {type(error).__name__}: {one_line(error)})"
+        holders: list[ast.Module | ast.ClassDef] = [
+            tree,
+            *(node for node in tree.body if isinstance(node, ast.ClassDef)),
+        ]
+        docstrings = [ast.get_docstring(holder) for holder in holders]
     else:
         try:
-            docstring = sys.modules[get_method(name).__module__].__doc__
+            cls = get_method(name)
         except HashbenchError as error:
             return f"({error})"
-    return (docstring or "").strip().partition("\n")[0]
+        docstrings = [sys.modules[cls.__module__].__doc__, cls.__doc__]
+    return next((text.strip().partition("\n")[0] for text in docstrings if text and text.strip()), "")
 
 
 def dataset_summary(name: str) -> str:
@@ -252,11 +261,15 @@ def _import(module: str, kind: str, name: str) -> ModuleType:
     try:
         return import_module(module)
     except Exception as error:
-        raise HashbenchError(f"{kind} plugin {name!r} cannot be imported: {error}.") from error
+        raise HashbenchError(
+            f"{kind} plugin {name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
+        ) from error
 
 
 def _load(point: EntryPoint, kind: str) -> object:
     try:
         return point.load()
     except Exception as error:
-        raise HashbenchError(f"{kind} plugin {point.name!r} cannot be imported: {error}.") from error
+        raise HashbenchError(
+            f"{kind} plugin {point.name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
+        ) from error

@@ -230,3 +230,18 @@ def test_superclasses_make_a_second_level(tmp_path):
     del paths["query_coarse"]
     with pytest.raises(HashbenchError, match="superclasses are needed of both"):
         arrays.evaluate_files(["NDCG"], **paths)
+
+
+def test_labels_in_one_column_are_refused_even_if_they_are_bits(tmp_path):
+    codes, labels = np.eye(4, dtype=bool), np.array([0, 1, 0, 1])
+    with pytest.raises(HashbenchError, match=r"in shape \(n,\)"):
+        evaluate(codes, codes, (labels[:, None], labels[:, None]))
+    for name, array in {"c": codes, "l": labels}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    with pytest.raises(HashbenchError, match="got --query-labels"):
+        arrays.evaluate_files(
+            ["AP"],
+            query_codes=tmp_path / "c.npy",
+            database_codes=tmp_path / "c.npy",
+            query_labels=tmp_path / "l.npy",
+        )

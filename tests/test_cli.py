@@ -253,3 +253,10 @@ def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_p
     assert hashbench("tables", "--results", tmp_path / "results").exit_code == 0
     assert hashbench(*command).exit_code == 0
     assert hashbench("tables", "--results", tmp_path / "results").exit_code == 0
+
+
+def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data):
+    result = hashbench("run", "--method", "pcah", "--method", "lsh", "--bits", 100, "--metric", "AP")
+    assert result.exit_code == 0
+    assert result.stdout.split()[:4] == ["dataset", "method", "bits", "seed"]
+    assert "lsh" in result.stdout

@@ -109,7 +109,7 @@ def test_outcomes_as_json_hold_the_scores_of_each_job():
 
 
 def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
-    assert console.format_outcomes([outcome()], "table") == console.format_evaluation(SCORES, "table")
+    assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(SCORES, "table")
     job = Job("digits", "lsh", 16, 3, {"n_iter": 5})
     lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
     assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "AP", "low-high", "P@r0"]
@@ -227,7 +227,15 @@ def test_method_and_metric_are_described():
         assert source.startswith("source: ")
 
 
-@pytest.mark.parametrize("name", ["nothing", "AP@0", "/", ""])
+@pytest.mark.parametrize("name", ["nothing", "AP@0", ""])
 def test_unknown_name_is_told_where_to_look(name):
     with pytest.raises(HashbenchError, match="hashbench list"):
         console.describe(name)
+
+
+def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
+    np.save(tmp_path / "codes.npy", CODES)
+    with pytest.raises(HashbenchError, match="hashbench evaluate"):
+        console.describe(str(tmp_path / "codes.npy"))
+    with pytest.raises(HashbenchError, match="is a folder"):
+        console.describe(str(tmp_path))

@@ -101,3 +101,18 @@ def test_source_digest_does_not_depend_on_the_folder_of_the_installation(importi
     sys.modules.pop("base_of_mine")
     sys.path.insert(0, str(tmp_path / "elsewhere"))
     assert registry.source_digest(__import__("base_of_mine").Base) == here
+
+
+def test_broken_file_among_the_methods_leaves_the_list_whole(monkeypatch, tmp_path):
+    import hashbench.methods
+
+    (tmp_path / "broken_one.py").write_text("def f(:")
+    (tmp_path / "plain.py").write_text("class Plain:\n    'Only the class has a docstring.'\n")
+    monkeypatch.setattr(hashbench.methods, "__path__", [*hashbench.methods.__path__, str(tmp_path)])
+    registry._module_names.cache_clear()
+    try:
+        assert registry.method_summary("broken-one").startswith("(cannot be imported: SyntaxError")
+        assert registry.method_summary("plain") == "Only the class has a docstring."
+        assert registry.method_summary("itq").startswith("ITQ")
+    finally:
+        registry._module_names.cache_clear()

@@ -162,6 +162,8 @@ def get_metric(name: str) -> Metric:
         raise unknown_name("metric", name, FAMILIES)
     cutoff = "" if match["cutoff"] is None else "@rN" if match["radius"] else "@k"
     family = FAMILIES.get(match["stem"] + cutoff)
+    if family is None and not cutoff and f"{match['stem']}@k" in FAMILIES:
+        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {match['stem']}@100.")
     if family is None:
         raise unknown_name("metric", name, FAMILIES, like=match["stem"] + cutoff)
     arguments: list[int | str] = []
