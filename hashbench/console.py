@@ -3,7 +3,6 @@
 import io
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -196,8 +195,7 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str, *, is_grid: bool = T
         The text, without a final newline.
     """
     if form == "csv":
-        rows = [astuple(row) for outcome in outcomes for row in outcome.rows]
-        return csv_text(COLUMNS, rows).rstrip("\n")
+        return csv_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
     if form == "json":
         content = [
             {

@@ -134,10 +134,8 @@ class _ClassesBlock:
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
-            labels, first = np.unique(column[chosen], return_index=True)
-            order = np.argsort(first)
-            ends = np.append(first[order][1:], len(chosen))[np.argsort(order)]
-            self.ranges.append((labels, first, ends))
+            labels, first, sizes = np.unique(column[chosen], return_index=True, return_counts=True)
+            self.ranges.append((labels, first, first + sizes))
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         start, stop = np.zeros((2, len(self.ranges), len(words)), dtype=np.int64)

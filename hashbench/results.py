@@ -4,9 +4,8 @@ import csv
 import io
 import json
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -14,8 +13,7 @@ from hashbench.errors import HashbenchError
 from hashbench.files import locked_folder, write_text
 
 
-@dataclass(frozen=True, order=True)
-class Row:
+class Row(NamedTuple):
     """One metric of one method on one dataset; the fields up to ``metric`` are its key.
 
     Parameters
@@ -56,10 +54,11 @@ class Row:
     @property
     def key(self) -> tuple[Any, ...]:
         """What identifies the row."""
-        return astuple(self)[:7]
+        return self[:7]
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
+COLUMNS = Row._fields
+_KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -96,7 +95,8 @@ def read_rows(path: Path) -> list[Row]:
 
 def _row(path: Path, number: int, line: list[str]) -> Row:
     try:
-        row = Row(*(field.type(text) for field, text in zip(fields(Row), line, strict=True)))  # type: ignore[operator]
+        cells: list[Any] = [_KINDS.get(name, str)(text) for name, text in zip(COLUMNS, line, strict=True)]
+        row = Row(*cells)
         for text in (row.value, row.low, row.high):
             float(text)
         if not isinstance(json.loads(row.params), dict):
@@ -119,7 +119,7 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     with locked_folder(path.parent):
         merged = {row.key: row for row in read_rows(path)}
         merged.update((row.key, row) for row in rows)
-        write_text(path, csv_text(COLUMNS, map(astuple, sorted(merged.values()))))
+        write_text(path, csv_text(COLUMNS, sorted(merged.values())))
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -165,5 +165,5 @@ def read_results(folder: Path) -> pd.DataFrame:
     rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
     if not rows:
         raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
-    frame = pd.DataFrame([astuple(row) for row in rows], columns=list(COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({"value": float, "low": float, "high": float})

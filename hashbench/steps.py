@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -357,6 +358,7 @@ def _made_by(method: HashMethod) -> str:
     return source_digest(type(method), affinity, bits, distances, dataset_module)
 
 
+@cache
 def _libraries() -> dict[str, str]:
     """Versions of what codes may depend on; codes made with others are made again."""
     return {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}

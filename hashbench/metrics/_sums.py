@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hashbench.affinity import IntArray
 from hashbench.metrics import _loops
+from hashbench.metrics._grammar import Scores
 from hashbench.ties import TieHistogram
 
 FloatArray = npt.NDArray[np.float64]
@@ -110,6 +111,21 @@ class Cut:
     def expected(self) -> FloatArray:
         """The expected number of relevant items above the cutoff."""
         return np.asarray(self.slots * (self.n_rel / np.maximum(self.size, 1)))
+
+    def share_of(self, divisor: IntArray) -> Scores:
+        """Divide the number of relevant items above the cutoff: expected, fewest and most.
+
+        Parameters
+        ----------
+        divisor : ndarray of shape (n_queries,), int64
+            What to divide by.
+
+        Returns
+        -------
+        Scores
+            Arrays of shape (n_queries,).
+        """
+        return Scores(*((self.rel_before + part) / divisor for part in (self.expected, self.fewest, self.most)))
 
 
 def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:

@@ -34,9 +34,7 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     >>> precision_at(histogram, 1).mean
     array([0.33333333])
     """
-    cut = cut_at(histogram, k)
-    divisor = np.minimum(k, histogram.n_database)
-    return Scores(*((cut.rel_before + part) / divisor for part in (cut.expected, cut.fewest, cut.most)))
+    return cut_at(histogram, k).share_of(np.minimum(k, histogram.n_database))
 
 
 @register("R@k", source="McSherry & Najork, ECIR 2008")
@@ -55,8 +53,7 @@ def recall_at(histogram: TieHistogram, k: int) -> Scores:
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    cut = cut_at(histogram, k)
-    return Scores(*((cut.rel_before + part) / histogram.n_relevant for part in (cut.expected, cut.fewest, cut.most)))
+    return cut_at(histogram, k).share_of(histogram.n_relevant)
 
 
 @register("RPrec", source="McSherry & Najork, ECIR 2008")
@@ -73,8 +70,7 @@ def r_precision(histogram: TieHistogram) -> Scores:
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    cut = cut_at(histogram, histogram.n_relevant)
-    return Scores(*((cut.rel_before + part) / histogram.n_relevant for part in (cut.expected, cut.fewest, cut.most)))
+    return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)
 
 
 @register("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
