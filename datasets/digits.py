@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
+from hashbench.adapter import DatasetAdapter, draw_split
 from hashbench.affinity import IntArray
-from hashbench.dataset import Dataset, DatasetAdapter, draw_split
+from hashbench.dataset import Dataset
 from hashbench.distances import squared_distance_percentiles
 
 _ABOUT = {
@@ -28,6 +29,7 @@ class Digits(DatasetAdapter):
 
     name = "digits"
     summary = "1,797 scans of digits, 8 x 8 pixels, ten classes"
+    features = ("pixels",)
 
     def prepare(self) -> Dataset:
         """Draw 20 queries and 100 training items a class; the rest is database."""
@@ -52,6 +54,7 @@ class DigitsUnlabelled(DatasetAdapter):
 
     name = "digits-unlabelled"
     summary = "the same scans without labels: levels by Euclidean distance"
+    features = ("pixels",)
 
     def prepare(self) -> Dataset:
         """Take thresholds from the training items: 5, 1, 0.2, 0.1 % nearest pairs have levels 1, 2, 5, 10."""
@@ -80,6 +83,7 @@ class DigitsPairs(DatasetAdapter):
 
     name = "digits-pairs"
     summary = "6,000 pairs of scans side by side, multi-label: level = digits in common"
+    features = ("pixels",)
     n_query, n_database, n_train = 300, 5700, 1000
 
     def prepare(self) -> Dataset:

@@ -98,22 +98,64 @@ def list_command(kind: str) -> None:
 @click.argument("name")
 def info(name: str) -> None:
     """Tell about a dataset (by name or file), a codes file, a method or a metric."""
-    from hashbench import console
+    from hashbench.descriptions import describe
 
-    click.echo(console.describe(name))
+    click.echo(describe(name))
 
 
 @cli.command()
-@click.argument("names", nargs=-1, required=True, metavar="DATASET...")
+@click.argument("names", nargs=-1, metavar="[DATASET]...")
+@click.option("--features", multiple=True, help="Kind of features, repeatable, where a dataset offers several.")
+@click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
+@click.option("--weights", type=_FILE, help="Weights of the network that computes features.")
+@click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
+@click.option("--name", help="What to call your own dataset.")
+@click.option("--labels", help="File of its labels: classes (n,) or multi-hot.")
+@click.option("--query-from", "query_items", help="File of its queries; by default they are drawn.")
+@click.option("--query-labels", help="File of their labels.")
+@click.option(
+    "--affinity",
+    "rule",
+    type=click.Choice(["same-label", "shared-labels", "distance"]),
+    help="By default by the labels.",
+)
+@click.option("--queries", "n_queries", type=click.IntRange(1), help="Queries to draw. [a tenth, up to 1,000]")
+@click.option("--train", "n_train", type=click.IntRange(1), help="Training items to draw. [the whole database]")
+@click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
+@click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
 @_FORCE
-def prepare(names: tuple[str, ...], force: bool) -> None:
-    """Make datasets ready: fixed split, affinity rule and fingerprint in one HDF5 file each."""
-    from hashbench import console, steps
+def prepare(
+    names: tuple[str, ...],
+    features: tuple[str, ...],
+    source: Path | None,
+    weights: Path | None,
+    image_size: int | None,
+    device: str,
+    items: str | None,
+    name: str | None,
+    force: bool,
+    **own: Any,
+) -> None:
+    """Make datasets ready: fixed split, affinity rule and fingerprint in one HDF5 file each.
 
-    for name in names:
-        dataset, is_new = steps.prepare(name, force=force)
-        click.echo(f"{'prepared' if is_new else 'reused'} {steps.dataset_path(name)}")
-        click.echo(console.describe_dataset(dataset))
+    \b
+    hashbench prepare cifar10-s1 --features gist
+    hashbench prepare --from features.npy --labels labels.npy --name mydata
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench import console
+    from hashbench.adapter import Options, Own
+
+    if (items is None) != (name is None) or (items is None) == (not names):
+        raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
+    if items is None and any(value is not None for key, value in own.items() if key != "seed"):
+        raise click.UsageError("--labels, --affinity and how many to draw are for your own data (--from).")
+    options = Options(source=source, weights=weights, image_size=image_size, device=device)
+    mine = None if items is None or name is None else Own(name=name, items=items, **own)
+    for text in console.prepare_all(names, features, options, mine, force=force):
+        click.echo(text)
 
 
 @cli.command()
@@ -186,7 +228,7 @@ def evaluate(
     **own: Any,
 ) -> None:
     """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
-    from hashbench import arrays, console, files, steps, storage
+    from hashbench import arrays, console, files, preparation, steps, storage
     from hashbench.curves import curve_metrics, lay_out
     from hashbench.evaluation import DEFAULT_METRICS
 
@@ -197,7 +239,7 @@ def evaluate(
         with storage.open_codes(codes) as opened:
             dataset = dataset or opened.dataset
             sizes = opened.n_bits, len(opened.database)
-        loaded, _ = steps.load_dataset(dataset)
+        loaded, _ = preparation.load_dataset(dataset)
         score = partial(steps.score, loaded, codes, undefined=undefined)
     else:
         if own["query_codes"] is None or own["database_codes"] is None:

@@ -3,27 +3,24 @@
 import io
 import json
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-import h5py
 import numpy as np
 import rich.box
 import rich.progress
 from rich.console import Console
 from rich.table import Table
 
-from hashbench import registry, storage
-from hashbench.dataset import Dataset, canonical_json
+from hashbench.adapter import Options, Own
+from hashbench.descriptions import describe_dataset
 from hashbench.errors import HashbenchError
 from hashbench.evaluation import Evaluation, Summary
 from hashbench.experiment import Outcome, run
 from hashbench.jobs import Job
-from hashbench.metrics import FAMILIES, get_metric
+from hashbench.preparation import prepare, prepare_own
 from hashbench.results import COLUMNS, csv_text
-from hashbench.steps import dataset_path
-from hashbench.usage import CodeUsage, code_usage
 
 
 class Progress:
@@ -38,6 +35,7 @@ class Progress:
     def __init__(self, n_jobs: int) -> None:
         self.n_jobs = n_jobs
         self.n_done = 0
+        self._tenths = 0
         self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._bar: rich.progress.Progress | None = None
 
@@ -86,6 +84,23 @@ class Progress:
         """
         if self._bar is not None:
             self._bar.update(self._step, completed=n_done, total=n_all, visible=True, description="items")
+
+    def work(self, what: str, n_done: int, n_all: int) -> None:
+        """Tell how far some long work outside a grid is.
+
+        Parameters
+        ----------
+        what : str
+            What is being done.
+        n_done, n_all : int
+            Parts done, and all parts.
+        """
+        if self._bar is not None:
+            self._bar.update(self._jobs, visible=False)
+            self._bar.update(self._step, completed=n_done, total=n_all, visible=n_done < n_all, description=what)
+        elif n_done == n_all or n_done * 10 // n_all > self._tenths:
+            self._console.print(f"{what}: {n_done:,} of {n_all:,}")
+        self._tenths = n_done * 10 // n_all if n_done < n_all else 0
 
     def done(self, text: str) -> None:
         """Close a job with a line.
@@ -224,156 +239,37 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str, *, is_grid: bool = T
     return _table(header, lines, n_left=2)
 
 
-def describe(name: str) -> str:
-    """Tell what there is to know about a name or file.
+def prepare_all(
+    names: Sequence[str], kinds: Sequence[str], options: Options, own: Own | None, *, force: bool
+) -> Iterator[str]:
+    """Prepare datasets with their progress on stderr.
 
     Parameters
     ----------
-    name : str
-        A dataset (name or file), a codes file, a method or a metric.
+    names : sequence of str
+        Datasets.
+    kinds : sequence of str
+        Kinds of features; each dataset's default if there are none.
+    options : Options
+        What the user chose.
+    own : Own or None
+        The user's own data instead of named datasets.
+    force : bool
+        Make them even if they are there.
 
-    Returns
-    -------
-    str
-        Lines for people.
-
-    Raises
+    Yields
     ------
-    HashbenchError
-        If it is none of these.
-    """
-    if name and Path(name).is_dir():
-        raise HashbenchError(f"{name} is a folder; name a file in it.")
-    if Path(name).is_file() and not h5py.is_hdf5(name):
-        raise HashbenchError(
-            f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
-            "hashbench evaluate."
-        )
-    if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
-        kind = storage.read_attributes(Path(name)).get("hashbench")
-        if kind == "codes":
-            return _describe_codes(Path(name))
-        if kind == "scores":
-            return f"{name}: scores of every query, kept by hashbench to find them again"
-        return describe_dataset(storage.read_dataset(Path(name)))
-    if name in registry.dataset_names():
-        path = dataset_path(name)
-        if path.is_file():
-            return describe_dataset(storage.read_dataset(path))
-        adapter = registry.get_dataset(name)
-        return f"{name}: {adapter.summary}\nnot prepared yet: hashbench prepare {name}"
-    if name in registry.method_names():
-        return _describe_method(name)
-    try:
-        metric = get_metric(name)
-    except HashbenchError:
-        if name in FAMILIES:
-            return f"{name}\n{FAMILIES[name].summary}\nsource: {FAMILIES[name].source}"
-        raise HashbenchError(
-            f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
-        ) from None
-    return f"{metric.name}\n{metric.family.summary}\nsource: {metric.family.source}"
-
-
-def describe_dataset(dataset: Dataset) -> str:
-    """Tell what a dataset holds.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The dataset.
-
-    Returns
-    -------
     str
-        Lines for people.
+        What became of each dataset, and what it holds.
     """
-    facts = {
-        "dataset": dataset.name,
-        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank)},
-        "items": f"{dataset.n_samples:,} x {dataset.features.shape[1]} {dataset.features_name}",
-        "split": (
-            f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
-        ),
-        "affinity": dataset.rule,
-        "fingerprint": dataset.fingerprint,
-    }
-    if dataset.rule == "distance":
-        thresholds = np.sqrt(dataset.rule_params["squared_thresholds"])
-        steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
-        facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
-    if dataset.labels is not None:
-        facts["classes"] = _describe_labels(dataset)
-    facts["duplicates"] = _describe_duplicates(dataset)
-    return _facts(facts)
-
-
-def _about_rank(key: str) -> tuple[int, str]:
-    first = ("summary", "protocol", "source", "licence", "citation")
-    return first.index(key) if key in first else len(first), key
-
-
-def _describe_labels(dataset: Dataset) -> str:
-    labels = np.asarray(dataset.labels)
-    counts = np.unique(labels, return_counts=True)[1] if labels.ndim == 1 else labels.sum(axis=0, dtype=np.int64)
-    text = f"{len(counts)}, {counts.min():,} to {counts.max():,} items each"
-    if labels.ndim == 2:
-        text += (
-            f", {labels.sum() / len(labels):.2f} labels an item, {int((labels.sum(axis=1) == 0).sum())} items without"
-        )
-    return text
-
-
-def _describe_duplicates(dataset: Dataset) -> str:
-    rows = np.ascontiguousarray(dataset.features + np.float32(0))  # -0.0 becomes 0.0
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
-    in_database = int(np.isin(keys[dataset.query], keys[dataset.database]).sum())
-    in_train = int(np.isin(keys[dataset.query], keys[dataset.train]).sum())
-    return f"{in_database} queries equal a database item, {in_train} a training item"
-
-
-def _describe_codes(path: Path) -> str:
-    with storage.open_codes(path) as codes:
-        return _facts(
-            {
-                "codes": f"{codes.n_bits} bits, {len(codes.query):,} queries, {len(codes.database):,} database items",
-                "method": f"{codes.method}, version {codes.method_version}",
-                "parameters": canonical_json(dict(codes.params)),
-                "seed": str(codes.seed),
-                "dataset": f"{codes.dataset} ({codes.features}), content {codes.dataset_fingerprint}",
-                "content": codes.content,
-                "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
-                "libraries": ", ".join(f"{name} {version}" for name, version in codes.libraries.items()),
-                "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
-            }
-        )
-
-
-def _describe_usage(usage: CodeUsage) -> str:
-    return (
-        f"{usage.n_distinct:,} distinct database codes ({usage.share_of_space:.2%} of the space), the most frequent "
-        f"one {usage.largest_bucket:,} times; bit balance {usage.bit_balance:.3f}, "
-        f"bit correlation {usage.bit_correlation:.3f}"
-    )
-
-
-def _describe_method(name: str) -> str:
-    cls = registry.get_method(name)
-    return _facts(
-        {
-            "method": name,
-            "about": registry.method_summary(name),
-            "group": cls.group,
-            "supervision": cls.supervision,
-            "version": str(cls.version),
-            "parameters": ", ".join(f"{key}={value}" for key, value in cls().get_params().items()),
-        }
-    )
-
-
-def _facts(facts: dict[str, str]) -> str:
-    width = max(map(len, facts)) + 2
-    return "\n".join(f"{key}:".ljust(width) + value for key, value in facts.items())
+    with Progress(0) as progress:
+        options = replace(options, on_progress=progress.work)
+        for spec in [f"{name}:{kind}" if kind else name for name in names for kind in kinds or [""]]:
+            dataset, path, is_new = prepare(spec, options, force=force)
+            yield f"{'prepared' if is_new else 'reused'} {path}\n{describe_dataset(dataset)}"
+        if own is not None:
+            dataset, path = prepare_own(own, replace(options, features=(*kinds, None)[0]))
+            yield f"prepared {path}\n{describe_dataset(dataset)}"
 
 
 def _table(header: list[str], rows: list[list[str]], n_left: int = 1) -> str:

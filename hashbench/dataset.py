@@ -3,11 +3,10 @@
 import hashlib
 import json
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,8 @@ from hashbench.errors import HashbenchError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
-RULES = ("same-label", "shared-labels", "hierarchy", "distance", "explicit")
+_ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", "matrix", "neighbours", "images")
+RULES = ("same-label", "shared-labels", "hierarchy", "distance", "neighbours", "explicit")
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +29,24 @@ class Dataset:
     ----------
     name : str
         The dataset's name, which names its files and rows.
-    features : ndarray of shape (n_samples, n_features), float32
-        One item a row; finite.
+    features : ndarray of shape (n_samples, n_features), float32, or None
+        One item a row; finite. None if there are images only.
     query, database, train : ndarray of int64
         Row numbers. Queries lie outside the database, train lies inside it.
     rule : str
-        One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance`` and ``explicit``.
+        One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance``, ``neighbours`` and ``explicit``.
     rule_params : mapping, optional
         For ``distance``: ``squared_thresholds`` and ``levels``, see `hashbench.affinity.Distance`.
     labels : ndarray, optional
         int64 class labels of shape (n_samples,), or uint8 multi-hot of shape (n_samples, n_classes).
     coarse_labels : ndarray of shape (n_samples,), int64, optional
         The superclasses of the ``hierarchy`` rule.
+    neighbours : ndarray of shape (n_query, k), int64, optional
+        For the ``neighbours`` rule: the k nearest of each query, as positions in ``database``; level 1.
     matrix : ndarray or CSR array of shape (n_query, n_database), optional
         The levels of the ``explicit`` rule.
+    images : ndarray of shape (n_samples, height, width, n_channels), uint8, optional
+        The items as images, for methods that learn end to end; 1 or 3 channels.
     features_name : str, default="features"
         What the features are, such as ``pixels`` or ``gist``.
     about : mapping of str to str, optional
@@ -56,7 +60,7 @@ class Dataset:
     """
 
     name: str
-    features: npt.NDArray[np.float32]
+    features: npt.NDArray[np.float32] | None
     query: IntArray
     database: IntArray
     train: IntArray
@@ -64,7 +68,9 @@ class Dataset:
     rule_params: Mapping[str, Any] = field(default_factory=dict)
     labels: npt.NDArray[Any] | None = None
     coarse_labels: IntArray | None = None
+    neighbours: IntArray | None = None
     matrix: Any = None
+    images: npt.NDArray[np.uint8] | None = None
     features_name: str = "features"
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -81,7 +87,7 @@ class Dataset:
     @property
     def n_samples(self) -> int:
         """The number of items."""
-        return len(self.features)
+        return len(self.images if self.features is None else self.features)  # type: ignore[arg-type]
 
     @property
     def is_single_label(self) -> bool:
@@ -98,6 +104,10 @@ class Dataset:
         """
         if self.rule == "explicit":
             return Explicit(self.matrix)
+        if self.neighbours is not None and self.rule == "neighbours":
+            n_query, k = self.neighbours.shape
+            ones, starts = np.ones(n_query * k, dtype=np.int8), np.arange(n_query + 1) * k
+            return Explicit(sp.csr_array((ones, self.neighbours.ravel(), starts), shape=(n_query, len(self.database))))
         return self._affinity(self.query, self.database)
 
     def train_affinity(self) -> Affinity:
@@ -111,17 +121,17 @@ class Dataset:
         Raises
         ------
         HashbenchError
-            If the rule is ``explicit``: its matrix says nothing about training items.
+            If the rule is ``explicit`` or ``neighbours``: these say nothing about training items.
         """
-        if self.rule == "explicit":
+        if self.rule in ("explicit", "neighbours"):
             raise HashbenchError(
-                f"dataset {self.name!r} has an explicit query x database affinity, which says nothing about "
-                "pairs of training items; choose an unsupervised method."
+                f"dataset {self.name!r} has {self.rule} affinities of queries to database items, which say nothing "
+                "about pairs of training items; choose an unsupervised method."
             )
         return self._affinity(self.train, self.train)
 
     def _affinity(self, rows: IntArray, columns: IntArray) -> Affinity:
-        if self.rule == "distance":
+        if self.rule == "distance" and self.features is not None:
             return Distance(self.features[rows], self.features[columns], **self.rule_params)
         labels = np.asarray(self.labels)
         if self.rule == "hierarchy":
@@ -134,7 +144,17 @@ class Dataset:
     def fingerprint(self) -> str:
         """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file."""
         digest = hashlib.sha256()
-        for key in ("features", "labels", "coarse_labels", "query", "database", "train", "matrix"):
+        for key in (
+            "features",
+            "labels",
+            "coarse_labels",
+            "query",
+            "database",
+            "train",
+            "matrix",
+            "neighbours",
+            "images",
+        ):
             value = getattr(self, key)
             if value is None:
                 continue
@@ -147,7 +167,7 @@ class Dataset:
             else:
                 parts = {"": value}
             for part, array in parts.items():
-                kind = "<i8" if array.dtype.kind in "iub" else "<f4"
+                kind = "|u1" if key == "images" else "<i8" if array.dtype.kind in "iub" else "<f4"
                 digest.update(f"{key}.{part}:{array.shape};".encode())
                 for start in range(0, len(array), _FINGERPRINT_ROWS):
                     rows = array[start : start + _FINGERPRINT_ROWS]
@@ -178,74 +198,19 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=plain)
 
 
-class DatasetAdapter(ABC):
-    """Makes one named dataset. A file in ``datasets/`` holds one or a few adapters.
-
-    Attributes
-    ----------
-    name : str
-        The name users type.
-    summary : str
-        One line for ``hashbench list datasets``.
-    """
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-
-    @abstractmethod
-    def prepare(self) -> Dataset:
-        """Make the dataset: the same bytes on every machine.
-
-        Returns
-        -------
-        Dataset
-            With ``name`` equal to the adapter's.
-        """
-
-
-def draw_split(
-    labels: IntArray, queries_per_class: int, train_per_class: int, random_state: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Draw a class-balanced split: queries first, then training items out of the rest.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n_samples,), int64
-        One class an item.
-    queries_per_class, train_per_class : int
-        How many of each class.
-    random_state : int
-        Seed of the drawing.
-
-    Returns
-    -------
-    query, database, train : ndarray of int64
-        Ascending row numbers; the database is all but the queries.
-
-    Raises
-    ------
-    HashbenchError
-        If a class has too few items.
-    """
-    rng = np.random.default_rng(random_state)
-    query, train = [], []
-    for label in np.unique(labels):
-        members = np.flatnonzero(labels == label)
-        if len(members) < queries_per_class + train_per_class:
-            raise HashbenchError(
-                f"class {label} has {len(members)} items, but {queries_per_class} queries and "
-                f"{train_per_class} training items are to be drawn from each class."
-            )
-        rng.shuffle(members)
-        query.append(members[:queries_per_class])
-        train.append(members[queries_per_class : queries_per_class + train_per_class])
-    chosen = np.sort(np.concatenate(query))
-    database = np.setdiff1d(np.arange(len(labels)), chosen)
-    return chosen, database, np.sort(np.concatenate(train))
-
-
 def _check_features(dataset: Dataset) -> None:
-    features = dataset.features
+    features, images = dataset.features, dataset.images
+    if images is not None and (images.ndim != 4 or images.dtype != np.uint8 or images.shape[3] not in (1, 3)):
+        raise HashbenchError(
+            f"images of dataset {dataset.name!r} are {images.dtype} of shape {images.shape}, "
+            "expected uint8 of shape (n_samples, height, width, 1 or 3)."
+        )
+    if features is None:
+        if images is None or not images.size:
+            raise HashbenchError(f"dataset {dataset.name!r} has neither features nor images; give at least one.")
+        return
+    if images is not None and len(images) != len(features):
+        raise HashbenchError(f"dataset {dataset.name!r} has {len(features)} rows of features but {len(images)} images.")
     if features.ndim != 2 or 0 in features.shape or features.dtype != np.float32:
         raise HashbenchError(
             f"features of dataset {dataset.name!r} are {features.dtype} of shape {features.shape}, "
@@ -261,7 +226,7 @@ def _check_features(dataset: Dataset) -> None:
 
 
 def _check_split(dataset: Dataset) -> None:
-    n_samples = len(dataset.features)
+    n_samples = dataset.n_samples
     for role in ("query", "database", "train"):
         index = getattr(dataset, role)
         if index.ndim != 1 or index.dtype != np.int64:
@@ -290,10 +255,8 @@ def _check_labels(dataset: Dataset) -> None:
     labels = dataset.labels
     if labels is None:
         return
-    if labels.ndim and len(labels) != len(dataset.features):
-        raise HashbenchError(
-            f"dataset {dataset.name!r} has {len(dataset.features)} items but labels for {len(labels)}."
-        )
+    if labels.ndim and len(labels) != dataset.n_samples:
+        raise HashbenchError(f"dataset {dataset.name!r} has {dataset.n_samples} items but labels for {len(labels)}.")
     if (labels.ndim, labels.dtype) not in ((1, np.dtype(np.int64)), (2, np.dtype(np.uint8))):
         raise HashbenchError(
             f"labels of dataset {dataset.name!r} are {labels.dtype} of shape {labels.shape}, expected int64 "
@@ -313,16 +276,20 @@ def _check_rule(dataset: Dataset) -> None:
     coarse = dataset.coarse_labels
     if dataset.rule == "hierarchy" and coarse is None:
         raise HashbenchError(f"rule 'hierarchy' of dataset {dataset.name!r} needs superclasses, coarse_labels (n,).")
-    if coarse is not None and (coarse.shape, coarse.dtype) != ((len(dataset.features),), np.dtype(np.int64)):
+    if coarse is not None and (coarse.shape, coarse.dtype) != ((dataset.n_samples,), np.dtype(np.int64)):
         raise HashbenchError(
             f"coarse_labels of dataset {dataset.name!r} are {coarse.dtype} of shape {coarse.shape}, expected int64 of "
-            f"shape {(len(dataset.features),)}."
+            f"shape {(dataset.n_samples,)}."
         )
     if dataset.rule == "distance" and set(dataset.rule_params) != {"squared_thresholds", "levels"}:
         raise HashbenchError(
             f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
             f"got {sorted(dataset.rule_params)}."
         )
+    if dataset.rule == "distance" and dataset.features is None:
+        raise HashbenchError(f"rule 'distance' of dataset {dataset.name!r} needs features, and it has images only.")
+    if dataset.rule == "neighbours":
+        _check_neighbours(dataset)
     if dataset.rule == "explicit":
         expected = (len(dataset.query), len(dataset.database))
         shape = None if dataset.matrix is None else dataset.matrix.shape
@@ -332,3 +299,25 @@ def _check_rule(dataset: Dataset) -> None:
                 f"(queries, database), got {shape}."
             )
     dataset.affinity()  # raises on labels, thresholds or levels that break the rule
+
+
+def _check_neighbours(dataset: Dataset) -> None:
+    found, n_query, n_database = dataset.neighbours, len(dataset.query), len(dataset.database)
+    if found is None or found.ndim != 2 or found.dtype != np.int64 or len(found) != n_query or not found.size:
+        what = "none" if found is None else f"{found.dtype} of shape {found.shape}"
+        raise HashbenchError(
+            f"rule 'neighbours' of dataset {dataset.name!r} needs neighbours, int64 of shape ({n_query}, k), "
+            f"got {what}."
+        )
+    if found.min() < 0 or found.max() >= n_database:
+        raise HashbenchError(
+            f"neighbours of dataset {dataset.name!r} name positions {found.min()} to {found.max()}, "
+            f"but there are {n_database} database items."
+        )
+    in_order = np.sort(found, axis=1)
+    twice = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
+    if twice.size:
+        raise HashbenchError(
+            f"neighbours of dataset {dataset.name!r} name an item twice for {twice.size} queries, "
+            f"first query {twice[0]}."
+        )

@@ -9,8 +9,9 @@ from hashbench.errors import Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.metrics import get_metric
+from hashbench.preparation import load_dataset
 from hashbench.results import Row
-from hashbench.steps import Progress, ensure_codes, ensure_scores, load_dataset
+from hashbench.steps import Progress, ensure_codes, ensure_scores
 
 
 @dataclass(frozen=True, eq=False)

@@ -158,6 +158,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             A sentence, or None if it can run.
         """
         name = self.label
+        if self.reads == "features" and dataset.features is None:
+            return f"{name} reads features, and dataset {dataset.name!r} has images only. Prepare it with --features."
         if self.reads == "labels" and not dataset.is_single_label:
             return f"{name} reads one class label an item, and dataset {dataset.name!r} has none."
         if self.supervision == "labels" and dataset.labels is None:

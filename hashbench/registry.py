@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType
 
-from hashbench.dataset import DatasetAdapter
+from hashbench.adapter import DatasetAdapter, Options
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.files import one_line
 from hashbench.method import GROUPS, READS, SUPERVISION, HashMethod
@@ -75,13 +75,15 @@ def get_method(name: str) -> type[HashMethod]:
     raise unknown_name("method", name, method_names())
 
 
-def get_dataset(name: str) -> DatasetAdapter:
+def get_dataset(name: str, options: Options | None = None) -> DatasetAdapter:
     """Find a dataset's adapter.
 
     Parameters
     ----------
     name : str
         Such as ``digits``.
+    options : Options, optional
+        What the user chose.
 
     Returns
     -------
@@ -95,12 +97,12 @@ def get_dataset(name: str) -> DatasetAdapter:
     """
     _demand_one("dataset", name, name in _adapters())
     if name in _adapters():
-        return _adapters()[name]()
+        return _adapters()[name](options)
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
             raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter.")
-        return cls()
+        return cls(options)
     raise unknown_name("dataset", name, dataset_names())
 
 
@@ -151,9 +153,10 @@ def dataset_summary(name: str) -> str:
         Its summary; why it is not there, if its plugin cannot be imported.
     """
     try:
-        return get_dataset(name).summary
+        adapter = get_dataset(name)
     except HashbenchError as error:
         return f"({error})"
+    return f"{adapter.summary} [needs {adapter.needs}]" if adapter.needs else adapter.summary
 
 
 def source_digest(*objects: object) -> str:

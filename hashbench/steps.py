@@ -1,4 +1,4 @@
-"""Prepare, encode, score: each step is found again by its fingerprint and not repeated."""
+"""Encode and score: each step is found again by its fingerprint and not repeated."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ from hashbench import _kernels, affinity, bits, counting, distances, evaluation,
 from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError, Refusal, unknown_name
+from hashbench.errors import HashbenchError, Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.method import HashMethod
 from hashbench.metrics import Scores, get_metric
-from hashbench.registry import dataset_names, get_dataset, source_digest, submodules
+from hashbench.registry import dataset_names, source_digest, submodules
 from hashbench.storage import Codes
 from hashbench.threads import chunks
 
@@ -29,86 +29,6 @@ _BATCH = 16384  # items encoded at a time
 _SCORING = (affinity, bits, distances, levels, _kernels, counting, ties, evaluation)  # whose code decides the scores
 
 Progress = Callable[[int, int], None]
-
-
-def dataset_path(name: str) -> Path:
-    """Tell where a prepared dataset lies.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-
-    Returns
-    -------
-    Path
-        Inside the data folder; need not exist.
-    """
-    return data_dir() / "datasets" / f"{name}.h5"
-
-
-def prepare(name: str, *, force: bool = False) -> tuple[Dataset, bool]:
-    """Make a named dataset, or find it again.
-
-    Parameters
-    ----------
-    name : str
-        A known name.
-    force : bool, default=False
-        Make it even if it is there.
-
-    Returns
-    -------
-    dataset : Dataset
-        Its content.
-    is_new : bool
-        Whether it was made now.
-    """
-    adapter = get_dataset(name)
-    path = dataset_path(name)
-    made_by = source_digest(type(adapter), affinity, bits, distances, dataset_module)
-    with locked(path):
-        found = storage.read_attributes(path)
-        if not force and (found.get("made_by"), found.get("schema_version")) == (made_by, storage.SCHEMA_VERSION):
-            return storage.read_dataset(path), False
-        dataset = adapter.prepare()
-        storage.write_dataset(dataset, path, made_by)
-    return dataset, True
-
-
-def load_dataset(name_or_path: str) -> tuple[Dataset, bool]:
-    """Open a dataset file, or prepare a named dataset if need be.
-
-    Parameters
-    ----------
-    name_or_path : str
-        A known name, or the path of a dataset file.
-
-    Returns
-    -------
-    dataset : Dataset
-        Its content.
-    is_new : bool
-        Whether it was made now.
-
-    Raises
-    ------
-    HashbenchError
-        If it is neither.
-    """
-    if name_or_path in dataset_names():
-        return prepare(name_or_path)
-    path = Path(name_or_path)
-    if path.suffix in (".h5", ".hdf5") or path.exists():
-        dataset = storage.read_dataset(path)
-        known = storage.read_attributes(dataset_path(dataset.name)).get("fingerprint", dataset.fingerprint)
-        if known != dataset.fingerprint and dataset.name in dataset_names():
-            raise HashbenchError(
-                f"{path} calls itself {dataset.name!r} but holds {dataset.fingerprint}, and the dataset of that name "
-                f"holds {known}. Give yours another name."
-            )
-        return dataset, False
-    raise unknown_name("dataset", name_or_path, dataset_names())
 
 
 def codes_path(dataset: Dataset, job: Job) -> Path:
@@ -126,10 +46,12 @@ def codes_path(dataset: Dataset, job: Job) -> Path:
     Path
         Inside the data folder; need not exist.
     """
-    suffix = ""
+    folder, suffix = job.dataset.replace(":", "-"), ""
+    if job.dataset.partition(":")[0] not in dataset_names():
+        folder = dataset.name
     if job.params:
         suffix = "-" + sha256(canonical_json(job.params).encode()).hexdigest()[:8]
-    return data_dir() / "codes" / dataset.name / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
+    return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
 def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -> Codes:
@@ -365,4 +287,6 @@ def _libraries() -> dict[str, str]:
 
 
 def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    return np.asarray(dataset.labels)[rows, None] if method.reads == "labels" else dataset.features[rows]
+    if method.reads == "labels":
+        return np.asarray(dataset.labels)[rows, None]
+    return np.asarray(dataset.features)[rows]

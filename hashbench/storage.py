@@ -21,6 +21,7 @@ from hashbench.errors import HashbenchError
 from hashbench.files import one_line, replacing
 
 SCHEMA_VERSION = 1
+_DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +93,7 @@ def _writing(path: Path) -> Iterator[h5py.File]:
         part.write_bytes(buffer.getbuffer())
 
 
-def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
+def write_dataset(dataset: Dataset, path: Path, made_by: str = "", choices: Mapping[str, Any] | None = None) -> None:
     """Write a dataset file.
 
     Parameters
@@ -103,6 +104,8 @@ def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
         The HDF5 file to be made or replaced.
     made_by : str, optional
         Digest of the adapter's source code.
+    choices : mapping, optional
+        What the user chose when it was prepared.
     """
     with _writing(path) as file:
         file.attrs["hashbench"] = "dataset"
@@ -111,7 +114,8 @@ def write_dataset(dataset: Dataset, path: Path, made_by: str = "") -> None:
         file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
         file.attrs["about"] = canonical_json(dict(dataset.about))
         file.attrs["made_by"] = made_by
-        for key in ("features", "labels", "coarse_labels", "query", "database", "train"):
+        file.attrs["choices"] = canonical_json(dict(choices or {}))
+        for key in _DATASET_ARRAYS:
             if getattr(dataset, key) is not None:
                 file[key] = getattr(dataset, key)
         if sp.issparse(dataset.matrix):
@@ -154,8 +158,7 @@ def read_dataset(path: Path) -> Dataset:
         content = {
             **{key: str(file.attrs[key]) for key in ("name", "rule", "features_name")},
             **{key: json.loads(file.attrs[key]) for key in ("rule_params", "about")},
-            **{key: file[key][:] for key in ("features", "query", "database", "train")},
-            **{key: file[key][:] if key in file else None for key in ("labels", "coarse_labels")},
+            **{key: file[key][:] if key in file else None for key in _DATASET_ARRAYS},
             "matrix": matrix,
         }
         stored = str(file.attrs["fingerprint"])
@@ -324,7 +327,7 @@ _REQUIRED = {
     "scores": ("scores",),
     "dataset": (
         *("name", "rule", "rule_params", "features_name", "about", "fingerprint"),
-        *("features", "query", "database", "train"),
+        *("query", "database", "train"),
     ),
 }
 

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.estimator_checks import check_estimator
 
+from hashbench.adapter import DatasetAdapter
 from hashbench.bits import MAX_BITS
-from hashbench.dataset import Dataset, DatasetAdapter
+from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, HashMethod
 from hashbench.storage import read_dataset, write_dataset
@@ -258,7 +259,7 @@ def _example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
     """Make a method with the items and the supervision it asks for."""
     dataset = example_dataset()
     labels = np.asarray(dataset.labels)[dataset.train]
-    X = labels[:, None].astype(np.float64) if cls.reads == "labels" else dataset.features[dataset.train]
+    X = labels[:, None].astype(np.float64) if cls.reads == "labels" else np.asarray(dataset.features)[dataset.train]
     y = {"none": None, "labels": labels, "affinity": dataset.train_affinity()}[cls.supervision]
     return cls(n_bits=n_bits), X, y
 

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from hashbench import console, evaluate, storage
+from hashbench import console, descriptions, evaluate, storage
 from hashbench.errors import HashbenchError
 from hashbench.experiment import Outcome
 from hashbench.jobs import Job
@@ -168,25 +168,25 @@ def facts(text):
 
 
 def test_prepared_dataset_is_described(digits_data):
-    found = facts(console.describe("digits"))
-    assert found["items"] == "1,797 x 64 pixels"
+    found = facts(descriptions.describe("digits"))
+    assert found["items"] == "1,797 x 64 pixels (float32)"
     assert found["split"] == "200 queries, 1,597 database, 1,000 training"
     assert found["affinity"] == "same-label"
     assert found["classes"] == "10, 174 to 183 items each"
     assert found["duplicates"] == "0 queries equal a database item, 0 a training item"
     assert found["fingerprint"] == storage.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
     assert "CC BY" in found["licence"]
-    assert console.describe(str(digits_data / "datasets" / "digits.h5")) == console.describe("digits")
+    assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
 
 
 def test_dataset_that_is_not_prepared_is_described(data):
-    text = console.describe("digits")
+    text = descriptions.describe("digits")
     assert "hashbench prepare digits" in text
     assert not list(data.iterdir())
 
 
 def test_dataset_by_distance_tells_its_thresholds_as_distances(tiny):
-    assert facts(console.describe_dataset(tiny("distance")))["affinity"] == (
+    assert facts(descriptions.describe_dataset(tiny("distance")))["affinity"] == (
         "distance: level 1 up to 3.0000, level 5 up to 2.0000"
     )
 
@@ -197,31 +197,31 @@ def test_duplicates_between_roles_are_counted(tiny):
     features[1] = features[2] = features[20]
     features[3, 0], features[21] = -0.0, features[3]
     features[21, 0] = 0.0
-    found = facts(console.describe_dataset(tiny(features=features)))["duplicates"]
+    found = facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]
     assert found == "4 queries equal a database item, 3 a training item"
 
 
 def test_multi_label_dataset_counts_labels(tiny):
     labels = np.zeros((40, 3), np.uint8)
     labels[:10, 0] = labels[5:30, 1] = 1
-    found = facts(console.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
+    found = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
     assert found == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
 
 
 def test_codes_file_is_described(hashbench, digits_data):
     path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
-    found = facts(console.describe(path))
+    found = facts(descriptions.describe(path))
     assert (found["method"], found["parameters"], found["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
     assert found["codes"] == "12 bits, 200 queries, 1,597 database items"
     assert found["dataset"].startswith("digits (pixels), content ")
 
 
 def test_method_and_metric_are_described():
-    found = facts(console.describe("itq"))
+    found = facts(descriptions.describe("itq"))
     assert found["parameters"] == "n_bits=32, n_iter=50, random_state=0"
     assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
     for name in ("AP@k", "AP@10", "NDCG"):
-        title, summary, source = console.describe(name).splitlines()
+        title, summary, source = descriptions.describe(name).splitlines()
         assert title == name
         assert summary.endswith(".")
         assert source.startswith("source: ")
@@ -230,12 +230,12 @@ def test_method_and_metric_are_described():
 @pytest.mark.parametrize("name", ["nothing", "AP@0", ""])
 def test_unknown_name_is_told_where_to_look(name):
     with pytest.raises(HashbenchError, match="hashbench list"):
-        console.describe(name)
+        descriptions.describe(name)
 
 
 def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
     np.save(tmp_path / "codes.npy", CODES)
     with pytest.raises(HashbenchError, match="hashbench evaluate"):
-        console.describe(str(tmp_path / "codes.npy"))
+        descriptions.describe(str(tmp_path / "codes.npy"))
     with pytest.raises(HashbenchError, match="is a folder"):
-        console.describe(str(tmp_path))
+        descriptions.describe(str(tmp_path))

@@ -5,8 +5,9 @@ import oracles
 import pytest
 import scipy.sparse as sp
 
+from hashbench.adapter import draw_split
 from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
-from hashbench.dataset import Dataset, draw_split
+from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 
 rng = np.random.default_rng(0)
@@ -76,7 +77,9 @@ def test_an_explicit_affinity_is_the_matrix_and_says_nothing_about_training_item
     dataset = changed(rule="explicit", matrix=form(MATRIX))
     assert isinstance(dataset.affinity(), Explicit)
     assert dataset.affinity().block(slice(0, 2), slice(0, 6)).tolist() == MATRIX.tolist()
-    with pytest.raises(HashbenchError, match=r"dataset 'tiny' has an explicit .* choose an unsupervised method"):
+    with pytest.raises(
+        HashbenchError, match=r"dataset 'tiny' has explicit affinities .* choose an unsupervised method"
+    ):
         dataset.train_affinity()
 
 

@@ -48,7 +48,8 @@ DATASET = '''
 
 import numpy as np
 
-from hashbench.dataset import Dataset, DatasetAdapter
+from hashbench.adapter import DatasetAdapter
+from hashbench.dataset import Dataset
 
 
 class Line(DatasetAdapter):

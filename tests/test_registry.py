@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from hashbench import registry
-from hashbench.dataset import DatasetAdapter
+from hashbench.adapter import DatasetAdapter
 from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
 

@@ -203,7 +203,7 @@ def test_newer_schema_is_named(request, kind):
 @pytest.mark.parametrize(
     ("kind", "key"),
     [
-        *(("dataset_file", key) for key in ("features", "query", "train", "name", "rule_params", "fingerprint")),
+        *(("dataset_file", key) for key in ("query", "train", "name", "rule_params", "fingerprint")),
         *(("codes_file", key) for key in ("query/codes", "database/codes", "n_bits", "params", "content", "made_by")),
     ],
 )

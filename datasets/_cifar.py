@@ -1,0 +1,285 @@
+"""The CIFAR archives: Python pickles, plain binary files, or a tree of image files."""
+
+import pickle
+import tarfile
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.adapter import DatasetAdapter
+from hashbench.affinity import IntArray
+from hashbench.dataset import Dataset
+from hashbench.download import fetch
+from hashbench.errors import HashbenchError
+from hashbench.features.extraction import KINDS, extract
+from hashbench.files import data_dir, one_line
+from hashbench.images import ImageArrays, Images, read_tree
+
+_PIXELS = 3 * 32 * 32
+
+
+@dataclass(frozen=True)
+class Format:
+    """How one of the two archives is laid out.
+
+    Parameters
+    ----------
+    name : str
+        ``CIFAR-10`` or ``CIFAR-100``.
+    train, test : tuple of str
+        Files of the Python version; those of the binary version end in ``.bin``.
+    keys : tuple of bytes
+        The label arrays of the Python version, as many as there are label bytes before each binary image.
+    n_classes : tuple of int
+        How many values each of them has.
+    classes : tuple of str
+        Class names, in the order of the labels in ``keys[-1]``.
+    superclasses : tuple of str
+        The class names of each superclass, separated by blanks; for two keys.
+    n_train, n_test : int
+        How many images there should be.
+    """
+
+    name: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    keys: tuple[bytes, ...]
+    n_classes: tuple[int, ...]
+    classes: tuple[str, ...]
+    superclasses: tuple[str, ...] = ()
+    n_train: int = 50_000
+    n_test: int = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Items:
+    """All images of an archive, training part first.
+
+    Parameters
+    ----------
+    images : Images
+        32 x 32 RGB.
+    labels : ndarray of shape (n_keys, n), int64
+        One row for each key of the format.
+    n_train : int
+        How many belong to the official training part.
+    source : str
+        Words for people.
+    variant : str
+        What to add to the features' name: `` (JPEG)`` if the pixels went through lossy compression.
+    """
+
+    images: Images
+    labels: IntArray
+    n_train: int
+    source: str
+    variant: str = ""
+
+
+class CifarAdapter(DatasetAdapter):
+    """What the datasets made of CIFAR archives share."""
+
+    features: ClassVar[tuple[str, ...]] = KINDS
+    format: ClassVar[Format]
+    url: ClassVar[str]
+    sha256: ClassVar[str]
+    needs = "a download of 170 MB, or --source"
+    citation = "A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
+
+    @abstractmethod
+    def describe(self, items: Items, features: npt.NDArray[np.float32] | None) -> dict[str, Any]:
+        """Give split, affinity rule, labels and protocol.
+
+        Parameters
+        ----------
+        items : Items
+            All images and labels.
+        features : ndarray of shape (n, n_features), float32, or None
+            Their features.
+
+        Returns
+        -------
+        dict
+            Fields of `Dataset`, and ``protocol``; ``keep`` may name the rows to keep.
+        """
+
+    def prepare(self) -> Dataset:
+        """Read the archive, compute features, split."""
+        source = self.options.source or fetch(self.url, self.sha256, data_dir() / "downloads" / Path(self.url).name)
+        items = read(source, self.format)
+        extracted = extract(self.kind, items.images, self.options)
+        fields = self.describe(items, extracted.features)
+        keep = fields.pop("keep", slice(None))
+        return Dataset(
+            name=self.name,
+            features=None if extracted.features is None else extracted.features[keep],
+            images=None if extracted.images is None else extracted.images[keep],
+            features_name=f"{self.kind}{items.variant}",
+            about={
+                "summary": self.summary,
+                "protocol": fields.pop("protocol"),
+                "source": items.source,
+                "features": extracted.how,
+                "licence": "none stated by the authors",
+                "citation": self.citation,
+            },
+            **fields,
+        )
+
+
+def read(path: Path, form: Format) -> Items:
+    """Read an archive, or what was unpacked from one.
+
+    Parameters
+    ----------
+    path : Path
+        The official ``.tar.gz`` in its Python or binary version, the folder unpacked from it, or a folder or archive of
+        images ``train/<class>/*`` and ``test/<class>/*``.
+    form : Format
+        Which of the two archives it should be.
+
+    Returns
+    -------
+    Items
+        Its images and labels.
+
+    Raises
+    ------
+    HashbenchError
+        If it is none of these, cut short, or holds other numbers of images or classes.
+    """
+    if not path.exists():
+        raise HashbenchError(f"there is no {path}; give the {form.name} archive, or a folder of images, as --source.")
+    with _members(path, {*form.train, *form.test, *(f"{name}.bin" for name in (*form.train, *form.test))}) as found:
+        is_binary = bool(found) and all(name.endswith(".bin") for name in found)
+        suffix = ".bin" if is_binary else ""
+        wanted = [f"{name}{suffix}" for name in (*form.train, *form.test)]
+        if not found:
+            return _from_tree(path, form)
+        missing = [name for name in wanted if name not in found]
+        if missing:
+            raise HashbenchError(f"{path} lacks {', '.join(missing)} of {form.name}; fetch the archive again.")
+        parse = _parse_binary if is_binary else _parse_pickle
+        parts = [parse(found[name], f"{name} of {path}", form) for name in wanted]
+    pixels, labels = (np.concatenate([part[i] for part in parts], axis=-1 if i else 0) for i in range(2))
+    n_train = sum(len(pixels) for pixels, _ in parts[: len(form.train)])
+    images = ImageArrays(np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)))
+    return _checked(Items(images, labels, n_train, f"{form.name}, official archive"), path, form)
+
+
+def _checked(items: Items, path: Path, form: Format) -> Items:
+    counts = items.n_train, len(items.images) - items.n_train
+    if counts != (form.n_train, form.n_test):
+        raise HashbenchError(
+            f"{path} holds {counts[0]} training and {counts[1]} test images, {form.name} has {form.n_train} and "
+            f"{form.n_test}."
+        )
+    for key, n_classes, labels in zip(form.keys, form.n_classes, items.labels, strict=True):
+        found = np.unique(labels)
+        if not np.array_equal(found, np.arange(n_classes)):
+            raise HashbenchError(
+                f"{key.decode()} of {path} hold {len(found)} classes from {found[0]} to {found[-1]}, {form.name} has "
+                f"{n_classes}, 0 to {n_classes - 1}."
+            )
+    return items
+
+
+@contextmanager
+def _members(path: Path, names: set[str]) -> Iterator[dict[str, IO[bytes]]]:
+    """Open the wanted files of a folder or an archive, by their last name."""
+    opened: dict[str, IO[bytes]] = {}
+    archive = None
+    try:
+        if path.is_dir():
+            for name in sorted(names):
+                if file := next((file for file in sorted(path.rglob(name)) if file.is_file()), None):
+                    opened[name] = file.open("rb")
+        else:
+            archive = tarfile.open(path)  # noqa: SIM115  # closed below, after what is read from it
+            for member in archive.getmembers():
+                name = Path(member.name).name
+                if name in names and member.isfile() and (stored := archive.extractfile(member)) is not None:
+                    opened[name] = stored
+        yield opened
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise HashbenchError(f"cannot read {path} as a CIFAR archive: {one_line(error).rstrip('.')}.") from error
+    finally:
+        for stored in opened.values():
+            stored.close()
+        if archive is not None:
+            archive.close()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads dictionaries, lists and NumPy arrays, and refuses to call anything else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.startswith("numpy") and name in ("_reconstruct", "ndarray", "dtype"):
+            return super().find_class(module.replace("numpy.core", "numpy._core"), name)
+        if (module, name) in (("_codecs", "encode"), ("__builtin__", "bytes"), ("builtins", "bytes")):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"it wants to call {module}.{name}")
+
+
+def _parse_pickle(file: IO[bytes], name: str, form: Format) -> tuple[npt.NDArray[np.uint8], IntArray]:
+    try:
+        batch = _Unpickler(file, encoding="bytes").load()
+        pixels = np.asarray(batch[b"data"])
+        labels = np.array([batch[key] for key in form.keys], dtype=np.int64)
+    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
+        raise HashbenchError(
+            f"cannot read {name} as a batch of {form.name}: {type(error).__name__}: {one_line(error).rstrip('.')}."
+        ) from error
+    if pixels.dtype != np.uint8 or pixels.shape != (labels.shape[1], _PIXELS):
+        raise HashbenchError(
+            f"{name} holds {pixels.dtype} data of shape {pixels.shape} and {labels.shape[1]} labels, expected uint8 "
+            f"of shape ({labels.shape[1]}, {_PIXELS})."
+        )
+    return pixels, labels
+
+
+def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[npt.NDArray[np.uint8], IntArray]:
+    content = np.frombuffer(file.read(), dtype=np.uint8)
+    width = len(form.keys) + _PIXELS
+    if not len(content) or len(content) % width:
+        raise HashbenchError(
+            f"{name} has {len(content)} bytes, expected a multiple of {width} ({len(form.keys)} label bytes and "
+            f"{_PIXELS} pixels an image): it is cut short or no binary version of {form.name}."
+        )
+    rows = content.reshape(-1, width)
+    return rows[:, len(form.keys) :], rows[:, : len(form.keys)].T.astype(np.int64)
+
+
+def _from_tree(path: Path, form: Format) -> Items:
+    tree = read_tree(path)
+    if tree.classes != sorted(form.classes):
+        odd = sorted({*tree.classes} ^ {*form.classes})
+        raise HashbenchError(
+            f"{path} holds folders for {len(tree.classes)} classes, {form.name} has {len(form.classes)}; "
+            f"those of one alone: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}."
+        )
+    images = tree.images
+    if images.native_size != 32:
+        images = ImageArrays(images.read(slice(0, len(images)), 32))
+    fine = np.array([form.classes.index(name) for name in tree.classes])[tree.labels]
+    labels = np.stack([_coarse(form)[fine], fine]) if len(form.keys) == 2 else fine[None]
+    lossy = " through JPEG" if tree.is_lossy else ""
+    items = Items(
+        images=images,
+        labels=labels,
+        n_train=sum(split == "train" for split in tree.splits),
+        source=f"{form.name}, image files{lossy}",
+        variant=" (JPEG)" if tree.is_lossy else "",
+    )
+    return _checked(items, path, form)
+
+
+def _coarse(form: Format) -> IntArray:
+    """Give the superclass of each class."""
+    return np.array([[name in names.split() for names in form.superclasses].index(True) for name in form.classes])

@@ -1,0 +1,172 @@
+"""Your own features and labels, or folders of images."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.adapter import DatasetAdapter, Own, draw_any, draw_by_label, draw_split
+from hashbench.affinity import IntArray
+from hashbench.dataset import Dataset
+from hashbench.distances import squared_distance_percentiles
+from hashbench.errors import HashbenchError
+from hashbench.features.extraction import KINDS, extract
+from hashbench.images import read_tree
+from hashbench.levels import multi_hot
+from hashbench.tabular import FEATURE_KEYS, LABEL_KEYS, find_array, read_array, split_spec
+
+_MOST_QUERIES = 1_000  # drawn where the user does not say how many
+_THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
+_RULES = ("same-label", "shared-labels", "distance")
+
+
+class Arrays(DatasetAdapter):
+    """Features and labels of any origin, under a name of the user's."""
+
+    name = "arrays"
+    summary = "your own files or folder of images: hashbench prepare --from FILE --labels FILE --name NAME"
+    features = ("features", *KINDS)
+    needs = "your own files"
+
+    def prepare(self) -> Dataset:
+        """Read features and labels, draw a split, choose the affinity rule."""
+        own = self.options.own
+        if own is None:
+            raise HashbenchError(
+                "'arrays' stands for your own data; try: hashbench prepare --from features.npy --labels labels.npy "
+                "--name mydata."
+            )
+        is_folder = split_spec(own.items)[0].is_dir()
+        items = self._of_folder(own) if is_folder else self._of_files(own)
+        features, labels = items.get("features"), items.pop("labels")
+        n_items = len(next(array for array in (features, items.get("images")) if array is not None))
+        if labels is not None and len(labels) != n_items:
+            raise HashbenchError(f"there are {n_items} items, but labels for {len(labels)}; give one for each.")
+        n_given = items.pop("n_queries", 0)
+        (query, database, train), protocol = _split(own, n_items, n_given, labels)
+        rule = own.rule or ("distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels")
+        if rule not in _RULES:
+            raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
+        params = {}
+        if rule == "distance" and features is not None:
+            measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
+            thresholds = squared_distance_percentiles(features[measured], [5, 1, 0.2, 0.1])
+            params = {"squared_thresholds": thresholds, "levels": [1, 2, 5, 10]}
+            protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"
+        return Dataset(
+            name=own.name,
+            query=query,
+            database=database,
+            train=train,
+            rule=rule,
+            rule_params=params,
+            labels=None if rule == "distance" else labels,
+            features_name=self.kind,
+            about={"summary": "own data", "protocol": protocol, "source": Path(own.items).name, **items.pop("about")},
+            **items,
+        )
+
+    def _of_files(self, own: Own) -> dict[str, Any]:
+        if self.kind != "features":
+            raise HashbenchError(
+                f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
+            )
+        features = _features(own.items)
+        labels = read_array(own.labels, LABEL_KEYS) if own.labels else find_array(own.items, LABEL_KEYS)
+        n_queries = 0
+        if own.query_items is not None:
+            ours = _features(own.query_items)
+            if ours.shape[1] != features.shape[1]:
+                raise HashbenchError(
+                    f"{own.query_items} has {ours.shape[1]} columns and {own.items} {features.shape[1]}; queries and "
+                    "database items need the same features."
+                )
+            theirs = read_array(own.query_labels, LABEL_KEYS) if own.query_labels else None
+            if own.query_labels is None:
+                theirs = find_array(own.query_items, LABEL_KEYS)
+            if (labels is None) != (theirs is None) or (theirs is not None and len(theirs) != len(ours)):
+                raise HashbenchError(
+                    "labels are needed of both queries and database, one for each item, or of neither."
+                )
+            features, n_queries = np.concatenate([features, ours]), len(ours)
+            labels = None if labels is None else np.concatenate([_column(labels), _column(theirs)])
+        return {
+            "features": features,
+            "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
+            "n_queries": n_queries,
+            "about": {"features": "as given"},
+        }
+
+    def _of_folder(self, own: Own) -> dict[str, Any]:
+        if self.kind == "features":
+            raise HashbenchError(f"{own.items} is a folder; say which --features to compute: {', '.join(KINDS)}.")
+        tree = read_tree(Path(own.items))
+        extracted = extract(self.kind, tree.images, self.options)
+        labels = tree.labels
+        if own.labels is not None:
+            labels = _as_labels(read_array(own.labels, LABEL_KEYS), own.labels)
+        return {
+            "features": extracted.features,
+            "images": extracted.images,
+            "labels": labels,
+            "about": {"features": extracted.how},
+        }
+
+
+def _split(own: Own, n_items: int, n_given: int, labels: npt.NDArray[Any] | None) -> tuple[tuple[IntArray, ...], str]:
+    """Draw what the user left open; with queries of their own, these are the last items."""
+    by_label = own.queries_per_label is not None or own.train_per_label is not None
+    if by_label and (own.n_queries is not None or own.n_train is not None):
+        raise HashbenchError("say how many to draw for each label, or how many altogether, not both.")
+    if n_given:
+        if own.n_queries is not None or by_label:
+            raise HashbenchError("with queries of your own, only --train N can be drawn.")
+        database = np.arange(n_items - n_given)
+        n_train = own.n_train or len(database)
+        if n_train > len(database):
+            raise HashbenchError(f"there are {len(database)} database items, {n_train} are asked for to train on.")
+        drawn = np.random.default_rng(own.seed).permutation(database)[:n_train]
+        words = f"own queries; {n_train:,} of {len(database):,} database items for training"
+        return (np.arange(len(database), n_items), database, np.sort(drawn)), words
+    if by_label:
+        if labels is None or own.queries_per_label is None:
+            raise HashbenchError("to draw items for each label, give --queries-per-label and labels.")
+        draw: Any = draw_split if labels.ndim == 1 else draw_by_label
+        query, database, train = draw(labels, own.queries_per_label, own.train_per_label or 0, own.seed)
+        words = f"{own.queries_per_label} queries a label"
+        words += f", {own.train_per_label} training items a label" if own.train_per_label else ""
+        return (query, database, train if len(train) else database), f"{words}, drawn with seed {own.seed}"
+    n_queries = own.n_queries if own.n_queries is not None else min(_MOST_QUERIES, max(n_items // 10, 1))
+    split = draw_any(n_items, n_queries, own.n_train, own.seed)
+    words = f"{n_queries:,} queries and {len(split[2]):,} training items drawn with seed {own.seed}"
+    return split, f"{words}, database = all but the queries"
+
+
+def _features(spec: str) -> npt.NDArray[np.float32]:
+    array = read_array(spec, FEATURE_KEYS)
+    if array.ndim != 2 or array.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features)."
+        )
+    with np.errstate(over="ignore"):  # what does not fit float32 becomes infinite, which Dataset refuses
+        return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _column(labels: Any) -> npt.NDArray[Any]:
+    array = np.asarray(labels)
+    return array.ravel() if array.ndim == 2 and 1 in array.shape else array
+
+
+def _as_labels(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+    """Bring classes or multi-hot labels into the form of a dataset; names of classes become numbers."""
+    array = _column(labels)
+    if array.ndim == 2:
+        return multi_hot(array, f"labels of {name}")
+    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
+        array = array.astype(np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "biuUSO":
+        raise HashbenchError(
+            f"{name} holds {array.dtype} of shape {array.shape}, expected classes of shape (n,) or multi-hot labels."
+        )
+    return array.astype(np.int64) if array.dtype.kind in "biu" else np.unique(array.astype(str), return_inverse=True)[1]

@@ -1,0 +1,83 @@
+"""CIFAR-10 by the protocols of the TALR paper, and without labels by that of its LabelMe experiments."""
+
+from typing import Any
+
+import numpy as np
+
+from hashbench.adapter import draw_any, draw_split
+from hashbench.datasets._cifar import CifarAdapter, Format, Items
+from hashbench.distances import squared_distance_percentiles
+from hashbench.errors import HashbenchError
+
+_SEED = 0
+_QUERIES, _DATABASE, _TRAIN = 2_000, 20_000, 5_000
+
+
+class _Cifar10(CifarAdapter):
+    format = Format(
+        name="CIFAR-10",
+        train=tuple(f"data_batch_{number}" for number in range(1, 6)),
+        test=("test_batch",),
+        keys=(b"labels",),
+        n_classes=(10,),
+        classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    )
+    url = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
+    sha256 = "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce"
+
+
+class Cifar10S1(_Cifar10):
+    """Split 1: queries and a small training set drawn of all images."""
+
+    name = "cifar10-s1"
+    summary = "60,000 images, ten classes; 1,000 queries, 59,000 database, 5,000 of these for training"
+
+    def describe(self, items: Items, features: Any) -> dict[str, Any]:
+        """Draw 100 queries and 500 training items a class; the rest is database."""
+        query, database, train = draw_split(items.labels[0], 100, 500, _SEED)
+        return {
+            **{"query": query, "database": database, "train": train},
+            **{"rule": "same-label", "labels": items.labels[0]},
+            "protocol": "split 1 of TALR: 100 queries and 500 training items a class drawn of all images with seed 0",
+        }
+
+
+class Cifar10S2(_Cifar10):
+    """Split 2: the official test part as queries, the official training part as database."""
+
+    name = "cifar10-s2"
+    summary = "the same images; the official 10,000 as queries, the official 50,000 as database, all for training"
+
+    def describe(self, items: Items, features: Any) -> dict[str, Any]:
+        """Take the official split."""
+        database = np.arange(items.n_train)
+        return {
+            **{"query": np.arange(items.n_train, len(items.images)), "database": database, "train": database},
+            **{"rule": "same-label", "labels": items.labels[0]},
+            "protocol": "split 2 as the TALR paper prints it: official test and training part (its released script "
+            "draws 1,000 queries a class of all images instead)",
+        }
+
+
+class Cifar10Unlabelled(_Cifar10):
+    """GIST features without labels: relevant is what lies near."""
+
+    name = "cifar10-gist-unlabelled"
+    summary = "22,000 of the images as GIST, no labels: levels by distance; 2,000 queries, 5,000 for training"
+    features = ("gist",)
+
+    def describe(self, items: Items, features: Any) -> dict[str, Any]:
+        """Draw 22,000 images; 5, 1, 0.2, 0.1 % nearest training pairs have levels 1, 2, 5, 10."""
+        n_items = _QUERIES + _DATABASE
+        if len(items.images) < n_items:
+            raise HashbenchError(f"{self.name} needs {n_items} images, there are {len(items.images)}.")
+        keep = np.sort(np.random.default_rng(_SEED).choice(len(items.images), n_items, replace=False))
+        query, database, train = draw_any(n_items, _QUERIES, _TRAIN, _SEED)
+        thresholds = squared_distance_percentiles(features[keep[train]], [5, 1, 0.2, 0.1])
+        return {
+            **{"keep": keep, "query": query, "database": database, "train": train},
+            **{"rule": "distance", "rule_params": {"squared_thresholds": thresholds, "levels": [1, 2, 5, 10]}},
+            "protocol": "the LabelMe protocol of TALR on CIFAR-10: 2,000 queries, 20,000 database, 5,000 training "
+            "items drawn with seed 0; level 1, 2, 5, 10 for Euclidean distances up to the 5, 1, 0.2, 0.1 percentile of "
+            "those between training items (the paper's; its script compares squared with plain distances)",
+        }

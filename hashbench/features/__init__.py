@@ -1,0 +1,1 @@
+"""Features computed from images."""

@@ -1,0 +1,165 @@
+"""From images to features, block by block: kept on disk, so that a stopped run goes on where it was."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.adapter import Options
+from hashbench.errors import HashbenchError
+from hashbench.files import data_dir, locked, replacing
+from hashbench.images import ImageArray, Images
+from hashbench.threads import chunks
+
+FloatArray = npt.NDArray[np.float32]
+NETWORKS = ("squeezenet", "alexnet", "vgg-f", "resnet18", "resnet50")
+KINDS = ("pixels", "gist", *NETWORKS, "images")
+
+_ANY_SIZE = ("squeezenet", "resnet18", "resnet50")  # networks without a fully connected layer before the features
+_ENLARGED = 4  # how many times they see small images enlarged: 128 pixels for CIFAR's 32
+_BLOCK = 2000  # images between two saves
+_GIST_SIZE = 128  # of images whose own size is not the same throughout
+_MAX_BYTES = 32 << 30  # of images or features held in memory
+
+
+class Extracted(NamedTuple):
+    """What became of the images: features, or the images themselves.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, n_features), float32, or None
+        None for the kind ``images``.
+    images : ndarray of shape (n, size, size, 3), uint8, or None
+        None for all other kinds.
+    how : str
+        Words for people: sizes, network, weights.
+    """
+
+    features: FloatArray | None
+    images: ImageArray | None
+    how: str
+
+
+def extract(kind: str, images: Images, options: Options) -> Extracted:
+    """Compute features of images, or find them again.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``KINDS``.
+    images : Images
+        The images.
+    options : Options
+        Weights, image size and device.
+
+    Returns
+    -------
+    Extracted
+        In the order of the images.
+
+    Raises
+    ------
+    HashbenchError
+        If weights are missing, or the features would not fit into memory.
+    """
+    if kind in NETWORKS:
+        return _by_network(kind, images, options)
+    size = options.image_size or images.native_size
+    if kind == "gist":
+        from hashbench.features import gist
+
+        size = size or _GIST_SIZE
+        key = f"{_source(gist)} {images.content} {size}"
+        features = _in_blocks(lambda block: gist.gist(block), images, size, "gist", key, options)
+        return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
+    if size is None:
+        raise HashbenchError(f"images differ in size; give --image-size for features {kind!r}.")
+    n_bytes = len(images) * size * size * 3 * (4 if kind == "pixels" else 1)
+    if n_bytes > _MAX_BYTES:
+        raise HashbenchError(
+            f"{len(images):,} images of {size} x {size} pixels take {n_bytes >> 30} GB as {kind}; "
+            "choose a smaller --image-size or other --features."
+        )
+    parts = []
+    for rows in chunks(0, len(images), _BLOCK):
+        parts.append(images.read(rows, size))
+        options.on_progress("images", rows.stop, len(images))
+    array = np.concatenate(parts)
+    how = f"RGB, {size} x {size} pixels"
+    if kind == "images":
+        return Extracted(None, array, how)
+    return Extracted(array.reshape(len(array), -1).astype(np.float32), None, how)
+
+
+def _by_network(kind: str, images: Images, options: Options) -> Extracted:
+    from hashbench import backbones, weights
+
+    backbone = backbones.get_backbone(kind)
+    size = options.image_size or backbone.input_size
+    if options.image_size is None and kind in _ANY_SIZE and images.native_size:
+        size = min(size, _ENLARGED * images.native_size)
+    network = weights.Extractor(kind, _weights(kind, options), image_size=size, device=options.device)
+    read_size = None if images.native_size else size  # images of one size are resized by the network's front end
+    key = f"{network.provenance} {_source(backbones)} {_source(weights)} {images.content}"
+    features = _in_blocks(network, images, read_size, kind, key, options)
+    return Extracted(features, None, network.provenance)
+
+
+def _weights(kind: str, options: Options) -> Path:
+    """Find the weights of a network: the user's file, or the official one, downloaded once."""
+    from hashbench.backbones import get_backbone
+    from hashbench.download import fetch
+
+    backbone = get_backbone(kind)
+    if options.weights is not None:
+        return options.weights
+    if backbone.sha256_prefix is None:
+        raise HashbenchError(
+            f"the weights of {kind} have no published checksum, so they are not downloaded for you: fetch "
+            f"{backbone.weights_url} and give the file as --weights."
+        )
+    path = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
+    return fetch(backbone.weights_url, backbone.sha256_prefix, path)
+
+
+def _source(module: Any) -> str:
+    return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()[:16]
+
+
+def _in_blocks(
+    compute: Callable[[ImageArray], FloatArray],
+    images: Images,
+    size: int | None,
+    kind: str,
+    key: str,
+    options: Options,
+) -> FloatArray:
+    """Compute features of blocks of images, each saved as soon as it is done."""
+    path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    folder = path.with_suffix(".parts")
+    with locked(path):
+        if path.is_file():
+            return np.asarray(np.load(path))
+        blocks = chunks(0, len(images), _BLOCK)
+        parts = []
+        for number, rows in enumerate(blocks):
+            part = folder / f"{number:05d}.npy"
+            if part.is_file():
+                parts.append(np.load(part))
+            else:
+                parts.append(compute(images.read(rows, size)))
+                _save(part, parts[-1])
+            options.on_progress(f"{kind} features", rows.stop, len(images))
+        features = np.concatenate(parts)
+        _save(path, features)
+        shutil.rmtree(folder, ignore_errors=True)
+    return features
+
+
+def _save(path: Path, array: FloatArray) -> None:
+    with replacing(path) as part, part.open("wb") as file:
+        np.save(file, array)

@@ -1,0 +1,170 @@
+"""Arrays in the files people keep them in: .npy, .npz, .mat, .parquet, .csv and HDF5."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.arrays import load_array
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.files import one_line
+
+FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
+LABEL_KEYS = ("labels", "y", "Y", "label", "L", "gnd")
+SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", ".h5", ".hdf5")
+
+
+def read_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any]:
+    """Read one array.
+
+    Parameters
+    ----------
+    spec : str
+        A path, or ``PATH:KEY`` for files that hold several arrays.
+    keys : tuple of str
+        What the array may be called where no key is given, best first.
+
+    Returns
+    -------
+    ndarray
+        The array; columns of a table side by side.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such file or array, or it cannot be read.
+    """
+    path, key = split_spec(spec)
+    arrays = read_arrays(path)
+    if key is not None:
+        if key not in arrays:
+            raise unknown_name(f"array of {path}:", key, arrays)
+        return arrays[key]
+    found = next((arrays[name] for name in keys if name in arrays), None)
+    if found is None and len(arrays) == 1:
+        (found,) = arrays.values()
+    if found is None:
+        example = next(iter(arrays), "X")
+        raise HashbenchError(
+            f"{path} holds arrays {', '.join(arrays) or '(none)'}; say which one you mean, such as {path}:{example}."
+        )
+    return found
+
+
+def find_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any] | None:
+    """Look for an array beside another one in the same file.
+
+    Parameters
+    ----------
+    spec : str
+        A path, or ``PATH:KEY`` of the other one.
+    keys : tuple of str
+        What it may be called.
+
+    Returns
+    -------
+    ndarray or None
+        The array; None if the file has none of these names.
+    """
+    path, _ = split_spec(spec)
+    arrays = {} if path.suffix == ".npy" else read_arrays(path)
+    return next((arrays[name] for name in keys if name in arrays), None)
+
+
+def split_spec(spec: str) -> tuple[Path, str | None]:
+    """Split ``PATH:KEY``.
+
+    Parameters
+    ----------
+    spec : str
+        A path, perhaps with a key.
+
+    Returns
+    -------
+    path : Path
+        The path.
+    key : str or None
+        The key.
+    """
+    head, colon, tail = spec.rpartition(":")
+    if colon and not Path(spec).exists() and Path(head).suffix in SUFFIXES:
+        return Path(head), tail
+    return Path(spec), None
+
+
+def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read all arrays of a file.
+
+    Parameters
+    ----------
+    path : Path
+        Its suffix tells the format.
+
+    Returns
+    -------
+    dict of str to ndarray
+        By name; the one array of an ``.npy`` file is called ``features``. A table gives its numeric columns together as
+        ``features`` but for those called like labels.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is missing, of another format or damaged.
+    """
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise HashbenchError(f"{path} has no known ending; arrays are read from {', '.join(SUFFIXES)}.")
+    try:
+        if suffix == ".npy":
+            return {"features": load_array(path)}
+        if suffix == ".npz":
+            with np.load(path, allow_pickle=False) as archive:
+                return dict(archive)
+        if suffix in (".h5", ".hdf5"):
+            return _of_hdf5(path)
+        return _of_mat(path) if suffix == ".mat" else _of_table(path, suffix)
+    except ImportError as error:
+        raise HashbenchError(f"reading {path} needs pyarrow; try: pip install pyarrow.") from error
+    except Exception as error:  # each library raises its own on damaged files
+        if isinstance(error, HashbenchError):
+            raise
+        raise HashbenchError(f"cannot read {path} as {suffix}: {one_line(error).rstrip('.')}.") from error
+
+
+def _of_hdf5(path: Path) -> dict[str, npt.NDArray[Any]]:
+    with h5py.File(path, "r") as file:
+        return {name: value[()] for name, value in file.items() if isinstance(value, h5py.Dataset) and value.ndim}
+
+
+def _of_mat(path: Path) -> dict[str, npt.NDArray[Any]]:
+    """Read a MATLAB file; version 7.3 is HDF5 with the axes the other way round."""
+    if h5py.is_hdf5(path):
+        return {name: array.T for name, array in _of_hdf5(path).items()}
+    from scipy.io import loadmat
+
+    content: Mapping[str, Any] = loadmat(path)
+    return {name: value for name, value in content.items() if isinstance(value, np.ndarray) and value.ndim == 2}
+
+
+def _of_table(path: Path, suffix: str) -> dict[str, npt.NDArray[Any]]:
+    import pandas as pd
+
+    table = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    numeric = []
+    for name in table.columns.astype(str):
+        column = table[name]
+        if len(column) and isinstance(column.iloc[0], (list, tuple, np.ndarray)):
+            arrays[name] = np.stack([np.asarray(cell) for cell in column])
+        else:
+            arrays[name] = column.to_numpy()
+            if name not in LABEL_KEYS and pd.api.types.is_numeric_dtype(column):
+                numeric.append(name)
+    if numeric and not any(key in arrays for key in FEATURE_KEYS):
+        arrays["features"] = table[numeric].to_numpy()
+    return arrays

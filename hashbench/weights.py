@@ -1,0 +1,254 @@
+"""Files of pretrained weights: read, checked against their network, and put to work on images."""
+
+import hashlib
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.io import loadmat
+
+from hashbench.backbones import Network, blank, get_backbone
+from hashbench.errors import HashbenchError
+from hashbench.files import one_line
+from hashbench.optional import import_torch
+from hashbench.threads import chunks
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = import_torch()
+    Tensor = torch.Tensor
+
+_BATCH = 64  # images that go through the network at a time
+_N_NAMED = 3  # offending parameters in an error
+
+
+class Weights(NamedTuple):
+    """The content of a weights file: parameters by name, float32, and the SHA-256 of the file in hex."""
+
+    state: dict[str, Tensor]
+    sha256: str
+
+
+def read_weights(name: str, path: Path) -> Weights:
+    """Read the weights of a network and check that they are complete.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path
+        ``.pth`` or ``.pt``: a state dict as torch saves it, alone or under the key ``state_dict``, its names with or
+        without ``module.`` in front. For ``vgg-f`` also ``.mat``: MatConvNet's file, old form or new.
+
+    Returns
+    -------
+    Weights
+        With every parameter and buffer of the network; counters of batches, which old files lack, start at 0.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is missing or damaged, is no weights file or belongs to another network.
+    """
+    backbone = get_backbone(name)
+    formats = {".pth": _read_torch, ".pt": _read_torch} | ({".mat": _read_mat} if name == "vgg-f" else {})
+    advice = f"Give a file such as {backbone.weights_url}."
+    if path.suffix not in formats:
+        raise HashbenchError(f"weights of {name} are read from {', '.join(formats)} files, got {path}. {advice}")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise HashbenchError(f"cannot read {path}: {error.strerror or one_line(error)}. {advice}") from error
+    try:
+        state = formats[path.suffix](content)
+    except Exception as error:  # readers meet damaged files with errors of any kind
+        raise HashbenchError(
+            f"{path} is not a whole weights file ({type(error).__name__} in {len(content)} bytes). {advice}"
+        ) from error
+    expected = blank(name).state_dict()
+    for key, tensor in expected.items():
+        if key.endswith("num_batches_tracked"):
+            state.setdefault(key, torch.zeros_like(tensor, device="cpu"))
+    complaints = _differences(state, expected)
+    if complaints:
+        raise HashbenchError(f"{path} does not hold the weights of {name}: {'; '.join(complaints)}. {advice}")
+    return Weights(state, hashlib.sha256(content).hexdigest())
+
+
+def pretrained(name: str, path: Path) -> tuple[Network, str]:
+    """Build a network with the weights of a file.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path
+        See `read_weights`.
+
+    Returns
+    -------
+    network : Network
+        On the CPU, in evaluation mode, every parameter open to training.
+    sha256 : str
+        Of the file, in hex.
+
+    Raises
+    ------
+    HashbenchError
+        See `read_weights`.
+    """
+    weights = read_weights(name, path)
+    network = blank(name)
+    network.load_state_dict(weights.state, assign=True)
+    return network.eval(), weights.sha256
+
+
+class Extractor:
+    """Features of images from a pretrained network.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    weights_path : Path
+        See `read_weights`.
+    image_size : int, optional
+        Width and height to which images are resized, in pixels; the size the network was trained on if left out.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute; ``auto`` takes a GPU if there is one.
+
+    Attributes
+    ----------
+    n_features : int
+        Length of a feature vector.
+    image_size : int
+        In pixels.
+    device : str
+        ``cpu`` or ``cuda``.
+    provenance : str
+        Where the features come from, such as ``squeezenet, 128 px, weights 0f3c12ab``.
+
+    Raises
+    ------
+    HashbenchError
+        If the weights cannot be read, the network cannot take that size, or there is no such device.
+    """
+
+    def __init__(self, name: str, weights_path: Path, *, image_size: int | None = None, device: str = "auto") -> None:
+        self._backbone = get_backbone(name)
+        self.n_features = self._backbone.n_features
+        self.image_size = self._backbone.input_size if image_size is None else image_size
+        self.device = _choose_device(device)
+        _check_size(name, self.image_size)
+        network, sha256 = pretrained(name, weights_path)
+        self._network = network.to(self.device, memory_format=torch.channels_last)
+        self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
+
+    def __call__(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Compute the features of images.
+
+        Parameters
+        ----------
+        images : ndarray of shape (n, height, width, 3), uint8
+            RGB.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            In the order of the images; an image's features do not depend on the others.
+
+        Raises
+        ------
+        HashbenchError
+            If the images have another shape or dtype.
+        """
+        features = np.empty((len(images), self.n_features), np.float32)
+        with (
+            torch.inference_mode(),
+            torch.autocast(self.device, enabled=False),
+            torch.backends.cudnn.flags(deterministic=True, allow_tf32=False),
+        ):
+            for batch in chunks(0, len(images), _BATCH):
+                pixels = torch.as_tensor(images[batch]).to(self.device)
+                inputs = self._backbone.to_input(pixels, self.image_size)
+                features[batch] = self._network(inputs.contiguous(memory_format=torch.channels_last)).cpu().numpy()
+        return features
+
+
+def _read_torch(content: bytes) -> dict[str, Tensor]:
+    """Read a state dict; raise whatever comes if it is none."""
+    loaded = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+    state: Mapping[str, Tensor] = loaded.get("state_dict", loaded)
+    return {
+        key.removeprefix("module."): tensor.float() if tensor.is_floating_point() else tensor
+        for key, tensor in state.items()
+    }
+
+
+def _read_mat(content: bytes) -> dict[str, Tensor]:
+    """Read a SimpleNN network of MatConvNet: filters are (height, width, n_in, n_out), layers fc* see one position."""
+    file = loadmat(BytesIO(content), struct_as_record=False)
+    state = {}
+    for cell in file["layers"].ravel():
+        layer = cell.item()
+        if layer.type.item() != "conv":
+            continue
+        filters, biases = layer.weights.ravel() if hasattr(layer, "weights") else (layer.filters, layer.biases)
+        weight = filters.reshape(*filters.shape, *(1,) * (4 - filters.ndim)).transpose(3, 2, 0, 1)
+        name = layer.name.item()
+        state[f"{name}.weight"] = weight.reshape(len(weight), -1) if name.startswith("fc") else weight
+        state[f"{name}.bias"] = biases.ravel()
+    about = file["meta"].item() if "meta" in file else file
+    normalization = (about["normalization"] if about is file else about.normalization).item()
+    average = normalization.averageImage  # (224, 224, 3), or the mean of each colour in any shape
+    if average.size == 3:
+        average = np.broadcast_to(average.ravel(), (224, 224, 3))
+    state["average_image"] = average.transpose(2, 0, 1)
+    return {key: torch.from_numpy(np.array(value, np.float32, order="C")) for key, value in state.items()}
+
+
+def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """Say what is missing, too much or of another shape."""
+    missing = [key for key in expected if key not in state]
+    unexpected = [key for key in state if key not in expected]
+    misshapen = [
+        f"{key} of shape {tuple(state[key].shape)} in place of {tuple(tensor.shape)}"
+        for key, tensor in expected.items()
+        if key in state and state[key].shape != tensor.shape
+    ]
+    return [
+        f"{len(found)} {what}, {'first ' if len(found) > _N_NAMED else ''}{', '.join(found[:_N_NAMED])}"
+        for what, found in (("missing", missing), ("unexpected", unexpected), ("misshapen", misshapen))
+        if found
+    ]
+
+
+def _choose_device(device: str) -> str:
+    has_cuda = torch.cuda.is_available()
+    if device not in ("auto", "cpu", "cuda"):
+        raise HashbenchError(f"device is {device!r}, expected 'auto', 'cpu' or 'cuda'.")
+    if device == "cuda" and not has_cuda:
+        raise HashbenchError("device 'cuda' was asked for, but PyTorch finds no GPU here. Choose 'cpu' or 'auto'.")
+    if device == "auto":
+        return "cuda" if has_cuda else "cpu"
+    return device
+
+
+def _check_size(name: str, size: int) -> None:
+    """Let a blank network try images of that size: shapes without numbers."""
+    if size >= 1:
+        try:
+            blank(name)(torch.empty(1, 3, size, size, device="meta"))
+        except RuntimeError:
+            pass
+        else:
+            return
+    raise HashbenchError(
+        f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
+        "the size it was trained on, or one near it."
+    )
