@@ -1,5 +1,7 @@
 """GIST: how much of each scale and orientation an image holds, place by place."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import scipy.fft
@@ -24,10 +26,10 @@ _FILTER_MARGIN = 32  # pixels of symmetric padding
 _NEGLIGIBLE_GAIN = 1e-12  # taken as 0, because subnormal numbers are slow; far below float32's 6e-8
 _CHUNK = 64  # images a thread takes at a time
 
-FloatArray = npt.NDArray[np.float32]
+FloatArray = npt.NDArray[np.floating[Any]]  # float32 throughout
 
 
-def gist(images: npt.NDArray[np.uint8]) -> FloatArray:
+def gist(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     """Compute the GIST descriptor of images, 4 scales x 8 orientations x 4 x 4 cells.
 
     Parameters
@@ -108,7 +110,7 @@ def _check(images: npt.NDArray[np.uint8]) -> None:
 def _stretched(image: npt.NDArray[np.uint8]) -> FloatArray:
     grey = image.mean(axis=2, dtype=np.float32) if image.ndim == 3 else image.astype(np.float32)
     grey -= grey.min()
-    return grey * (np.float32(255) / (grey.max() or 1))
+    return np.asarray(grey * (np.float32(255) / (grey.max() or 1)))
 
 
 def _whitened(grey: FloatArray, low_pass: FloatArray) -> FloatArray:
@@ -120,21 +122,20 @@ def _whitened(grey: FloatArray, low_pass: FloatArray) -> FloatArray:
 
 
 def _smoothed(image: FloatArray, low_pass: FloatArray) -> FloatArray:
-    smooth: FloatArray = scipy.fft.irfft2(scipy.fft.rfft2(image) * low_pass, s=image.shape)
-    return smooth
+    return np.asarray(scipy.fft.irfft2(scipy.fft.rfft2(image) * low_pass, s=image.shape))
 
 
 def _magnitude(image: FloatArray, filters: FloatArray) -> FloatArray:
     spectrum = scipy.fft.fft2(np.pad(image, _FILTER_MARGIN, mode="symmetric"))
     inside = slice(_FILTER_MARGIN, -_FILTER_MARGIN)
     response = scipy.fft.ifft(spectrum * filters, axis=2, overwrite_x=True)[:, :, inside]  # the rest is not needed
-    return np.abs(scipy.fft.ifft(response, axis=1)[:, inside])  # (n_filters, height, width)
+    return np.asarray(np.abs(scipy.fft.ifft(response, axis=1)[:, inside]))  # (n_filters, height, width)
 
 
 def _low_pass(height: int, width: int) -> FloatArray:
     """Give the gains of the whitening at the frequencies of ``rfft2``."""
     cycles = max(height, width) * np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
-    return np.exp2(-((cycles / _CUTOFF) ** 2)).astype(np.float32)
+    return np.asarray(np.exp2(-((cycles / _CUTOFF) ** 2)), dtype=np.float32)
 
 
 def _filters(height: int, width: int) -> FloatArray:
@@ -146,11 +147,11 @@ def _filters(height: int, width: int) -> FloatArray:
     radial = _RADIAL_DECAY * (np.hypot(y, x) / centres[:, None, None] - 1) ** 2
     gains = np.exp(-radial[:, None] - _ANGULAR_DECAY * wrapped**2)  # (n_scales, n_orientations, height, width)
     gains[gains < _NEGLIGIBLE_GAIN] = 0
-    return gains.reshape(-1, height, width).astype(np.float32)
+    return np.asarray(gains.reshape(-1, height, width), dtype=np.float32)
 
 
 def _cell_means(side: int) -> FloatArray:
     """Give the matrix that averages over the cells of a side, (n_cells, side)."""
     edges = np.linspace(0, side, N_CELLS + 1).astype(int)
     cell = np.searchsorted(edges, np.arange(side), side="right") - 1
-    return ((cell == np.arange(N_CELLS)[:, None]) / np.diff(edges)[:, None]).astype(np.float32)
+    return np.asarray((cell == np.arange(N_CELLS)[:, None]) / np.diff(edges)[:, None], dtype=np.float32)
