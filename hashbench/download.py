@@ -207,7 +207,7 @@ class _Downloader:
                     file.write(chunk)
                     n_done += len(chunk)
                     self.tell(n_done, n_all)
-        return True
+        return n_done == n_all or not n_all
 
     def _n_done(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
@@ -289,6 +289,10 @@ def _spelled(sha256: str) -> str:
 
 def _reason(error: BaseException) -> str:
     """Give the first cause of a failed connection; what requests says itself holds addresses in memory."""
+    from urllib3.exceptions import IncompleteRead
+
     while error.__context__ is not None:
         error = error.__context__
+    if isinstance(error, IncompleteRead):
+        return "the connection was closed"
     return (isinstance(error, OSError) and error.strerror) or one_line(error).rstrip(".")

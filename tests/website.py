@@ -1,0 +1,84 @@
+"""A web server on loopback, and the ways in which it may answer."""
+
+import http.server
+import itertools
+import re
+import threading
+
+import numpy as np
+
+CONTENT = np.random.default_rng(0).bytes(300_000)
+
+
+def whole(content=CONTENT, status=200, **headers):
+    """Answer with everything, whatever was asked for; give headers to change or, with None, to leave out."""
+    headers = {"Content_Length": len(content), **headers}
+
+    def answer(handler):
+        handler.send_response(status)
+        for name, value in headers.items():
+            if value is not None:
+                handler.send_header(name.replace("_", "-"), str(value))
+        handler.end_headers()
+        handler.wfile.write(content)
+        handler.server.n_sent.append(len(content))
+
+    return answer
+
+
+def cut(n_bytes, content=CONTENT):
+    """Promise everything and hang up after some bytes."""
+    return whole(content[:n_bytes], Content_Length=len(content))
+
+
+def ranged(content=CONTENT, last=None):
+    """Answer a Range as RFC 9110 says."""
+
+    def answer(handler):
+        first = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
+        if not first:
+            return whole(content)(handler)
+        start = int(first[1])
+        if start >= len(content):
+            return whole(b"no such range", 416, Content_Range=f"bytes */{len(content)}")(handler)
+        piece = content[start:last]
+        span = f"bytes {start}-{start + len(piece) - 1}/{len(content)}"
+        return whole(piece, 206, Content_Range=span)(handler)
+
+    return answer
+
+
+class Site(http.server.ThreadingHTTPServer):
+    """A web server on loopback that gives one answer after the other, the last for ever."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}/data.bin"
+        self.ranges = []  # that were asked for, None for the whole file
+        self.n_sent = []  # bytes in each answer
+        self.released = threading.Event()
+
+    def answering(self, *answers):
+        self.answers = itertools.chain(answers[:-1], itertools.repeat(answers[-1]))
+        return self.url
+
+    def stalling(self, n_bytes):
+        """Answer with some bytes and then with silence."""
+
+        def answer(handler):
+            cut(n_bytes)(handler)
+            self.released.wait(20)
+
+        return answer
+
+    def handle_error(self, request, client_address):
+        """Clients that hang up are part of the tests."""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.ranges.append(self.headers.get("Range"))
+        next(self.server.answers)(self)
+
+    def log_message(self, *args):
+        pass
