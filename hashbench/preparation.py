@@ -57,7 +57,9 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     options = options or Options()
     adapter = get_dataset(name, replace(options, features=options.features or kind or None))
     if adapter.kind not in adapter.features:
-        raise unknown_name(f"kind of features of dataset {name!r}:", adapter.kind, adapter.features)
+        raise HashbenchError(
+            f"dataset {name!r} has features {', '.join(adapter.features)}, not {adapter.kind!r}; choose one of these."
+        )
     path = dataset_path(name if adapter.kind == adapter.features[0] else f"{name}:{adapter.kind}")
     made_by = source_digest(type(adapter), affinity, bits, distances, dataset_module)
     with locked(path):

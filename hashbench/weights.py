@@ -68,7 +68,7 @@ def read_weights(name: str, path: Path) -> Weights:
         state = formats[path.suffix](content)
     except Exception as error:  # readers meet damaged files with errors of any kind
         raise HashbenchError(
-            f"{path} is not a whole weights file ({type(error).__name__} in {len(content)} bytes). {advice}"
+            f"{path} is damaged or no file of weights ({type(error).__name__} in its {len(content)} bytes). {advice}"
         ) from error
     expected = blank(name).state_dict()
     for key, tensor in expected.items():
@@ -203,9 +203,8 @@ def _read_mat(content: bytes) -> dict[str, Tensor]:
         name = layer.name.item()
         state[f"{name}.weight"] = weight.reshape(len(weight), -1) if name.startswith("fc") else weight
         state[f"{name}.bias"] = biases.ravel()
-    about = file["meta"].item() if "meta" in file else file
-    normalization = (about["normalization"] if about is file else about.normalization).item()
-    average = normalization.averageImage  # (224, 224, 3), or the mean of each colour in any shape
+    normalization = file["meta"].item().normalization if "meta" in file else file["normalization"]
+    average = normalization.item().averageImage  # (224, 224, 3), or the mean of each colour in any shape
     if average.size == 3:
         average = np.broadcast_to(average.ravel(), (224, 224, 3))
     state["average_image"] = average.transpose(2, 0, 1)
