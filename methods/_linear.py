@@ -26,6 +26,43 @@ class _LinearHash(HashMethod):
         return np.asarray((X - self.mean_) @ self.projection_)
 
 
+def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Find the mean of the training items and all principal directions in which they vary.
+
+    Parameters
+    ----------
+    method : HashMethod
+        For its name.
+    X : ndarray of shape (n_samples, n_features), float64
+        Training items.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_features,)
+        Their mean.
+    directions : ndarray of shape (n_features, rank)
+        Orthonormal, by falling variance, the entry of largest magnitude in each positive. Directions
+        without variance, up to rounding, are left out.
+
+    Raises
+    ------
+    Refusal
+        If all items are equal.
+    """
+    solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
+    mean = X.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # equal items have no variance to explain
+        pca = PCA(n_components=min(X.shape), svd_solver=solver).fit(X - mean)  # centred first: exact under translation
+    variances = pca.explained_variance_
+    tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
+    rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
+    if rank == 0:
+        raise Refusal(f"{method.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+    directions = pca.components_[:rank].T
+    largest = np.abs(directions).argmax(axis=0)
+    return mean, directions * np.sign(directions[largest, np.arange(rank)])
+
+
 def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Find the mean and the first ``n_bits`` principal directions of the training items.
 
@@ -41,32 +78,22 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
     mean : ndarray of shape (n_features,)
         Their mean.
     directions : ndarray of shape (n_features, n_bits)
-        Orthonormal, by falling variance, the entry of largest magnitude in each positive.
+        The first of `varying_directions`.
 
     Raises
     ------
     Refusal
         If fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
     """
-    solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
-    mean = X.mean(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # equal items have no variance to explain
-        pca = PCA(n_components=min(X.shape), svd_solver=solver).fit(X - mean)  # centred first: exact under translation
-    variances = pca.explained_variance_
-    tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
-    rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
-    name = method.label
-    if rank == 0:
-        raise Refusal(f"{name} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+    mean, directions = varying_directions(method, X)
+    rank = directions.shape[1]
     if method.n_bits > rank:
         raise Refusal(
-            f"{name} needs n_bits <= {rank}, the number of directions in which the {len(X)} "
+            f"{method.label} needs n_bits <= {rank}, the number of directions in which the {len(X)} "
             f"training items of {X.shape[1]} features vary, got n_bits={method.n_bits}. "
             f"Choose n_bits={rank} (--bits {rank}) or fewer."
         )
-    directions = pca.components_[: method.n_bits].T
-    largest = np.abs(directions).argmax(axis=0)
-    return mean, directions * np.sign(directions[largest, np.arange(method.n_bits)])
+    return mean, directions[:, : method.n_bits]
 
 
 def random_rotation(n_bits: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:

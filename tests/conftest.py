@@ -47,6 +47,12 @@ def digits():
     return registry.get_dataset("digits").prepare()
 
 
+@pytest.fixture(scope="session")
+def train(digits):
+    """The 1,000 training items of digits, 64 pixels each."""
+    return digits.features[digits.train].astype(np.float64)
+
+
 @pytest.fixture
 def hashbench():
     """Run a command line in this process."""

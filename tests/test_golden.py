@@ -33,9 +33,11 @@ def test_digits_through_the_whole_pipeline_are_as_they_were(tmp_path, data):
 
 def test_golden_file_is_whole():
     lines = (GOLDEN / "digits.csv").read_text().splitlines()[1:]
-    # six metrics at two lengths: three methods with two seeds, three without randomness
-    assert len(lines) == 6 * 2 * (3 * 2 + 3)
-    assert {line.split(",")[2] for line in lines} >= {"constant", "itq", "lsh", "oracle-label", "pcah", "random"}
+    # six metrics at two lengths: seven methods with two seeds, four without randomness
+    with_seeds = {"dsh-density", "itq", "lsh", "pca-rr", "random", "sklsh", "sph"}
+    without = {"constant", "oracle-label", "pcah", "sh"}
+    assert len(lines) == 6 * 2 * (7 * 2 + 4)
+    assert {line.split(",")[2] for line in lines} == with_seeds | without
 
 
 def test_golden_rows_are_those_of_the_committed_results():

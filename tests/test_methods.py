@@ -7,16 +7,16 @@ from sklearn.datasets import load_digits
 from hashbench import evaluate, registry, testing
 from hashbench.errors import HashbenchError, Refusal
 from hashbench.methods.constant import Constant
+from hashbench.methods.dsh_density import DSHDensity
 from hashbench.methods.itq import ITQ
 from hashbench.methods.lsh import LSH
 from hashbench.methods.oracle_label import OracleLabel
+from hashbench.methods.pca_rr import PCARR
 from hashbench.methods.pcah import PCAH
 from hashbench.methods.random import Random
-
-
-@pytest.fixture(scope="module")
-def train(digits):
-    return digits.features[digits.train].astype(np.float64)
+from hashbench.methods.sh import SH
+from hashbench.methods.sklsh import SKLSH
+from hashbench.methods.sph import SpH
 
 
 @pytest.mark.parametrize("name", registry.method_names())
@@ -234,7 +234,7 @@ def test_pcah_longer_codes_start_with_the_shorter_ones(train):
     np.testing.assert_array_equal(longer[:, :32], shorter)
 
 
-@pytest.mark.parametrize("cls", [PCAH, ITQ])
+@pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ])
 def test_more_bits_than_directions_with_variance_are_refused_by_number(cls, train):
     rank = np.linalg.matrix_rank(train - train.mean(axis=0))
     assert rank == 61
@@ -245,7 +245,7 @@ def test_more_bits_than_directions_with_variance_are_refused_by_number(cls, trai
         cls(10).fit(train[:10])
 
 
-@pytest.mark.parametrize("cls", [PCAH, ITQ])
+@pytest.mark.parametrize("cls", [PCAH, PCARR, ITQ, SH, SKLSH, SpH, DSHDensity])
 @pytest.mark.parametrize("n_items", [1, 5, 100])
 def test_items_that_are_all_equal_are_refused_without_a_warning(cls, n_items, train):
     with pytest.raises(Refusal, match="equal"):
@@ -335,6 +335,16 @@ def sheet():
         (LSH, 32, 0.479, 0.026),
         (PCAH, 16, 0.337, 0.001),
         (PCAH, 32, 0.286, 0.001),
+        (PCARR, 16, 0.488, 0.029),
+        (PCARR, 32, 0.533, 0.011),
+        (SH, 16, 0.395, 0.001),
+        (SH, 32, 0.371, 0.001),
+        (SKLSH, 16, 0.243, 0.020),
+        (SKLSH, 32, 0.320, 0.025),
+        (SpH, 16, 0.391, 0.013),
+        (SpH, 32, 0.436, 0.015),
+        (DSHDensity, 16, 0.419, 0.025),
+        (DSHDensity, 32, 0.486, 0.024),
         (ITQ, 16, 0.620, 0.008),
         (ITQ, 32, 0.653, 0.004),
         (Random, 16, 0.103, 0.001),

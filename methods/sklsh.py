@@ -1,0 +1,92 @@
+"""SKLSH: random waves whose bits approximate a Gaussian kernel."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.utils._param_validation import Interval
+
+from hashbench.errors import Refusal
+from hashbench.method import FloatArray, HashMethod
+
+_N_SAMPLED = 100  # items whose neighbours set the scale
+
+
+class SKLSH(HashMethod):
+    """Locality-sensitive codes from a shift-invariant kernel [1]_, here the Gaussian.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; any.
+    gamma : float, default=1
+        Kernel exp(-gamma/2 (distance/s)^2), with s the mean distance to the ``n_neighbors``-th neighbour.
+    n_neighbors : int, default=50
+        Which neighbour sets s; an item counts as its own first neighbour. At most n_samples - 1 is used.
+    random_state : int, default=0
+        Seed of the waves and of the 100 items that s is the mean of.
+
+    Attributes
+    ----------
+    scale_ : float
+        The distance s.
+    projection_ : ndarray of shape (n_features, n_bits)
+        Wave vectors w, entries normal with variance gamma / s^2.
+    phases_ : ndarray of shape (n_bits,)
+        Phases, uniform on [0, 2 pi].
+    thresholds_ : ndarray of shape (n_bits,)
+        Thresholds t, uniform on [-1, 1].
+
+    Notes
+    -----
+    A bit is [cos(w.x + phase) + t > 0]. Over the random draws, every bit of every item is 1 with probability 1/2,
+    and bits of items a distance u apart differ with probability
+    (8 / pi^2) sum over m >= 1 of (1 - K(m u)) / (4 m^2 - 1) for the kernel K. It tends to 4 / pi^2 = 0.405, not
+    1/2, as u grows. Codes of fewer bits are prefixes of longer ones with the same seed.
+
+    The scale matters most: without it, far apart items get random codes. Where so many items are equal that
+    s is 0, the mean distance between items that differ takes its place.
+
+    References
+    ----------
+    .. [1] M. Raginsky, S. Lazebnik, "Locality-Sensitive Binary Codes from Shift-Invariant Kernels", NIPS 2009.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(100, 8))
+    >>> SKLSH(n_bits=16, random_state=0).fit(X).transform(X).shape
+    (100, 16)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HashMethod._parameter_constraints,
+        "gamma": [Interval(Real, 0, None, closed="neither")],
+        "n_neighbors": [Interval(Integral, 2, None, closed="left")],
+    }
+
+    def __init__(self, n_bits: int = 32, *, gamma: float = 1.0, n_neighbors: int = 50, random_state: int = 0) -> None:
+        self.n_bits = n_bits
+        self.gamma = gamma
+        self.n_neighbors = n_neighbors
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        sampling, *streams = np.random.default_rng(self.random_state).spawn(4)  # one each: a prefix property
+        self.scale_ = self._distance_to_neighbours(X, sampling)
+        normal = streams[0].standard_normal((self.n_bits, X.shape[1])).T
+        self.projection_ = np.sqrt(self.gamma) / self.scale_ * normal
+        self.phases_ = streams[1].uniform(0, 2 * np.pi, self.n_bits)
+        self.thresholds_ = streams[2].uniform(-1, 1, self.n_bits)
+
+    def _distance_to_neighbours(self, X: FloatArray, rng: np.random.Generator) -> float:
+        sample = rng.choice(len(X), min(_N_SAMPLED, len(X)), replace=False)
+        distances = cdist(X[sample], X)
+        if not distances.any():
+            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+        rank = min(self.n_neighbors, len(X) - 1) - 1
+        scale = np.partition(distances, rank, axis=1)[:, rank].mean()
+        return float(scale or distances[distances > 0].mean())
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        return np.asarray(np.cos(X @ self.projection_ + self.phases_) + self.thresholds_)
