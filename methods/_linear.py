@@ -6,6 +6,7 @@ from sklearn.decomposition import PCA
 
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._refusals import equal_items
 
 
 class _LinearHash(HashMethod):
@@ -57,7 +58,7 @@ def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, F
     tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
     rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
     if rank == 0:
-        raise Refusal(f"{method.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+        raise equal_items(method, len(X))
     directions = pca.components_[:rank].T
     largest = np.abs(directions).argmax(axis=0)
     return mean, directions * np.sign(directions[largest, np.arange(rank)])

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval
 from hashbench.affinity import IntArray
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._refusals import equal_items
 
 
 class DSHDensity(HashMethod):
@@ -96,7 +97,7 @@ class DSHDensity(HashMethod):
         """Run a few steps of k-means from random distinct items; groups that end up empty are left out."""
         distinct = np.unique(X, axis=0)
         if len(distinct) == 1:
-            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+            raise equal_items(self, len(X))
         n_groups = min(int(self.alpha * self.n_bits + 0.5), len(distinct))
         start = np.random.default_rng(self.random_state).choice(distinct, n_groups, replace=False)
         with warnings.catch_warnings():

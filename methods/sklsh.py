@@ -7,8 +7,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval
 
-from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._refusals import equal_items
 
 _N_SAMPLED = 100  # items whose neighbours set the scale
 
@@ -83,7 +83,7 @@ class SKLSH(HashMethod):
         sample = rng.choice(len(X), min(_N_SAMPLED, len(X)), replace=False)
         distances = cdist(X[sample], X)
         if not distances.any():
-            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+            raise equal_items(self, len(X))
         rank = min(self.n_neighbors, len(X) - 1) - 1
         scale = np.partition(distances, rank, axis=1)[:, rank].mean()
         return float(scale or distances[distances > 0].mean())

@@ -9,8 +9,8 @@ from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
-from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._refusals import equal_items
 
 _N_SEEDS = 5  # items whose mean is the first centre of a ball
 _MEAN_TOLERANCE = 0.10  # of the overlaps from n/4, as a share of it
@@ -81,7 +81,7 @@ class SpH(HashMethod):
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         if not np.ptp(X, axis=0).any():
-            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+            raise equal_items(self, len(X))
         half, quarter = len(X) // 2, len(X) / 4
         seeds = np.random.default_rng(self.random_state).integers(len(X), size=(self.n_bits, _N_SEEDS))
         centres = np.stack([X[few].mean(axis=0) for few in seeds])
