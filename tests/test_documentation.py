@@ -44,7 +44,7 @@ def test_readme_examples_run(tmp_path, hashbench):
     scope = {}
     with np.printoptions(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        patch.setattr("builtins.print", lambda *values: None)
+        patch.setattr("builtins.print", lambda *values, **options: None)
         exec("\n".join(blocks), scope)
         (command,) = [line for line in "".join(code_blocks("sh")).splitlines() if "--query-codes" in line]
         assert hashbench(*command.split()[1:]).exit_code == 0
