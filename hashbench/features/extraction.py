@@ -4,7 +4,7 @@ import hashlib
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ FloatArray = npt.NDArray[np.float32]
 NETWORKS = ("squeezenet", "alexnet", "vgg-f", "resnet18", "resnet50")
 KINDS = ("pixels", "gist", *NETWORKS, "images")
 
+_VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
 _ANY_SIZE = ("squeezenet", "resnet18", "resnet50")  # networks without a fully connected layer before the features
 _ENLARGED = 4  # how many times they see small images enlarged: 128 pixels for CIFAR's 32
 _BLOCK = 2000  # images between two saves
@@ -73,7 +74,7 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
         from hashbench.features import gist
 
         size = size or _GIST_SIZE
-        key = f"{_source(gist)} {images.content} {size}"
+        key = f"{_VERSION} {images.content} {size}"
         features = _in_blocks(lambda block: gist.gist(block), images, size, "gist", key, options)
         return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
     if size is None:
@@ -104,7 +105,7 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
         size = min(size, _ENLARGED * images.native_size)
     network = weights.Extractor(kind, _weights(kind, options), image_size=size, device=options.device)
     read_size = None if images.native_size else size  # images of one size are resized by the network's front end
-    key = f"{network.provenance} {_source(backbones)} {_source(weights)} {images.content}"
+    key = f"{_VERSION} {network.provenance} {images.content}"
     features = _in_blocks(network, images, read_size, kind, key, options)
     return Extracted(features, None, network.provenance)
 
@@ -124,10 +125,6 @@ def _weights(kind: str, options: Options) -> Path:
         )
     path = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
     return fetch(backbone.weights_url, backbone.sha256_prefix, path)
-
-
-def _source(module: Any) -> str:
-    return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()[:16]
 
 
 def _in_blocks(
