@@ -46,8 +46,12 @@ def test_readme_examples_run(tmp_path, hashbench):
         patch.chdir(tmp_path)
         patch.setattr("builtins.print", lambda *values, **options: None)
         exec("\n".join(blocks), scope)
-        (command,) = [line for line in "".join(code_blocks("sh")).splitlines() if "--query-codes" in line]
-        assert hashbench(*command.split()[1:]).exit_code == 0
+        patch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
+        commands = "".join(code_blocks("sh")).splitlines()
+        chosen = [line for line in commands if any(word in line for word in ("--query-codes", "--from", "mydata"))]
+        assert len(chosen) == 3
+        for command in chosen:
+            assert hashbench(*command.split()[1:]).exit_code == 0
     assert scope["codes"].shape == (1000, 32)
 
 
@@ -83,7 +87,7 @@ def test_commands_in_the_documents_have_options_that_exist(name):
     commands = [(command, rest) for command, rest in lines if command in cli.commands]
     assert commands or name not in ("README.md", "CONTRIBUTING.md")
     for command, rest in commands:
-        known = {option for parameter in cli.commands[command].params for option in parameter.opts}
+        known = {"--help"} | {option for parameter in cli.commands[command].params for option in parameter.opts}
         assert set(re.findall(r"(--[a-z-]+)", rest.partition("#")[0].partition(" | ")[0])) <= known
 
 
