@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from hashbench.errors import HashbenchError, unknown_name
@@ -26,6 +27,24 @@ class Network(nn.Module):
     Parameters and buffers carry the names of the weights file, with those of the layer that gives the
     1,000 class scores of ImageNet, which the features do without.
     """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute features.
+
+        Parameters
+        ----------
+        images : Tensor of shape (n, 3, size, size), float32
+            As `Backbone.to_input` gives them.
+
+        Returns
+        -------
+        Tensor of shape (n, n_features), float32
+            Not negative.
+        """
+        return self._compute(images)
+
+    def _compute(self, images: Tensor) -> Tensor:
+        raise NotImplementedError
 
     def pretrained_parameters(self) -> list[nn.Parameter]:
         """List the parameters that a weights file sets, so that training may treat them gently.
@@ -63,19 +82,7 @@ class AlexNet(Network):
             nn.Linear(4096, 1000),
         )
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute features.
-
-        Parameters
-        ----------
-        images : Tensor of shape (n, 3, size, size), float32
-            As `Backbone.to_input` gives them.
-
-        Returns
-        -------
-        Tensor of shape (n, 4096), float32
-            Not negative.
-        """
+    def _compute(self, images: Tensor) -> Tensor:
         maps = self.avgpool(self.features(images))  # (n, 256, 6, 6)
         features: Tensor = self.classifier[:-1](maps.flatten(1))
         return features
@@ -85,7 +92,8 @@ class VGGF(Network):
     """VGG-F, called CNN-F in [1]_; features are fc7 after ReLU, 4,096.
 
     Layers are called as in MatConvNet's file: ``conv1`` to ``conv5`` and ``fc6`` to ``fc8``. The buffer
-    ``average_image`` (3, 224, 224) is subtracted from the pixels first. As in that file there is no dropout.
+    ``average_image`` (3, 224, 224) is subtracted from the pixels, 0 to 255, first. As in that file there is no
+    dropout. Images have 199 to 230 pixels a side.
 
     Notes
     -----
@@ -115,19 +123,7 @@ class VGGF(Network):
         self.norm = nn.LocalResponseNorm(5, alpha=5e-4, beta=0.75, k=2.0)
         self.pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute features.
-
-        Parameters
-        ----------
-        images : Tensor of shape (n, 3, size, size), float32
-            RGB from 0 to 255, as `Backbone.to_input` gives them; size 199 to 230.
-
-        Returns
-        -------
-        Tensor of shape (n, 4096), float32
-            Not negative.
-        """
+    def _compute(self, images: Tensor) -> Tensor:
         average = nn.functional.interpolate(self.average_image[None], images.shape[2:], mode="bilinear")
         maps = self.pool(self.norm(self.conv1(images - average).relu_()))
         maps = self.pool(self.norm(self.conv2(maps).relu_()))
@@ -171,19 +167,7 @@ class SqueezeNet(Network):
         )
         self.classifier = nn.Sequential(nn.Dropout(), nn.Conv2d(512, 1000, 1))
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute features.
-
-        Parameters
-        ----------
-        images : Tensor of shape (n, 3, size, size), float32
-            As `Backbone.to_input` gives them.
-
-        Returns
-        -------
-        Tensor of shape (n, 512), float32
-            Not negative.
-        """
+    def _compute(self, images: Tensor) -> Tensor:
         features: Tensor = self.features(images).mean(dim=(2, 3))
         return features
 
@@ -211,7 +195,8 @@ class _Residual(nn.Module):
             inner = self.get_submodule(f"bn{number}")(self.get_submodule(f"conv{number}")(inner))
             if number < self.n_convolutions:
                 inner = inner.relu_()
-        return (inner + self.downsample(maps)).relu_()
+        outer: Tensor = self.downsample(maps)
+        return (inner + outer).relu_()
 
 
 class ResNet(Network):
@@ -252,19 +237,7 @@ class ResNet(Network):
             self.add_module(f"layer{stage + 1}", layer)
         self.fc = nn.Linear(n_in, 1000)
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute features.
-
-        Parameters
-        ----------
-        images : Tensor of shape (n, 3, size, size), float32
-            As `Backbone.to_input` gives them.
-
-        Returns
-        -------
-        Tensor of shape (n, n_features), float32
-            Not negative.
-        """
+    def _compute(self, images: Tensor) -> Tensor:
         maps = self.maxpool(self.bn1(self.conv1(images)).relu_())
         for stage in range(1, 5):
             maps = self.get_submodule(f"layer{stage}")(maps)
@@ -319,14 +292,15 @@ class Backbone:
         Returns
         -------
         Tensor of shape (n, 3, size, size), float32
-            On the device of ``images``. Resized bicubically; where that shrinks, smoothed first.
+            On the device of ``images``, in memory with the channels last, on which convolutions are faster. Resized
+            bicubically; where that shrinks, smoothed first.
 
         Raises
         ------
         HashbenchError
             If the images have another shape or dtype.
         """
-        pixels = torch.as_tensor(images)
+        pixels = images if isinstance(images, Tensor) else torch.from_numpy(np.array(images))
         if pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != torch.uint8:
             raise HashbenchError(
                 f"images are {str(pixels.dtype).removeprefix('torch.')} of shape {tuple(pixels.shape)}, expected uint8 "
@@ -352,7 +326,7 @@ def _torchvision(build: Callable[[], Network], n_features: int, file: str) -> Ba
     )
 
 
-BACKBONES = {
+BACKBONES: dict[str, Backbone] = {
     "alexnet": _torchvision(AlexNet, 4096, "alexnet-owt-7be5be79.pth"),
     "vgg-f": Backbone(
         build=VGGF,

@@ -23,7 +23,7 @@ else:
     torch = import_torch()
     Tensor = torch.Tensor
 
-_BATCH = 64  # images that go through the network at a time
+_BATCH = {"cpu": 32, "cuda": 256}  # images that go through the network at a time
 _N_NAMED = 3  # offending parameters in an error
 
 
@@ -146,7 +146,7 @@ class Extractor:
         self.device = _choose_device(device)
         _check_size(name, self.image_size)
         network, sha256 = pretrained(name, weights_path)
-        self._network = network.to(self.device, memory_format=torch.channels_last)
+        self._network = network.to(self.device)
         self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
 
     def __call__(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
@@ -173,10 +173,10 @@ class Extractor:
             torch.autocast(self.device, enabled=False),
             torch.backends.cudnn.flags(deterministic=True, allow_tf32=False),
         ):
-            for batch in chunks(0, len(images), _BATCH):
-                pixels = torch.as_tensor(images[batch]).to(self.device)
+            for batch in chunks(0, len(images), _BATCH[self.device]):
+                pixels = torch.from_numpy(np.array(images[batch])).to(self.device)
                 inputs = self._backbone.to_input(pixels, self.image_size)
-                features[batch] = self._network(inputs.contiguous(memory_format=torch.channels_last)).cpu().numpy()
+                features[batch] = self._network(inputs).cpu().numpy()
         return features
 
 

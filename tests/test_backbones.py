@@ -160,6 +160,7 @@ def test_input_of_one_colour_is_that_colour_normalised(name):
 def test_input_of_vggf_is_the_pixels_themselves(pixels):
     inputs = BACKBONES["vgg-f"].to_input(pixels[:, :30], 30)
     assert np.array_equal(inputs.permute(0, 2, 3, 1).numpy(), pixels[:, :30])
+    assert inputs.is_contiguous(memory_format=torch.channels_last)
 
 
 def test_enlarging_is_bicubic_interpolation_between_centres_of_pixels(pixels):

@@ -271,6 +271,12 @@ def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, images
     assert np.array_equal(extractor(images), features)
 
 
+def test_images_may_be_a_view_and_are_left_alone(squeezenet, images):
+    extractor = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu")
+    images.flags.writeable = False
+    assert np.array_equal(extractor(images[3::-1]), extractor(images[:4])[::-1])
+
+
 def test_no_images_have_no_features(squeezenet, images):
     assert Extractor("squeezenet", squeezenet[0], image_size=64)(images[:0]).shape == (0, 512)
 
