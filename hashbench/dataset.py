@@ -144,17 +144,7 @@ class Dataset:
     def fingerprint(self) -> str:
         """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file."""
         digest = hashlib.sha256()
-        for key in (
-            "features",
-            "labels",
-            "coarse_labels",
-            "query",
-            "database",
-            "train",
-            "matrix",
-            "neighbours",
-            "images",
-        ):
+        for key in _ARRAYS:
             value = getattr(self, key)
             if value is None:
                 continue
@@ -281,13 +271,13 @@ def _check_rule(dataset: Dataset) -> None:
             f"coarse_labels of dataset {dataset.name!r} are {coarse.dtype} of shape {coarse.shape}, expected int64 of "
             f"shape {(dataset.n_samples,)}."
         )
+    if dataset.rule == "distance" and dataset.features is None:
+        raise HashbenchError(f"rule 'distance' of dataset {dataset.name!r} needs features, and it has images only.")
     if dataset.rule == "distance" and set(dataset.rule_params) != {"squared_thresholds", "levels"}:
         raise HashbenchError(
             f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
             f"got {sorted(dataset.rule_params)}."
         )
-    if dataset.rule == "distance" and dataset.features is None:
-        raise HashbenchError(f"rule 'distance' of dataset {dataset.name!r} needs features, and it has images only.")
     if dataset.rule == "neighbours":
         _check_neighbours(dataset)
     if dataset.rule == "explicit":

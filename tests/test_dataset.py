@@ -5,7 +5,6 @@ import oracles
 import pytest
 import scipy.sparse as sp
 
-from hashbench.adapter import draw_split
 from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
@@ -25,6 +24,9 @@ BASE = Dataset(
 )
 BY_DISTANCE = {"rule": "distance", "rule_params": {"squared_thresholds": [243.0, 27.0], "levels": [1, 2]}}
 BY_MATRIX = {"rule": "explicit", "matrix": MATRIX}
+NEIGHBOURS = np.array([[3, 0, 5], [1, 4, 2]])
+BY_NEIGHBOURS = {"rule": "neighbours", "neighbours": NEIGHBOURS}
+IMAGES = rng.integers(0, 256, (8, 4, 5, 3)).astype(np.uint8)
 
 
 def changed(base=BASE, **changes):
@@ -83,6 +85,33 @@ def test_an_explicit_affinity_is_the_matrix_and_says_nothing_about_training_item
         dataset.train_affinity()
 
 
+def test_neighbours_are_relevant_and_say_nothing_about_training_items():
+    items = np.random.default_rng(5).normal(size=(60, 3)).astype(np.float32)
+    query, database = np.arange(0, 60, 6), np.setdiff1d(np.arange(60), np.arange(0, 60, 6))[::-1].copy()
+    nearest = np.argsort(((items[query, None] - items[None, database]) ** 2).sum(axis=2), axis=1)[:, :7]
+    dataset = Dataset("near", items, query, database, database, "neighbours", neighbours=nearest)
+    levels = dataset.affinity().block(slice(0, 10), slice(0, 50))
+    expected = [[int(position in near) for position in range(50)] for near in nearest.tolist()]
+    assert levels.tolist() == expected
+    assert dataset.affinity().levels.tolist() == [0, 1]
+    with pytest.raises(HashbenchError, match=r"dataset 'near' has neighbours affinities .* unsupervised method"):
+        dataset.train_affinity()
+
+
+def test_every_database_item_may_be_a_neighbour():
+    everyone = np.array([[5, 4, 3, 2, 1, 0]] * 2)
+    assert changed(rule="neighbours", neighbours=everyone).affinity().block(slice(0, 2), slice(0, 6)).all()
+
+
+@pytest.mark.parametrize("n_channels", [1, 3])
+def test_items_may_be_images_alone_or_beside_their_features(n_channels):
+    images = IMAGES[..., :n_channels]
+    both, alone = changed(images=images), changed(images=images, features=None)
+    assert (both.n_samples, alone.n_samples) == (8, 8)
+    whole = slice(0, 2), slice(0, 6)
+    assert alone.affinity().block(*whole).tolist() == BASE.affinity().block(*whole).tolist()
+
+
 def test_a_dataset_knows_its_size_and_kind():
     assert BASE.n_samples == 8
     assert BASE.is_single_label
@@ -136,6 +165,38 @@ def test_a_dataset_knows_its_size_and_kind():
         ({"rule": "explicit"}, r"rule 'explicit' .* needs a matrix of shape \(2, 6\).*got None"),
         ({"rule": "explicit", "matrix": MATRIX.T}, r"needs a matrix of shape \(2, 6\).*got \(6, 2\)"),
         ({"rule": "explicit", "matrix": -MATRIX}, "an affinity holds whole-number levels"),
+        ({"features": None}, "dataset 'tiny' has neither features nor images"),
+        ({"features": None, "images": IMAGES[:, :0]}, "dataset 'tiny' has neither features nor images"),
+        ({"images": IMAGES.astype(np.float32)}, r"images of dataset 'tiny' are float32 of shape \(8, 4, 5, 3\)"),
+        (
+            {"images": IMAGES[..., 0]},
+            r"images .* uint8 of shape \(8, 4, 5\), expected uint8 of shape \(n_samples, height",
+        ),
+        ({"images": IMAGES[..., :2]}, r"images .* of shape \(8, 4, 5, 2\), expected .* 1 or 3\)"),
+        ({"images": IMAGES[:7]}, "dataset 'tiny' has 8 rows of features but 7 images"),
+        ({"features": None, "images": IMAGES[:7]}, "query|database .* names rows .* but there are 7 items"),
+        (
+            {"features": None, "images": IMAGES, "labels": None, "rule": "distance"},
+            "rule 'distance' of dataset 'tiny' needs features, and it has images only",
+        ),
+        (
+            BY_DISTANCE | {"features": None, "images": IMAGES},
+            "rule 'distance' of dataset 'tiny' needs features, and it has images only",
+        ),
+        ({"rule": "neighbours"}, r"needs neighbours, int64 of shape \(2, k\), got none"),
+        (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[:1]}, r"\(2, k\), got int64 of shape \(1, 3\)"),
+        (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[0]}, r"\(2, k\), got int64 of shape \(3,\)"),
+        (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[:, :0]}, r"\(2, k\), got int64 of shape \(2, 0\)"),
+        (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS.astype(np.int32)}, r"got int32 of shape \(2, 3\)"),
+        (
+            BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (1, 1), 6)},
+            "neighbours of dataset 'tiny' name positions 0 to 6, but there are 6 database items",
+        ),
+        (BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (0, 1), -1)}, "name positions -1 to 5"),
+        (
+            BY_NEIGHBOURS | {"neighbours": with_value(NEIGHBOURS, (1, 2), 1)},
+            "neighbours of dataset 'tiny' name an item twice for 1 queries, first query 1",
+        ),
     ],
 )
 def test_a_dataset_that_breaks_the_contract_is_refused_in_words(changes, message):
@@ -166,6 +227,12 @@ def test_a_dataset_that_breaks_the_contract_is_refused_in_words(changes, message
             {"rule": "shared-labels", "labels": MULTI_HOT},
             {"labels": with_value(MULTI_HOT, (1, 1), 1 - MULTI_HOT[1, 1])},
         ),
+        ({}, {"images": IMAGES}),
+        ({"images": IMAGES}, {"features": None}),
+        ({"images": IMAGES}, {"images": with_value(IMAGES, (7, 3, 4, 2), IMAGES[7, 3, 4, 2] ^ 1)}),
+        ({"images": IMAGES}, {"images": IMAGES.reshape(8, 5, 4, 3)}),
+        (BY_NEIGHBOURS, {"neighbours": with_value(NEIGHBOURS, (1, 2), 0)}),
+        (BY_NEIGHBOURS, {"neighbours": NEIGHBOURS[:, :2]}),
     ],
 )
 def test_the_fingerprint_changes_with_each_part_of_the_content(before, after):
@@ -205,23 +272,3 @@ def test_the_fingerprint_of_a_sparse_matrix_ignores_how_it_is_stored_and_leaves_
 def test_rule_parameters_may_be_numpy_numbers():
     params = {"squared_thresholds": np.array([243.0, 27.0]), "levels": np.array([1, 2])}
     assert changed(rule="distance", rule_params=params).fingerprint == changed(**BY_DISTANCE).fingerprint
-
-
-def test_a_drawn_split_is_balanced_disjoint_and_the_same_each_time():
-    labels = np.random.default_rng(1).permutation(np.arange(4).repeat([20, 15, 30, 12]))
-    query, database, train = draw_split(labels, 3, 5, random_state=0)
-    for index in (query, database, train):
-        assert index.dtype == np.int64
-        assert (np.diff(index) > 0).all()
-    assert np.bincount(labels[query]).tolist() == [3] * 4
-    assert np.bincount(labels[train]).tolist() == [5] * 4
-    assert sorted([*query, *database]) == list(range(77))
-    assert set(train) <= set(database)
-    for part, again in zip((query, database, train), draw_split(labels, 3, 5, random_state=0), strict=True):
-        np.testing.assert_array_equal(part, again)
-    assert draw_split(labels, 3, 5, random_state=1)[0].tolist() != query.tolist()
-
-
-def test_a_split_larger_than_a_class_is_refused_in_words():
-    with pytest.raises(HashbenchError, match="class 1 has 7 items, but 3 queries and 5 training items"):
-        draw_split(np.arange(2).repeat([8, 7]), 3, 5, random_state=0)

@@ -14,8 +14,9 @@ import scipy.sparse as sp
 from hashbench import files, storage
 from hashbench.errors import HashbenchError
 
-ARRAYS = ("features", "query", "database", "train", "labels")
+ARRAYS = ("features", "images", "query", "database", "train", "labels", "neighbours")
 WORDS = ("name", "rule", "features_name", "about", "fingerprint")
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 2, 3, 3)).astype(np.uint8)
 
 
 @pytest.fixture
@@ -90,6 +91,9 @@ def test_data_lie_in_the_folder_of_the_environment_else_in_the_cache(monkeypatch
         ("explicit", {}),
         ("explicit", {"matrix": sp.csr_array(np.eye(8, 32, dtype=np.int64) * 3)}),
         ("explicit", {"matrix": sp.csr_array((8, 32), dtype=np.uint8)}),
+        ("same-label", {"images": IMAGES}),
+        ("same-label", {"images": IMAGES[..., :1], "features": None, "features_name": "images"}),
+        ("neighbours", {"neighbours": np.arange(16).reshape(8, 2)}),
     ],
 )
 def test_dataset_is_read_as_it_was_written(tiny, tiny_file, rule, changes):
