@@ -72,11 +72,11 @@ class Arrays(DatasetAdapter):
             raise HashbenchError(
                 f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
             )
-        features = _features(own.items)
+        features = _features(own.items, own.labels)
         labels = read_array(own.labels, LABEL_KEYS) if own.labels else find_array(own.items, LABEL_KEYS)
         n_queries = 0
         if own.query_items is not None:
-            ours = _features(own.query_items)
+            ours = _features(own.query_items, own.query_labels)
             if ours.shape[1] != features.shape[1]:
                 raise HashbenchError(
                     f"{own.query_items} has {ours.shape[1]} columns and {own.items} {features.shape[1]}; queries and "
@@ -143,8 +143,10 @@ def _split(own: Own, n_items: int, n_given: int, labels: npt.NDArray[Any] | None
     return split, f"{words}, database = all but the queries"
 
 
-def _features(spec: str) -> npt.NDArray[np.float32]:
-    array = read_array(spec, FEATURE_KEYS)
+def _features(spec: str, labels: str | None) -> npt.NDArray[np.float32]:
+    """Read features; where labels are a column of the same table, without that column."""
+    (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
+    array = read_array(spec, FEATURE_KEYS, aside=label_key if path == label_path else None)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise HashbenchError(
             f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features)."

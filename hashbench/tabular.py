@@ -1,6 +1,5 @@
 """Arrays in the files people keep them in: .npy, .npz, .mat, .parquet, .csv and HDF5."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +8,17 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench.arrays import load_array
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError
 from hashbench.files import one_line
+from hashbench.levels import is_sparse
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
-LABEL_KEYS = ("labels", "y", "Y", "label", "L", "gnd")
+LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", ".h5", ".hdf5")
+_TABLES = (".parquet", ".csv")
 
 
-def read_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any]:
+def read_array(spec: str, keys: tuple[str, ...], aside: str | None = None) -> npt.NDArray[Any]:
     """Read one array.
 
     Parameters
@@ -26,6 +27,8 @@ def read_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any]:
         A path, or ``PATH:KEY`` for files that hold several arrays.
     keys : tuple of str
         What the array may be called where no key is given, best first.
+    aside : str, optional
+        A column of a table that is no feature, since it holds the labels.
 
     Returns
     -------
@@ -38,18 +41,21 @@ def read_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any]:
         If there is no such file or array, or it cannot be read.
     """
     path, key = split_spec(spec)
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, aside)
+    if not arrays:
+        raise HashbenchError(f"{path} holds no arrays.")
     if key is not None:
         if key not in arrays:
-            raise unknown_name(f"array of {path}:", key, arrays)
+            raise HashbenchError(f"{path} holds no array {key!r}, but {', '.join(arrays)}.")
         return arrays[key]
+    if path.suffix.lower() in _TABLES:
+        keys = (*keys, "features")
     found = next((arrays[name] for name in keys if name in arrays), None)
     if found is None and len(arrays) == 1:
         (found,) = arrays.values()
     if found is None:
-        example = next(iter(arrays), "X")
         raise HashbenchError(
-            f"{path} holds arrays {', '.join(arrays) or '(none)'}; say which one you mean, such as {path}:{example}."
+            f"{path} holds arrays {', '.join(arrays)}; say which one you mean, such as {path}:{next(iter(arrays))}."
         )
     return found
 
@@ -90,24 +96,27 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
         The key.
     """
     head, colon, tail = spec.rpartition(":")
-    if colon and not Path(spec).exists() and Path(head).suffix in SUFFIXES:
+    if colon and not Path(spec).exists() and Path(head).suffix.lower() in SUFFIXES:
         return Path(head), tail
     return Path(spec), None
 
 
-def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
+def read_arrays(path: Path, aside: str | None = None) -> dict[str, npt.NDArray[Any]]:
     """Read all arrays of a file.
 
     Parameters
     ----------
     path : Path
         Its suffix tells the format.
+    aside : str, optional
+        A column of a table that is no feature.
 
     Returns
     -------
     dict of str to ndarray
         By name; the one array of an ``.npy`` file is called ``features``. A table gives its numeric columns together as
-        ``features`` but for those called like labels.
+        ``features`` but for those called like labels. A ``.csv`` file may begin with the names of its columns, and
+        each of its lines with a number that pandas gave it.
 
     Raises
     ------
@@ -123,11 +132,11 @@ def read_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         if suffix == ".npy":
             return {"features": load_array(path)}
         if suffix == ".npz":
-            with np.load(path, allow_pickle=False) as archive:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return dict(archive)
         if suffix in (".h5", ".hdf5"):
             return _of_hdf5(path)
-        return _of_mat(path) if suffix == ".mat" else _of_table(path, suffix)
+        return _of_mat(path) if suffix == ".mat" else _of_table(path, suffix, aside)
     except ImportError as error:
         raise HashbenchError(f"reading {path} needs pyarrow; try: pip install pyarrow.") from error
     except Exception as error:  # each library raises its own on damaged files
@@ -147,24 +156,40 @@ def _of_mat(path: Path) -> dict[str, npt.NDArray[Any]]:
         return {name: array.T for name, array in _of_hdf5(path).items()}
     from scipy.io import loadmat
 
-    content: Mapping[str, Any] = loadmat(path)
-    return {name: value for name, value in content.items() if isinstance(value, np.ndarray) and value.ndim == 2}
+    arrays = {name: value.toarray() if is_sparse(value) else value for name, value in loadmat(path).items()}
+    return {name: value for name, value in arrays.items() if isinstance(value, np.ndarray)}
 
 
-def _of_table(path: Path, suffix: str) -> dict[str, npt.NDArray[Any]]:
+def _of_table(path: Path, suffix: str, aside: str | None) -> dict[str, npt.NDArray[Any]]:
     import pandas as pd
 
-    table = pd.read_parquet(path) if suffix == ".parquet" else pd.read_csv(path)
+    table = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path)
     arrays: dict[str, npt.NDArray[Any]] = {}
     numeric = []
-    for name in table.columns.astype(str):
-        column = table[name]
+    for name, (_, column) in zip(table.columns.astype(str), table.items(), strict=True):
         if len(column) and isinstance(column.iloc[0], (list, tuple, np.ndarray)):
             arrays[name] = np.stack([np.asarray(cell) for cell in column])
         else:
             arrays[name] = column.to_numpy()
-            if name not in LABEL_KEYS and pd.api.types.is_numeric_dtype(column):
+            if name not in (*LABEL_KEYS, aside) and pd.api.types.is_numeric_dtype(column):
                 numeric.append(name)
-    if numeric and not any(key in arrays for key in FEATURE_KEYS):
-        arrays["features"] = table[numeric].to_numpy()
+    if numeric and not any(key in arrays and arrays[key].ndim == 2 for key in FEATURE_KEYS):
+        arrays["features"] = np.column_stack([arrays[name] for name in numeric])
     return arrays
+
+
+def _read_csv(path: Path) -> Any:
+    """Read a table whose first line may hold names: words, or 0, 1, 2 and so on as pandas counts columns."""
+    import pandas as pd
+
+    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
+    has_index = first.iloc[0] == ""  # pandas leaves the name of its index empty
+    names = first.iloc[int(has_index) :]
+    n_numbers = int(pd.to_numeric(names, errors="coerce").notna().sum())
+    has_names = n_numbers == 0 or names.tolist() == [str(number) for number in range(len(names))]
+    if not has_names and n_numbers < len(names):
+        raise HashbenchError(
+            f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; put a "
+            "line of names, one a column, first."
+        )
+    return pd.read_csv(path, header=0 if has_names else None, index_col=0 if has_index and has_names else None)

@@ -174,7 +174,10 @@ def test_a_dataset_knows_its_size_and_kind():
         ),
         ({"images": IMAGES[..., :2]}, r"images .* of shape \(8, 4, 5, 2\), expected .* 1 or 3\)"),
         ({"images": IMAGES[:7]}, "dataset 'tiny' has 8 rows of features but 7 images"),
-        ({"features": None, "images": IMAGES[:7]}, "query|database .* names rows .* but there are 7 items"),
+        (
+            {"features": None, "images": IMAGES[:7]},
+            r"database of dataset 'tiny' names rows 1 to 7, but there are 7 items",
+        ),
         (
             {"features": None, "images": IMAGES, "labels": None, "rule": "distance"},
             "rule 'distance' of dataset 'tiny' needs features, and it has images only",
