@@ -37,12 +37,12 @@ class Arrays(DatasetAdapter):
                 "'arrays' stands for your own data; try: hashbench prepare --from features.npy --labels labels.npy "
                 "--name mydata."
             )
+        if own.query_labels is not None and own.query_items is None:
+            raise HashbenchError("--query-labels are those of queries of your own; give these as --query-from.")
         is_folder = split_spec(own.items)[0].is_dir()
         items = self._of_folder(own) if is_folder else self._of_files(own)
         features, labels = items.get("features"), items.pop("labels")
         n_items = len(next(array for array in (features, items.get("images")) if array is not None))
-        if labels is not None and len(labels) != n_items:
-            raise HashbenchError(f"there are {n_items} items, but labels for {len(labels)}; give one for each.")
         n_given = items.pop("n_queries", 0)
         (query, database, train), protocol = _split(own, n_items, n_given, labels)
         rule = own.rule or ("distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels")
@@ -73,7 +73,7 @@ class Arrays(DatasetAdapter):
                 f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
             )
         features = _features(own.items, own.labels)
-        labels = read_array(own.labels, LABEL_KEYS) if own.labels else find_array(own.items, LABEL_KEYS)
+        labels = _labels(own.labels, own.items, len(features))
         n_queries = 0
         if own.query_items is not None:
             ours = _features(own.query_items, own.query_labels)
@@ -82,15 +82,17 @@ class Arrays(DatasetAdapter):
                     f"{own.query_items} has {ours.shape[1]} columns and {own.items} {features.shape[1]}; queries and "
                     "database items need the same features."
                 )
-            theirs = read_array(own.query_labels, LABEL_KEYS) if own.query_labels else None
-            if own.query_labels is None:
-                theirs = find_array(own.query_items, LABEL_KEYS)
-            if (labels is None) != (theirs is None) or (theirs is not None and len(theirs) != len(ours)):
-                raise HashbenchError(
-                    "labels are needed of both queries and database, one for each item, or of neither."
-                )
+            theirs = _labels(own.query_labels, own.query_items, len(ours))
+            if (labels is None) != (theirs is None):
+                raise HashbenchError("labels are needed of both queries and database, or of neither.")
+            if labels is not None and theirs is not None:
+                if labels.shape[1:] != theirs.shape[1:]:
+                    raise HashbenchError(
+                        f"labels of the database have shape {labels.shape} and those of the queries {theirs.shape}; "
+                        "both need the same form and number of classes."
+                    )
+                labels = np.concatenate([labels, theirs])
             features, n_queries = np.concatenate([features, ours]), len(ours)
-            labels = None if labels is None else np.concatenate([_column(labels), _column(theirs)])
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
@@ -101,11 +103,14 @@ class Arrays(DatasetAdapter):
     def _of_folder(self, own: Own) -> dict[str, Any]:
         if self.kind == "features":
             raise HashbenchError(f"{own.items} is a folder; say which --features to compute: {', '.join(KINDS)}.")
+        if own.query_items is not None:
+            raise HashbenchError("queries of a folder of images are drawn; --query-from goes with files of features.")
         tree = read_tree(Path(own.items))
+        labels: npt.NDArray[Any] = tree.labels
+        found = _labels(own.labels, own.items, len(tree.images)) if own.labels else None
+        if found is not None:
+            labels = _as_labels(found, str(own.labels))
         extracted = extract(self.kind, tree.images, self.options)
-        labels = tree.labels
-        if own.labels is not None:
-            labels = _as_labels(read_array(own.labels, LABEL_KEYS), own.labels)
         return {
             "features": extracted.features,
             "images": extracted.images,
@@ -147,25 +152,39 @@ def _features(spec: str, labels: str | None) -> npt.NDArray[np.float32]:
     """Read features; where labels are a column of the same table, without that column."""
     (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
     array = read_array(spec, FEATURE_KEYS, aside=label_key if path == label_path else None)
-    if array.ndim != 2 or array.dtype.kind not in "biuf":
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
         raise HashbenchError(
-            f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features)."
+            f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features), not empty."
         )
     with np.errstate(over="ignore"):  # what does not fit float32 becomes infinite, which Dataset refuses
         return np.ascontiguousarray(array, dtype=np.float32)
 
 
-def _column(labels: Any) -> npt.NDArray[Any]:
-    array = np.asarray(labels)
-    return array.ravel() if array.ndim == 2 and 1 in array.shape else array
+def _labels(spec: str | None, items: str, n_items: int) -> npt.NDArray[Any] | None:
+    """Read labels from a file of their own, or from the file of the items if it holds some."""
+    labels = read_array(spec, LABEL_KEYS) if spec else find_array(items, LABEL_KEYS)
+    if labels is None:
+        return None
+    if labels.ndim == 2 and 1 in labels.shape:  # a column, or a row as MATLAB has them
+        labels = labels.ravel()
+    n_labels = len(labels) if labels.ndim else 1
+    if n_labels != n_items:
+        raise HashbenchError(f"{items} holds {n_items} items, but {spec or 'it'} labels for {n_labels}; give one each.")
+    return labels
 
 
-def _as_labels(labels: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _as_labels(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
     """Bring classes or multi-hot labels into the form of a dataset; names of classes become numbers."""
-    array = _column(labels)
+    import pandas as pd
+
+    missing = np.flatnonzero(pd.isna(array).reshape(len(array), -1).any(axis=1))
+    if missing.size:
+        raise HashbenchError(
+            f"{missing.size} items of {name} have no label, first item {missing[0]}; add labels, or leave items out."
+        )
     if array.ndim == 2:
         return multi_hot(array, f"labels of {name}")
-    if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         array = array.astype(np.int64)
     if array.ndim != 1 or array.dtype.kind not in "biuUSO":
         raise HashbenchError(

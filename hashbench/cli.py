@@ -152,6 +152,8 @@ def prepare(
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
     if items is None and any(value is not None for key, value in own.items() if key != "seed"):
         raise click.UsageError("--labels, --affinity and how many to draw are for your own data (--from).")
+    if items is not None and len(features) > 1:
+        raise click.UsageError("your own data have one kind of features under a name; give --features once.")
     options = Options(source=source, weights=weights, image_size=image_size, device=device)
     mine = None if items is None or name is None else Own(name=name, items=items, **own)
     for text in console.prepare_all(names, features, options, mine, force=force):

@@ -75,10 +75,7 @@ class Dataset:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise HashbenchError(
-                f"a dataset's name is made of letters, digits, '.', '_' and '-', got {self.name!r}: it names files."
-            )
+        check_name(self.name)
         _check_features(self)
         _check_split(self)
         _check_labels(self)
@@ -164,6 +161,26 @@ class Dataset:
                     digest.update(np.ascontiguousarray(rows, dtype=kind).data)
         digest.update(canonical_json([self.rule, dict(self.rule_params)]).encode())
         return digest.hexdigest()[:16]
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that cannot be a dataset's.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+
+    Raises
+    ------
+    HashbenchError
+        If it holds other than letters, digits, dots, underscores and hyphens, or does not start with one of the
+        first two.
+    """
+    if not _NAME.fullmatch(name):
+        raise HashbenchError(
+            f"a dataset's name is made of letters, digits, '.', '_' and '-', got {name!r}: it names files."
+        )
 
 
 def canonical_json(value: Any) -> str:

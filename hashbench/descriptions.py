@@ -32,8 +32,6 @@ def describe(name: str) -> str:
     HashbenchError
         If it is none of these.
     """
-    if name and Path(name).is_dir():
-        raise HashbenchError(f"{name} is a folder; name a file in it.")
     if Path(name).is_file() and not h5py.is_hdf5(name):
         raise HashbenchError(
             f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
@@ -59,6 +57,8 @@ def describe(name: str) -> str:
     except HashbenchError:
         if name in FAMILIES:
             return f"{name}\n{FAMILIES[name].summary}\nsource: {FAMILIES[name].source}"
+        if name and Path(name).is_dir():
+            raise HashbenchError(f"{name} is a folder; name a file in it.") from None
         raise HashbenchError(
             f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
         ) from None

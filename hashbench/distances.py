@@ -32,11 +32,13 @@ def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[
     Raises
     ------
     HashbenchError
-        If there are fewer than two items, or a percentage is out of range.
+        If there are fewer than two items, a feature is not finite, or a percentage is out of range.
     """
     items = np.asarray(features, dtype=np.float64)
     if items.ndim != 2 or len(items) < 2:
         raise HashbenchError(f"features have shape {items.shape}; distances need two items or more, (n, n_features).")
+    if not np.isfinite(items).all():
+        raise HashbenchError(f"features hold {int((~np.isfinite(items)).sum())} values that are not finite.")
     if not all(0 < percentile <= 100 for percentile in percentiles):
         raise HashbenchError(f"percentiles are above 0 and at most 100, got {list(percentiles)}.")
     squared, error = fast_squared_distances(items, items)

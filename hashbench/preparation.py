@@ -9,11 +9,13 @@ import h5py
 
 from hashbench import affinity, bits, distances, storage
 from hashbench import dataset as dataset_module
-from hashbench.adapter import Options, Own
-from hashbench.dataset import Dataset
+from hashbench.adapter import DatasetAdapter, Options, Own
+from hashbench.dataset import Dataset, check_name
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.files import data_dir, locked
 from hashbench.registry import dataset_names, get_dataset, source_digest
+
+_SUFFIXES = (".h5", ".hdf5")  # of dataset files
 
 
 def dataset_path(spec: str) -> Path:
@@ -56,10 +58,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     name, _, kind = spec.partition(":")
     options = options or Options()
     adapter = get_dataset(name, replace(options, features=options.features or kind or None))
-    if adapter.kind not in adapter.features:
-        raise HashbenchError(
-            f"dataset {name!r} has features {', '.join(adapter.features)}, not {adapter.kind!r}; choose one of these."
-        )
+    _demand_known_kind(adapter, name)
     path = dataset_path(name if adapter.kind == adapter.features[0] else f"{name}:{adapter.kind}")
     made_by = source_digest(type(adapter), affinity, bits, distances, dataset_module)
     with locked(path):
@@ -99,14 +98,26 @@ def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
     HashbenchError
         If the name is a known dataset's, or the files do not make a dataset.
     """
+    check_name(own.name)
     if any(own.name == name or own.name.startswith(f"{name}-") for name in dataset_names()):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
+    if own.name.endswith(_SUFFIXES):
+        raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
     adapter = get_dataset("ann-benchmarks" if _is_ann_benchmark(own) else "arrays", replace(options, own=own))
+    _demand_known_kind(adapter, own.name)
     dataset = adapter.prepare()
     path = dataset_path(own.name)
     with locked(path):
         storage.write_dataset(dataset, path, made_by="own")
     return dataset, path
+
+
+def _demand_known_kind(adapter: DatasetAdapter, name: str) -> None:
+    """Refuse features that a dataset does not have."""
+    if adapter.kind not in adapter.features:
+        raise HashbenchError(
+            f"dataset {name!r} has features {', '.join(adapter.features)}, not {adapter.kind!r}; choose one of these."
+        )
 
 
 def _is_ann_benchmark(own: Own) -> bool:
@@ -157,7 +168,7 @@ def load_dataset(spec_or_path: str) -> tuple[Dataset, bool]:
         dataset, _, is_new = prepare(spec_or_path)
         return dataset, is_new
     path = Path(spec_or_path)
-    if path.suffix in (".h5", ".hdf5") or path.exists():
+    if path.suffix in _SUFFIXES or path.is_file():
         dataset = storage.read_dataset(path)
         _demand_same_content(dataset, path)
         return dataset, False
