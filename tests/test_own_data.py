@@ -297,7 +297,7 @@ def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
         (
             {"X": X[:, 0]},
             [],
-            r"X.npy holds float32 of shape \(60,\), expected numbers of shape \(n, n_features\), not empty",
+            r"X.npy holds float32 of shape \(60,\), expected numbers of shape \(n, n_features\)",
         ),
         ({"X": NAMES[:, None]}, [], r"X.npy holds <U3 of shape \(60, 1\), expected numbers"),
         ({"X": X.astype(complex)}, [], "X.npy holds complex128"),

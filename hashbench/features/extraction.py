@@ -139,22 +139,30 @@ def _in_blocks(
     path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
     folder = path.with_suffix(".parts")
     with locked(path):
-        if path.is_file():
-            return np.asarray(np.load(path))
-        blocks = chunks(0, len(images), _BLOCK)
+        stored = _load(path)
+        if stored is not None:
+            return stored
         parts = []
-        for number, rows in enumerate(blocks):
-            part = folder / f"{number:05d}.npy"
-            if part.is_file():
-                parts.append(np.load(part))
-            else:
-                parts.append(compute(images.read(rows, size)))
-                _save(part, parts[-1])
+        for rows in chunks(0, len(images), _BLOCK):
+            part = folder / f"{rows.start}-{rows.stop}.npy"
+            block = _load(part)
+            if block is None:
+                block = compute(images.read(rows, size))
+                _save(part, block)
+            parts.append(block)
             options.on_progress(f"{kind} features", rows.stop, len(images))
         features = np.concatenate(parts)
         _save(path, features)
         shutil.rmtree(folder, ignore_errors=True)
     return features
+
+
+def _load(path: Path) -> FloatArray | None:
+    """Read stored features; None if there are none, or the file is damaged."""
+    try:
+        return np.asarray(np.load(path))
+    except (OSError, EOFError, ValueError):
+        return None
 
 
 def _save(path: Path, array: FloatArray) -> None:
