@@ -236,9 +236,7 @@ def ensure_scores(
             "schema_version": storage.SCHEMA_VERSION,
             "content": codes.content,
             "dataset_fingerprint": codes.dataset_fingerprint,
-            "made_by": source_digest(
-                affinity, bits, distances, _kernels, counting, ties, evaluation, *submodules(metrics)
-            ),
+            "made_by": source_digest(*_SCORING, *submodules(metrics)),
         }
         found = {} if force else storage.read_scores(cache, stamp)
         known = {name: Scores(*values) for name, values in found.items()}

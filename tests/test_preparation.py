@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import ClassVar
 
 import h5py
 import numpy as np
@@ -15,7 +16,7 @@ class Toy(DatasetAdapter):
     name = "toy"
     summary = "forty points of two kinds"
     features = ("near", "far")
-    seen = []  # the options of each time it was made
+    seen: ClassVar = []  # the options of each time it was made
 
     def prepare(self):
         self.seen.append(self.options)
@@ -122,7 +123,7 @@ def test_unknown_features_are_refused_with_those_there_are(toy, spec):
 
 
 def test_an_unknown_dataset_is_refused():
-    with pytest.raises(HashbenchError, match="unknown dataset 'toyy'. Did you mean 'toy'?"):
+    with pytest.raises(HashbenchError, match=r"unknown dataset 'toyy'\. Did you mean 'toy'\?"):
         prepare("toyy")
     with pytest.raises(HashbenchError, match="unknown dataset 'toyy:far'"):
         load_dataset("toyy:far")
