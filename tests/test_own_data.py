@@ -93,6 +93,12 @@ def test_by_default_a_tenth_are_queries_and_all_others_are_for_training(prepare,
     assert dataset.about["source"] == "X.npy"
 
 
+@pytest.mark.parametrize(("n_items", "n_queries"), [(59, 5), (19, 1), (9, 1), (3, 1)])
+def test_a_tenth_is_rounded_down_but_not_to_nothing(prepare, save, n_items, n_queries):
+    dataset, _ = prepare(save("X", X[:n_items]), "--labels", save("y", LABELS[:n_items]))
+    assert len(dataset.query) == n_queries
+
+
 def test_no_more_than_a_thousand_queries_are_drawn_by_default(prepare, save):
     dataset, _ = prepare(save("X", np.arange(10_020.0)[:, None]), "--labels", save("y", np.arange(10_020) % 2))
     assert len(dataset.query) == 1000
@@ -188,7 +194,7 @@ def test_without_labels_levels_are_by_distance(prepare, save):
 
 def test_an_affinity_rule_can_be_chosen(prepare, save):
     dataset, _ = prepare(save("X", X), "--labels", save("y", LABELS), "--affinity", "distance")
-    assert dataset.rule == "distance"
+    assert (dataset.rule, dataset.labels) == ("distance", None)
 
 
 def test_own_queries_are_the_queries(prepare, save):
