@@ -19,7 +19,7 @@ from hashbench.download import fetch
 from hashbench.errors import HashbenchError
 from hashbench.features.extraction import KINDS, extract
 from hashbench.files import data_dir, one_line
-from hashbench.images import ImageArrays, Images, read_tree
+from hashbench.images import ARCHIVE_ERRORS, ImageArrays, Images, check_to_end, read_tree
 
 _PIXELS = 3 * 32 * 32
 
@@ -202,12 +202,14 @@ def _members(path: Path, names: set[str]) -> Iterator[dict[str, IO[bytes]]]:
                     opened[name] = file.open("rb")
         else:
             archive = tarfile.open(path)  # noqa: SIM115  # closed below, after what is read from it
-            for member in archive.getmembers():
+            members = archive.getmembers()
+            check_to_end(archive)
+            for member in members:
                 name = Path(member.name).name
                 if name in names and member.isfile() and (stored := archive.extractfile(member)) is not None:
                     opened[name] = stored
         yield opened
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except ARCHIVE_ERRORS as error:
         raise HashbenchError(f"cannot read {path} as a CIFAR archive: {one_line(error).rstrip('.')}.") from error
     finally:
         for stored in opened.values():
@@ -231,8 +233,8 @@ def _parse_pickle(file: IO[bytes], name: str, form: Format) -> tuple[npt.NDArray
     try:
         batch = _Unpickler(file, encoding="bytes").load()
         pixels = np.asarray(batch[b"data"])
-        labels = np.array([batch[key] for key in form.keys], dtype=np.int64)
-    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError, AttributeError, ImportError) as error:
+        labels = np.array([batch[key] for key in form.keys], dtype=np.int64).reshape(len(form.keys), -1)
+    except Exception as error:  # a damaged pickle may raise anything
         raise HashbenchError(
             f"cannot read {name} as a batch of {form.name}: {type(error).__name__}: {one_line(error).rstrip('.')}."
         ) from error

@@ -14,7 +14,7 @@ from hashbench.errors import HashbenchError
 from hashbench.features.extraction import KINDS, extract
 from hashbench.images import read_tree
 from hashbench.levels import multi_hot
-from hashbench.tabular import FEATURE_KEYS, LABEL_KEYS, find_array, read_array, split_spec
+from hashbench.tabular import LABEL_KEYS, find_array, read_array, read_features, split_spec
 
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
@@ -72,11 +72,11 @@ class Arrays(DatasetAdapter):
             raise HashbenchError(
                 f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
             )
-        features = _features(own.items, own.labels)
+        features = read_features(own.items, own.labels)
         labels = _labels(own.labels, own.items, len(features))
         n_queries = 0
         if own.query_items is not None:
-            ours = _features(own.query_items, own.query_labels)
+            ours = read_features(own.query_items, own.query_labels)
             if ours.shape[1] != features.shape[1]:
                 raise HashbenchError(
                     f"{own.query_items} has {ours.shape[1]} columns and {own.items} {features.shape[1]}; queries and "
@@ -146,18 +146,6 @@ def _split(own: Own, n_items: int, n_given: int, labels: npt.NDArray[Any] | None
     split = draw_any(n_items, n_queries, own.n_train, own.seed)
     words = f"{n_queries:,} queries and {len(split[2]):,} training items drawn with seed {own.seed}"
     return split, f"{words}, database = all but the queries"
-
-
-def _features(spec: str, labels: str | None) -> npt.NDArray[np.float32]:
-    """Read features; where labels are a column of the same table, without that column."""
-    (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
-    array = read_array(spec, FEATURE_KEYS, aside=label_key if path == label_path else None)
-    if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
-        raise HashbenchError(
-            f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features), not empty."
-        )
-    with np.errstate(over="ignore"):  # what does not fit float32 becomes infinite, which Dataset refuses
-        return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def _labels(spec: str | None, items: str, n_items: int) -> npt.NDArray[Any] | None:

@@ -4,13 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from hashbench.adapter import draw_any, draw_split
+from hashbench.adapter import draw_split
 from hashbench.datasets._cifar import CifarAdapter, Format, Items
-from hashbench.distances import squared_distance_percentiles
-from hashbench.errors import HashbenchError
+from hashbench.datasets._unlabelled import PROTOCOL, describe_unlabelled
 
 _SEED = 0
-_QUERIES, _DATABASE, _TRAIN = 2_000, 20_000, 5_000
+_UNLABELLED = 22_000  # images for 2,000 queries and a database of 20,000
 
 
 class _Cifar10(CifarAdapter):
@@ -68,16 +67,9 @@ class Cifar10Unlabelled(_Cifar10):
 
     def describe(self, items: Items, features: Any) -> dict[str, Any]:
         """Draw 22,000 images; 5, 1, 0.2, 0.1 % nearest training pairs have levels 1, 2, 5, 10."""
-        n_items = _QUERIES + _DATABASE
-        if len(items.images) < n_items:
-            raise HashbenchError(f"{self.name} needs {n_items} images, there are {len(items.images)}.")
-        keep = np.sort(np.random.default_rng(_SEED).choice(len(items.images), n_items, replace=False))
-        query, database, train = draw_any(n_items, _QUERIES, _TRAIN, _SEED)
-        thresholds = squared_distance_percentiles(features[keep[train]], [5, 1, 0.2, 0.1])
+        keep = np.sort(np.random.default_rng(_SEED).choice(len(items.images), _UNLABELLED, replace=False))
         return {
-            **{"keep": keep, "query": query, "database": database, "train": train},
-            **{"rule": "distance", "rule_params": {"squared_thresholds": thresholds, "levels": [1, 2, 5, 10]}},
-            "protocol": "the LabelMe protocol of TALR on CIFAR-10: 2,000 queries, 20,000 database, 5,000 training "
-            "items drawn with seed 0; level 1, 2, 5, 10 for Euclidean distances up to the 5, 1, 0.2, 0.1 percentile of "
-            "those between training items (the paper's; its script compares squared with plain distances)",
+            "keep": keep,
+            **describe_unlabelled(features[keep]),
+            "protocol": f"the LabelMe protocol of TALR on 22,000 images of CIFAR-10: {PROTOCOL}",
         }

@@ -1,7 +1,9 @@
 """Images as adapters hand them on: read block by block, from an array or from files."""
 
 import hashlib
+import lzma
 import tarfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from hashbench.errors import HashbenchError
 from hashbench.files import one_line
 
 ImageArray = npt.NDArray[np.uint8]
+ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _LOSSY = (".jpeg", ".jpg")
 
@@ -188,6 +191,24 @@ def read_tree(path: Path) -> ImageTree:
     return _tree([place for place, _ in members], ImageArrays(np.stack([pixels for _, pixels in members])), path)
 
 
+def check_to_end(archive: tarfile.TarFile) -> None:
+    """Check that an archive is whole: tarfile takes a broken header for its end, where compression has its checksum.
+
+    Parameters
+    ----------
+    archive : TarFile
+        One whose members have all been listed. If it is not whole, this raises one of ``ARCHIVE_ERRORS``.
+    """
+    stream = archive.fileobj
+    if stream is None:
+        return
+    stream.seek(archive.offset)
+    if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("it is cut short or damaged")
+    while stream.read(1 << 16):
+        pass
+
+
 def _tree(places: list[tuple[str, str, str]], images: Images, path: Path) -> ImageTree:
     if not places:
         raise HashbenchError(f"there are no images in {path}, expected folders train/<class>/ or <class>/ with files.")
@@ -222,7 +243,8 @@ def _archived_images(path: Path) -> Iterator[tuple[str, ImageArray]]:
                     stored = archive.extractfile(member)
                     if stored is not None:
                         yield member.name, _decode(stored, f"{member.name} of {path}", None)
-    except (tarfile.TarError, EOFError, OSError) as error:
+            check_to_end(archive)
+    except ARCHIVE_ERRORS as error:
         raise HashbenchError(
             f"cannot read {path} as an archive of images: {one_line(error).rstrip('.')}. Fetch it again, "
             "or give a folder."

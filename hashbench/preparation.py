@@ -115,9 +115,7 @@ def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
 def _demand_known_kind(adapter: DatasetAdapter, name: str) -> None:
     """Refuse features that a dataset does not have."""
     if adapter.kind not in adapter.features:
-        raise HashbenchError(
-            f"dataset {name!r} has features {', '.join(adapter.features)}, not {adapter.kind!r}; choose one of these."
-        )
+        raise unknown_name("feature kind", f"{name}:{adapter.kind}", adapter.features, like=adapter.kind)
 
 
 def _is_ann_benchmark(own: Own) -> bool:
@@ -125,8 +123,11 @@ def _is_ann_benchmark(own: Own) -> bool:
     path = Path(own.items)
     if not (path.is_file() and h5py.is_hdf5(path)):
         return False
-    with h5py.File(path, "r") as file:
-        return {"train", "test", "neighbors"} <= set(file)
+    try:
+        with h5py.File(path, "r") as file:
+            return {"train", "test", "neighbors"} <= set(file)
+    except OSError:  # cut short; whoever reads it as any other file says so
+        return False
 
 
 def _chosen(options: Options) -> dict[str, Any]:

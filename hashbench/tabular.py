@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench.arrays import load_array
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, unknown_name
 from hashbench.files import one_line
 from hashbench.levels import is_sparse
 
@@ -41,13 +41,14 @@ def read_array(spec: str, keys: tuple[str, ...], aside: str | None = None) -> np
         If there is no such file or array, or it cannot be read.
     """
     path, key = split_spec(spec)
-    arrays = read_arrays(path, aside)
+    if key is not None:
+        arrays = read_arrays(path, key)
+        if key not in arrays:
+            raise unknown_name("array", f"{path}:{key}", read_arrays(path), like=key)
+        return arrays[key]
+    arrays = read_arrays(path, aside=aside)
     if not arrays:
         raise HashbenchError(f"{path} holds no arrays.")
-    if key is not None:
-        if key not in arrays:
-            raise HashbenchError(f"{path} holds no array {key!r}, but {', '.join(arrays)}.")
-        return arrays[key]
     if path.suffix.lower() in _TABLES:
         keys = (*keys, "features")
     found = next((arrays[name] for name in keys if name in arrays), None)
@@ -80,6 +81,36 @@ def find_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any] | None:
     return next((arrays[name] for name in keys if name in arrays), None)
 
 
+def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float32]:
+    """Read features.
+
+    Parameters
+    ----------
+    spec : str
+        A path, or ``PATH:KEY`` for files that hold several arrays.
+    labels : str, optional
+        Where the labels are; if they are a column of the same table, it is no feature.
+
+    Returns
+    -------
+    ndarray of shape (n, n_features), float32
+        One item a row.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such file or array, or it holds other than numbers in two dimensions.
+    """
+    (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
+    array = read_array(spec, FEATURE_KEYS, aside=label_key if path == label_path else None)
+    if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features), not empty."
+        )
+    with np.errstate(over="ignore"):  # what does not fit float32 becomes infinite, which Dataset refuses
+        return np.ascontiguousarray(array, dtype=np.float32)
+
+
 def split_spec(spec: str) -> tuple[Path, str | None]:
     """Split ``PATH:KEY``.
 
@@ -96,18 +127,20 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
         The key.
     """
     head, colon, tail = spec.rpartition(":")
-    if colon and not Path(spec).exists() and Path(head).suffix.lower() in SUFFIXES:
+    if colon and not Path(spec).exists() and (Path(head).suffix.lower() in SUFFIXES or Path(head).is_file()):
         return Path(head), tail
     return Path(spec), None
 
 
-def read_arrays(path: Path, aside: str | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Read all arrays of a file.
+def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -> dict[str, npt.NDArray[Any]]:
+    """Read the arrays of a file.
 
     Parameters
     ----------
     path : Path
         Its suffix tells the format.
+    only : str, optional
+        The one array that is wanted: of a ``.mat`` or HDF5 file the others, which may be huge, are left unread.
     aside : str, optional
         A column of a table that is no feature.
 
@@ -135,28 +168,33 @@ def read_arrays(path: Path, aside: str | None = None) -> dict[str, npt.NDArray[A
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return dict(archive)
         if suffix in (".h5", ".hdf5"):
-            return _of_hdf5(path)
-        return _of_mat(path) if suffix == ".mat" else _of_table(path, suffix, aside)
+            return _of_hdf5(path, only)
+        return _of_mat(path, only) if suffix == ".mat" else _of_table(path, suffix, aside)
     except ImportError as error:
-        raise HashbenchError(f"reading {path} needs pyarrow; try: pip install pyarrow.") from error
+        raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
     except Exception as error:  # each library raises its own on damaged files
         if isinstance(error, HashbenchError):
             raise
         raise HashbenchError(f"cannot read {path} as {suffix}: {one_line(error).rstrip('.')}.") from error
 
 
-def _of_hdf5(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _of_hdf5(path: Path, only: str | None) -> dict[str, npt.NDArray[Any]]:
     with h5py.File(path, "r") as file:
-        return {name: value[()] for name, value in file.items() if isinstance(value, h5py.Dataset) and value.ndim}
+        return {
+            name: value[()]
+            for name, value in file.items()
+            if isinstance(value, h5py.Dataset) and value.ndim and only in (None, name)
+        }
 
 
-def _of_mat(path: Path) -> dict[str, npt.NDArray[Any]]:
+def _of_mat(path: Path, only: str | None) -> dict[str, npt.NDArray[Any]]:
     """Read a MATLAB file; version 7.3 is HDF5 with the axes the other way round."""
     if h5py.is_hdf5(path):
-        return {name: array.T for name, array in _of_hdf5(path).items()}
+        return {name: array.T for name, array in _of_hdf5(path, only).items()}
     from scipy.io import loadmat
 
-    arrays = {name: value.toarray() if is_sparse(value) else value for name, value in loadmat(path).items()}
+    content = loadmat(path, variable_names=only)
+    arrays = {name: value.toarray() if is_sparse(value) else value for name, value in content.items()}
     return {name: value for name, value in arrays.items() if isinstance(value, np.ndarray)}
 
 

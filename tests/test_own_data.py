@@ -272,7 +272,7 @@ def test_labels_of_images_may_come_from_a_file(prepare, photos, save):
     [
         ([], "photos is a folder; say which --features to compute: pixels, gist"),
         (["--features", "pixels"], "images differ in size; give --image-size for features 'pixels'"),
-        (["--features", "sift", "--image-size", 8], "has features features, pixels, gist, .*, not 'sift'"),
+        (["--features", "sift", "--image-size", 8], "unknown feature kind '.*:sift'. .*Known feature kinds: .*gist"),
         (["--features", "pixels", "--image-size", 8, "--query-from", "Q.npy"], "--query-from goes with files"),
         (
             ["--features", "images", "--image-size", 8, "--affinity", "distance"],
@@ -423,7 +423,11 @@ def test_options_that_do_not_go_together_are_a_usage_error(hashbench, data, argu
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("digit", "Did you mean 'digits'?"), ("digits:gist", "dataset 'digits' has features pixels")]
+    ("name", "near"),
+    [
+        ("digit", "Did you mean 'digits'?"),
+        ("digits:gist", "unknown feature kind 'digits:gist'. Known feature kinds: pixels."),
+    ],
 )
 def test_unknown_datasets_and_features_are_refused(hashbench, name, near):
     result = hashbench("prepare", name)

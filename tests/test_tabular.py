@@ -201,7 +201,7 @@ def test_parquet_without_pyarrow_is_told_how_to_get_it(tmp_path, monkeypatch, is
     else:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
         monkeypatch.setitem(sys.modules, "fastparquet", None)
-        message = "reading .*a.parquet needs pyarrow; try: pip install pyarrow"
+        message = r"reading .*a.parquet needs pyarrow: pip install 'hashbench\[parquet\]'"
     with pytest.raises(HashbenchError, match=message):
         read_arrays(tmp_path / "a.parquet")
 
@@ -228,7 +228,7 @@ def test_of_several_arrays_one_must_be_named(tmp_path, name):
 def test_an_unknown_key_is_refused_with_those_there_are(tmp_path):
     path = save(tmp_path / "a.npz", left=X, right=X)
     assert complaint(read_array, f"{path}:middle", FEATURE_KEYS) == (
-        f"{path} holds no array 'middle', but left, right."
+        f"unknown array '{path}:middle'. Known arrays: left, right."
     )
 
 

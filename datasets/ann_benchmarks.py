@@ -1,0 +1,125 @@
+"""Files of the ann-benchmarks project: vectors, queries, and the true nearest neighbours of these."""
+
+from pathlib import Path
+from typing import NoReturn
+
+import h5py
+import numpy as np
+
+from hashbench.adapter import DatasetAdapter, Own
+from hashbench.dataset import Dataset
+from hashbench.download import Needed, demand
+from hashbench.errors import HashbenchError
+from hashbench.files import data_dir, one_line
+
+_MOST_TRAIN = 100_000  # drawn where the user does not say how many
+_ARRAYS = ("train", "test", "neighbors", "distances")
+_KINDS = ("biuf", "biuf", "iu", "biuf")
+_EXAMPLE = Needed(
+    "sift-128-euclidean.hdf5",
+    "http://ann-benchmarks.com/sift-128-euclidean.hdf5",
+    note="501 MB, or any other file of https://github.com/erikbern/ann-benchmarks; no checksum is published",
+)
+
+
+class AnnBenchmarks(DatasetAdapter):
+    """Vectors whose nearest neighbours are known; relevant are these, under a name of the user's."""
+
+    name = "ann-benchmarks"
+    summary = "any HDF5 file of that project: hashbench prepare --from FILE.hdf5 --name NAME"
+    needs = "such a file"
+
+    def prepare(self) -> Dataset:
+        """Take the file's vectors as database, its test vectors as queries, its neighbours as relevant."""
+        own = self.options.own
+        if own is None:
+            self._ask_for_name()
+        self._refuse_other_choices(own)
+        path = Path(own.items)
+        try:
+            with h5py.File(path, "r") as file:
+                distance = _checked(file, path)
+                n_database, n_queries = len(file["train"]), len(file["test"])
+                features = np.empty((n_database + n_queries, file["train"].shape[1]), dtype=np.float32)
+                with np.errstate(over="ignore"):  # what becomes infinite Dataset refuses
+                    features[:n_database], features[n_database:] = file["train"], file["test"]
+                neighbours = file["neighbors"][()].astype(np.int64)
+        except OSError as error:
+            raise HashbenchError(
+                f"cannot read {path} as HDF5: {one_line(error).rstrip('.')}. It may be cut short; fetch it again."
+            ) from error
+        n_train = own.n_train or min(n_database, _MOST_TRAIN)
+        if n_train > n_database:
+            raise HashbenchError(f"{path} has {n_database:,} vectors, {n_train:,} are asked for to train on.")
+        train = np.sort(np.random.default_rng(own.seed).permutation(n_database)[:n_train])
+        is_drawn = f", drawn with seed {own.seed}" if n_train < n_database else ""
+        return Dataset(
+            name=own.name,
+            features=features,
+            query=np.arange(n_database, len(features)),
+            database=np.arange(n_database),
+            train=train,
+            rule="neighbours",
+            neighbours=neighbours,
+            features_name="features",
+            about={
+                "summary": f"{path.stem} of ann-benchmarks",
+                "protocol": f"its test vectors as queries, its training vectors as database; level 1 for the "
+                f"{neighbours.shape[1]} nearest by {distance} distance as the file gives them; {n_train:,} of "
+                f"{n_database:,} database vectors for training{is_drawn}",
+                "source": path.name,
+                "features": "as given" + (", not scaled to unit length" if distance == "angular" else ""),
+                "licence": "code of ann-benchmarks: MIT; the vectors: see their authors",
+                "citation": "M. Aumüller, E. Bernhardsson, A. Faithfull, ANN-Benchmarks: A Benchmarking Tool for "
+                "Approximate Nearest Neighbor Algorithms, Information Systems 2020",
+            },
+        )
+
+    def _ask_for_name(self) -> NoReturn:
+        """Say how to prepare a file under a name, and where to get one."""
+        path = self.options.source
+        if path is None:
+            (path,) = demand(data_dir() / "sources" / self.name, [_EXAMPLE], f"dataset {self.name!r}")
+        raise HashbenchError(
+            f"files of ann-benchmarks get a name of their own; try: hashbench prepare --from {path} "
+            f"--name {path.stem.partition('-')[0] or 'mydata'}."
+        )
+
+    def _refuse_other_choices(self, own: Own) -> None:
+        if self.kind not in self.features:
+            raise HashbenchError(f"features {self.kind!r} are computed of images, and {own.items} holds vectors.")
+        other = (own.labels, own.query_items, own.query_labels, own.rule)
+        counts = (own.n_queries, own.queries_per_label, own.train_per_label)
+        if any(choice is not None for choice in (*other, *counts)):
+            raise HashbenchError(
+                f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --train and "
+                "--seed can be chosen."
+            )
+
+
+def _checked(file: h5py.File, path: Path) -> str:
+    """Check that the arrays are there and fit together, and give the name of the distance."""
+    distance = str(file.attrs.get("distance", "an unnamed"))
+    if file.attrs.get("type") == "sparse" or distance == "jaccard":
+        raise HashbenchError(
+            f"{path} holds sets of different sizes ({distance} distance), and hash methods need vectors of one length; "
+            "choose a file with euclidean, angular or hamming distance."
+        )
+    missing = [name for name in _ARRAYS if not isinstance(file.get(name), h5py.Dataset)]
+    if missing:
+        raise HashbenchError(f"{path} lacks {', '.join(missing)} of the arrays {', '.join(_ARRAYS)}; fetch it again.")
+    odd = [
+        f"{name} of {file[name].dtype}"
+        for name, kinds in zip(_ARRAYS, _KINDS, strict=True)
+        if file[name].dtype.kind not in kinds
+    ]
+    if odd:
+        raise HashbenchError(f"{path} holds {', '.join(odd)}; expected numbers, and whole ones as neighbors.")
+    train, test, neighbours, distances = (file[name].shape for name in _ARRAYS)
+    fits = len(train) == len(test) == len(neighbours) == 2 and train[1] == test[1]
+    if not (fits and len(file["test"]) == neighbours[0] and neighbours == distances):
+        raise HashbenchError(
+            f"arrays of {path} do not fit together: train {train}, test {test}, neighbors {neighbours}, distances "
+            f"{distances}; expected (n, d), (q, d), (q, k) and (q, k)."
+        )
+    return distance

@@ -1,0 +1,144 @@
+"""NUS-WIDE by the protocol of the TALR paper: photos with the 21 most frequent of 81 concepts."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.adapter import DatasetAdapter, draw_by_label
+from hashbench.affinity import IntArray
+from hashbench.dataset import Dataset
+from hashbench.datasets._listed import find_images, needed_images, read_lines
+from hashbench.download import Needed, demand
+from hashbench.errors import HashbenchError
+from hashbench.features.extraction import KINDS, Extracted, extract
+from hashbench.files import data_dir, one_line
+from hashbench.levels import multi_hot
+from hashbench.tabular import read_features
+
+_SEED = 0
+_PAGE = "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html"
+_FEATURES = ("features.npy", "features.npz", "features.mat")
+_WHERE = ("", "*/", "*/*/")  # as deep as the folders of the official archives lie
+_LABELS = Needed(
+    "AllLabels81.txt",
+    _PAGE,
+    note="81 columns of 0 and 1, or from Groundtruth.zip the folder AllLabels of 81 files Labels_<concept>.txt; "
+    "no checksum is published",
+)
+_LIST = Needed("Imagelist.txt", _PAGE, note="in ImageList.zip; no checksum is published")
+_PHOTOS = Needed("Flickr", _PAGE, note="the folder of photos, sent for the form on that page; no checksum is published")
+_ROWS = Needed(
+    "features.npy",
+    note="features of your own, a row for each line of Imagelist.txt; .npz and .mat do as well, or choose "
+    "--features vgg-f to have them computed of the photos",
+)
+
+
+class NusWide(DatasetAdapter):
+    """Photos with several concepts each; the level is the number of concepts in common."""
+
+    name = "nuswide"
+    summary = "195,834 photos, 21 labels, several each; 2,100 queries, 193,734 database, 10,500 for training"
+    features = ("features", *KINDS)
+    needs = "labels and photos, or their features, from the authors"
+    n_all, n_concepts = 269_648, 81
+    n_frequent, n_kept = 21, 195_834
+    n_queries, n_train = 100, 500
+
+    def prepare(self) -> Dataset:
+        """Keep frequent concepts and the photos that have some, draw queries and training items by concept."""
+        folder = self.options.source or data_dir() / "sources" / self.name
+        is_given = self.kind == "features"
+        needed = [_labels_needed(folder)]
+        needed += [_features_needed(folder)] if is_given else [_found(folder, _LIST), needed_images(folder, _PHOTOS)]
+        paths = demand(folder, needed, f"dataset '{self.name}:{self.kind}'")
+        labels, kept = self._frequent(_read_labels(paths[0]), paths[0])
+        extracted = self._given(paths[1], kept) if is_given else self._computed(paths[1], folder, kept)
+        query, database, train = draw_by_label(labels, self.n_queries, self.n_train, _SEED)
+        return Dataset(
+            name=self.name,
+            features=extracted.features,
+            images=extracted.images,
+            query=query,
+            database=database,
+            train=train,
+            rule="shared-labels",
+            labels=labels,
+            features_name=self.kind,
+            about={
+                "summary": self.summary,
+                "protocol": "that of TALR: the 21 most frequent concepts, photos without any left out; 100 queries and "
+                "500 training items a concept drawn with seed 0, the rarest concept first; database = all but the "
+                "queries",
+                "source": "NUS-WIDE, official labels and photos",
+                "features": extracted.how,
+                "licence": "research use only, see the authors' agreement",
+                "citation": "T.-S. Chua, J. Tang, R. Hong, H. Li, Z. Luo, Y. Zheng, NUS-WIDE: A Real-World Web Image "
+                "Database from National University of Singapore, CIVR 2009",
+            },
+        )
+
+    def _frequent(
+        self, labels: npt.NDArray[np.uint8], path: Path
+    ) -> tuple[npt.NDArray[np.uint8], IntArray]:  # labels (n_kept, n_frequent), rows (n_kept,)
+        if labels.shape != (self.n_all, self.n_concepts):
+            raise HashbenchError(
+                f"{path} holds labels of shape {labels.shape}, those of NUS-WIDE have "
+                f"{(self.n_all, self.n_concepts)}; fetch them again."
+            )
+        order = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")
+        frequent = labels[:, np.sort(order[: self.n_frequent])]
+        kept = np.flatnonzero(frequent.any(axis=1))
+        if len(kept) != self.n_kept:
+            raise HashbenchError(
+                f"by {path}, {len(kept):,} photos have one of the {self.n_frequent} most frequent concepts, expected "
+                f"{self.n_kept:,}; fetch the labels again."
+            )
+        return frequent[kept], kept
+
+    def _given(self, path: Path, kept: IntArray) -> Extracted:
+        features = read_features(str(path))
+        if len(features) != self.n_all:
+            raise HashbenchError(
+                f"{path} has {len(features):,} rows, expected {self.n_all:,}: one for each line of Imagelist.txt."
+            )
+        return Extracted(features[kept], None, f"as given in {path.name}")
+
+    def _computed(self, path: Path, folder: Path, kept: IntArray) -> Extracted:
+        names = ["/".join(line.split("/")[-2:]) for line in read_lines(path)]
+        if len(names) != self.n_all:
+            raise HashbenchError(f"{path} lists {len(names):,} photos, but there are labels for {self.n_all:,}.")
+        return extract(self.kind, find_images(folder, [names[row] for row in kept], "NUS-WIDE"), self.options)
+
+
+def _found(folder: Path, needed: Needed, pattern: str = "") -> Needed:
+    """Name a file by where it lies, if it lies a little deeper than asked for or has another form."""
+    places = (path for where in _WHERE for path in sorted(folder.glob(f"{where}{pattern or needed.name}")))
+    return next((Needed(str(path.relative_to(folder))) for path in places), needed)
+
+
+def _labels_needed(folder: Path) -> Needed:
+    return _found(folder, _found(folder, _LABELS, "AllLabels/Labels_*.txt"), _LABELS.name)
+
+
+def _features_needed(folder: Path) -> Needed:
+    return next((Needed(name) for name in _FEATURES if (folder / name).is_file()), _ROWS)
+
+
+def _read_labels(path: Path) -> npt.NDArray[np.uint8]:
+    """Read one file of all columns, or all the files of one column beside a first one, by name."""
+    import pandas as pd
+
+    columns = (
+        [path] if path.name == _LABELS.name else sorted(path.parent.glob("Labels_*.txt"), key=lambda file: file.stem)
+    )
+    parts = []
+    for column in columns:
+        try:
+            parts.append(pd.read_csv(column, sep=r"\s+", header=None, dtype=np.float32).to_numpy())
+        except (ValueError, OSError) as error:
+            raise HashbenchError(f"cannot read {column} as labels: {one_line(error).rstrip('.')}.") from error
+        if len(parts[-1]) != len(parts[0]):
+            raise HashbenchError(f"{column} has {len(parts[-1]):,} rows, {columns[0].name} has {len(parts[0]):,}.")
+    return multi_hot(np.concatenate(parts, axis=1), f"labels of {path}")

@@ -1,0 +1,212 @@
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hashbench import testing
+from hashbench.adapter import Options
+from hashbench.datasets.imagenet100 import ImageNet100
+from hashbench.errors import HashbenchError
+
+WNIDS = ["n02256656", "n01440764", "n03000684", "n02110185"]
+PREFIX = "/home/somebody/dataset/imagenet"
+LAYOUTS = {
+    "flat": ("image", "val_image"),
+    "ilsvrc": ("ILSVRC/Data/CLS-LOC/train/{wnid}", "ILSVRC/Data/CLS-LOC/val"),
+    "sorted": ("train/{wnid}", "val/{wnid}"),
+}
+DATABASE = [(f"{wnid}_{7 * number + 3}.JPEG", label) for number in range(6) for label, wnid in enumerate(WNIDS)]
+TRAIN = [DATABASE[row] for row in (13, 2, 7, 0, 5, 11, 4, 14)]
+TEST = [(f"ILSVRC2012_val_000000{number:02}.JPEG", number % 4) for number in (7, 21, 30, 33, 44, 45)]
+
+
+class Small(ImageNet100):
+    n_train, n_database, n_test, n_classes = 8, 24, 6, 4
+
+
+def red(number):
+    """Each image is of one colour, another for each."""
+    return 8 * number
+
+
+def write_list(path, items, folder):
+    lines = [f"{PREFIX}/{folder}/{name} {' '.join(str(int(k == label)) for k in range(4))}\n" for name, label in items]
+    path.write_text("".join(lines))
+
+
+def write_source(folder, layout="flat"):
+    write_list(folder / "train.txt", TRAIN, "image")
+    write_list(folder / "database.txt", DATABASE, "image")
+    write_list(folder / "test.txt", TEST, "val_image")
+    for number, (name, label) in enumerate([*DATABASE, *TEST]):
+        place = folder / LAYOUTS[layout][number >= len(DATABASE)].format(wnid=WNIDS[label])
+        place.mkdir(parents=True, exist_ok=True)
+        image = Image.new("RGB", (9 + number % 4, 10), (red(number), 0, 0))
+        image.save(place / name, quality=100, subsampling=0)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path):
+    return write_source(tmp_path)
+
+
+def prepared(source, kind="images", **options):
+    return Small(Options(source=source, features=kind, image_size=8, **options)).prepare()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_images_are_found_by_name_in_the_order_of_the_lists(tmp_path, layout):
+    dataset = prepared(write_source(tmp_path, layout))
+    assert dataset.images.shape == (30, 8, 8, 3)
+    np.testing.assert_allclose(dataset.images[:, 4, 4, 0], [red(number) for number in range(30)], atol=2)
+    np.testing.assert_array_equal(dataset.labels, [label for _, label in [*DATABASE, *TEST]])
+
+
+def test_roles_are_those_of_the_lists(source):
+    dataset = prepared(source)
+    names = np.array([name for name, _ in [*DATABASE, *TEST]])
+    assert names[dataset.query].tolist() == [name for name, _ in TEST]
+    assert names[dataset.database].tolist() == [name for name, _ in DATABASE]
+    assert sorted(names[dataset.train]) == sorted(name for name, _ in TRAIN)
+    assert (np.diff(dataset.train) > 0).all()
+    assert dataset.rule == "same-label"
+
+
+def test_paths_of_any_system_and_with_blanks_are_understood(source):
+    expected = prepared(source).fingerprint
+    text = (
+        (source / "database.txt").read_text().replace(PREFIX, "D:\\my images\\imagenet").replace("/image/", "\\image\\")
+    )
+    (source / "database.txt").write_text(text.replace("\n", "\r\n") + "\r\n", newline="")
+    assert prepared(source).fingerprint == expected
+
+
+def test_images_that_no_list_names_do_not_matter(source):
+    expected = prepared(source).fingerprint
+    (source / "image" / "n02256656_1.JPEG").write_bytes(b"never opened")
+    assert prepared(source).fingerprint == expected
+
+
+def test_default_features_are_those_of_alexnet():
+    assert ImageNet100.features[0] == "alexnet"
+    assert sorted(ImageNet100.features) == sorted({*ImageNet100.features})
+    assert {"pixels", "gist", "images", "vgg-f"} <= set(ImageNet100.features)
+
+
+def test_missing_images_are_counted_and_named(source):
+    (source / "image" / DATABASE[3][0]).unlink()
+    (source / "val_image" / TEST[2][0]).unlink()
+    names = ", ".join(sorted([DATABASE[3][0], TEST[2][0]]))
+    with pytest.raises(HashbenchError, match=f"of the 30 images of .*, 2 are nowhere below {source}: {names}[.] Put"):
+        prepared(source)
+
+
+def test_an_image_that_cannot_be_decoded_is_named(source):
+    (source / "image" / DATABASE[3][0]).write_bytes(b"\xff\xd8\xff\xe0 and no more")
+    with pytest.raises(HashbenchError, match=f"cannot decode image .*{DATABASE[3][0]}"):
+        prepared(source)
+
+
+def of_line(change):
+    def apply(path):
+        lines = path.read_text().splitlines()
+        lines[1] = change(lines[1])
+        path.write_text("\n".join(lines))
+
+    return apply
+
+
+@pytest.mark.parametrize("name", ["train.txt", "database.txt", "test.txt"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line[:-1] + "2",
+        lambda line: re.sub(" 1", " 0", line),
+        lambda line: re.sub(" 0", " 1", line),
+        lambda line: line[:-2],
+        lambda line: line.replace(" ", ","),
+        lambda line: line.partition(" ")[0],
+    ],
+    ids=["two", "none", "all", "short", "commas", "bare"],
+)
+def test_lines_without_a_one_hot_class_are_refused(source, name, change):
+    of_line(change)(source / name)
+    with pytest.raises(HashbenchError, match=f"{name} has a line that begins .*expected a path and 4 digits"):
+        prepared(source)
+
+
+@pytest.mark.parametrize("name", ["train.txt", "database.txt", "test.txt"])
+def test_lists_of_other_lengths_are_refused(source, name):
+    lines = (source / name).read_text().splitlines()
+    (source / name).write_text("\n".join(lines[:-1]))
+    n = len(lines)
+    with pytest.raises(HashbenchError, match=f"{name} has {n - 1} lines with {n - 1} different images, .* has {n}"):
+        prepared(source)
+    (source / name).write_text("\n".join([*lines[:-1], lines[0]]))
+    with pytest.raises(HashbenchError, match=f"{name} has {n} lines with {n - 1} different images"):
+        prepared(source)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe\x80"])
+def test_lists_that_are_empty_or_no_text_are_refused(source, content):
+    (source / "train.txt").write_bytes(content)
+    with pytest.raises(HashbenchError, match=r"train.txt"):
+        prepared(source)
+
+
+def test_lists_that_contradict_each_other_are_refused(source):
+    write_list(source / "train.txt", [*TRAIN[:-1], ("n02256656_99999.JPEG", 0)], "image")
+    with pytest.raises(HashbenchError, match=r"1 training images outside the database, first n02256656_99999.JPEG"):
+        prepared(source)
+    name, label = TRAIN[0]
+    write_list(source / "train.txt", [(name, (label + 1) % 4), *TRAIN[1:]], "image")
+    with pytest.raises(HashbenchError, match=f"1 training images of another class, first {name}"):
+        prepared(source)
+    write_list(source / "train.txt", TRAIN, "image")
+    write_list(source / "test.txt", [*TEST[:-1], DATABASE[6]], "val_image")
+    with pytest.raises(HashbenchError, match=f"1 queries inside the database, first {DATABASE[6][0]}"):
+        prepared(source)
+
+
+def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data):
+    with pytest.raises(HashbenchError) as caught:
+        ImageNet100().prepare()
+    message = str(caught.value)
+    folder = data / "sources" / "imagenet100"
+    assert "lacks 4 of 4 files" in message
+    for name, url in (
+        ("train.txt", "https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/imagenet/train.txt"),
+        ("test.txt", "https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/imagenet/test.txt"),
+        ("database.txt", "https://github.com/thuml/HashNet/tree/master/pytorch"),
+        ("image", "https://image-net.org"),
+    ):
+        assert f"\n  {name} from {url}, to {folder / name} (" in message
+    assert "registration needed" in message
+    assert "no checksum is published" in message
+
+
+def test_missing_list_alone_is_asked_for(source):
+    (source / "database.txt").unlink()
+    with pytest.raises(HashbenchError, match="lacks 1 of 4 files") as caught:
+        prepared(source)
+    assert "train.txt" not in str(caught.value)
+    assert "image-net.org" not in str(caught.value)
+
+
+def test_files_are_looked_for_in_the_data_folder(data):
+    folder = data / "sources" / "imagenet100"
+    folder.mkdir(parents=True)
+    write_source(folder)
+    assert Small(Options(features="images", image_size=8)).prepare().n_samples == 30
+
+
+@pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
+def test_adapter_keeps_the_contract(source, check):
+    check(Small(Options(source=source, features="pixels", image_size=8)))
+
+
+def test_numbers_are_those_of_the_lists():
+    assert (ImageNet100.n_train, ImageNet100.n_database, ImageNet100.n_test) == (13_000, 128_503, 5_000)
+    assert ImageNet100.n_classes == 100

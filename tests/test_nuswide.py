@@ -1,0 +1,278 @@
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+from scipy.io import savemat
+
+from hashbench import testing
+from hashbench.adapter import Options
+from hashbench.datasets.nuswide import NusWide
+from hashbench.errors import HashbenchError
+
+N_ALL = 60
+CONCEPTS = ["airport", "animal", "boats", "book", "sun", "sunset"]
+KEPT_COLUMNS = [1, 4, 5]  # how often: 1, 30, 3, 3, 20, 15
+
+
+class Small(NusWide):
+    n_all, n_concepts = N_ALL, len(CONCEPTS)
+    n_frequent, n_kept = 3, 50
+    n_queries, n_train = 2, 4
+
+
+@pytest.fixture(scope="module")
+def labels():
+    """Rows 0 to 49 have frequent concepts, of the last ten some have rare ones alone."""
+    multi_hot = np.zeros((N_ALL, len(CONCEPTS)), np.uint8)
+    multi_hot[:30, 1] = 1
+    multi_hot[25:45, 4] = 1
+    multi_hot[35:50, 5] = 1
+    multi_hot[55, 0] = 1
+    multi_hot[[3, 4, 56], 2] = 1
+    multi_hot[[5, 6, 57], 3] = 1
+    return multi_hot[np.random.default_rng(0).permutation(N_ALL)]
+
+
+@pytest.fixture(scope="module")
+def features():
+    return np.random.default_rng(1).normal(size=(N_ALL, 5)).astype(np.float32)
+
+
+@pytest.fixture
+def source(tmp_path, labels, features):
+    """A source folder as TALR's script wants it, with features."""
+    write_table(tmp_path / "AllLabels81.txt", labels)
+    np.save(tmp_path / "features.npy", features)
+    return tmp_path
+
+
+def write_table(path, labels):
+    path.write_text("".join(" ".join(map(str, row)) + " \n" for row in labels.tolist()))
+
+
+def write_columns(folder, labels):
+    """The folder of the official Groundtruth.zip; files come in no particular order."""
+    folder.mkdir(parents=True)
+    for column in np.random.default_rng(2).permutation(len(CONCEPTS)):
+        text = "".join(f"{label}\r\n" for label in labels[:, column])
+        (folder / f"Labels_{CONCEPTS[column]}.txt").write_text(text, newline="")
+
+
+def write_photos(folder, prefix=""):
+    """Photos of one colour each, all called alike in 20 folders of three, and the official list of them."""
+    lines = []
+    for number in range(N_ALL):
+        path = folder / f"actor{number // 3}" / f"000{number % 3}.jpg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8 + number % 5, 9), (4 * number, 0, 0)).save(path, quality=100, subsampling=0)
+        lines.append(f"{prefix}actor{number // 3}\\000{number % 3}.jpg\n")
+    return "".join(lines)
+
+
+def prepared(source, kind=None, **options):
+    return Small(Options(source=source, features=kind, **options)).prepare()
+
+
+def test_frequent_concepts_and_the_items_that_have_some_are_kept(source, labels, features):
+    dataset = prepared(source)
+    kept = labels[:, KEPT_COLUMNS].any(axis=1)
+    np.testing.assert_array_equal(dataset.labels, labels[kept][:, KEPT_COLUMNS])
+    np.testing.assert_array_equal(dataset.features, features[kept])
+    assert (dataset.rule, dataset.features_name) == ("shared-labels", "features")
+
+
+def test_queries_and_training_items_are_drawn_for_each_concept(source):
+    dataset = prepared(source)
+    assert (len(dataset.query), len(dataset.database), len(dataset.train)) == (6, 44, 12)
+    assert set(dataset.train) <= set(dataset.database)
+    np.testing.assert_array_equal(np.union1d(dataset.query, dataset.database), np.arange(50))
+    assert (dataset.labels[dataset.query].sum(axis=0) >= 2).all()
+    assert (dataset.labels[dataset.train].sum(axis=0) >= 4).all()
+
+
+def test_of_concepts_equally_frequent_the_first_is_kept(tmp_path, features):
+    class Two(Small):
+        n_concepts, n_frequent, n_kept, n_queries, n_train = 30, 2, 4, 1, 1
+
+    multi_hot = np.eye(30, dtype=np.uint8).repeat(2, axis=0)
+    write_table(tmp_path / "AllLabels81.txt", multi_hot)
+    np.save(tmp_path / "features.npy", features)
+    np.testing.assert_array_equal(Two(Options(source=tmp_path)).prepare().features, features[:4])
+
+
+@pytest.mark.parametrize("folder", ["AllLabels", "Groundtruth/AllLabels", "NUS-WIDE/Groundtruth/AllLabels"])
+def test_single_files_of_concepts_give_the_same_as_the_table(source, labels, folder):
+    expected = prepared(source).fingerprint
+    (source / "AllLabels81.txt").unlink()
+    write_columns(source / folder, labels)
+    assert prepared(source).fingerprint == expected
+
+
+def test_labels_written_by_matlab_as_real_numbers_are_read(source, labels):
+    expected = prepared(source).fingerprint
+    np.savetxt(source / "AllLabels81.txt", labels, fmt="   %.7e")
+    assert prepared(source).fingerprint == expected
+
+
+@pytest.mark.parametrize("name", ["features.npz", "features.mat"])
+def test_features_come_from_other_files_too(source, features, name):
+    expected = prepared(source).fingerprint
+    (source / "features.npy").unlink()
+    if name.endswith(".npz"):
+        np.savez(source / name, features=features, other=features[:3])
+    else:
+        savemat(source / name, {"features": features.astype(np.float64), "other": features[:3]})
+    assert prepared(source).fingerprint == expected
+
+
+@pytest.mark.parametrize(
+    ("prefix", "folder", "list_folder"),
+    [("", "Flickr", ""), ("C:\\ImageData\\Flickr\\", "Flickr", "ImageList"), ("", "some/where", "")],
+)
+def test_photos_are_found_by_folder_and_name_in_the_order_of_the_list(tmp_path, labels, prefix, folder, list_folder):
+    write_table(tmp_path / "AllLabels81.txt", labels)
+    (tmp_path / list_folder).mkdir(exist_ok=True)
+    (tmp_path / list_folder / "Imagelist.txt").write_text(write_photos(tmp_path / folder, prefix))
+    dataset = prepared(tmp_path, "images", image_size=8)
+    kept = np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1))
+    assert dataset.images.shape == (50, 8, 8, 3)
+    np.testing.assert_allclose(dataset.images[:, 4, 4, 0], 4 * kept, atol=2)
+    assert dataset.images[..., 1:].max() <= 2
+
+
+def test_photos_behind_a_link_are_found(tmp_path, labels):
+    elsewhere, source = tmp_path / "elsewhere", tmp_path / "source"
+    source.mkdir()
+    write_table(source / "AllLabels81.txt", labels)
+    (source / "Imagelist.txt").write_text(write_photos(elsewhere))
+    (source / "Flickr").symlink_to(elsewhere)
+    assert prepared(source, "pixels", image_size=8).features.shape == (50, 8 * 8 * 3)
+
+
+def test_missing_photos_are_counted_and_named(tmp_path, labels):
+    write_table(tmp_path / "AllLabels81.txt", labels)
+    (tmp_path / "Imagelist.txt").write_text(write_photos(tmp_path / "Flickr"))
+    kept, dropped = (np.flatnonzero(labels[:, KEPT_COLUMNS].any(axis=1) == keep) for keep in (True, False))
+    paths = [tmp_path / "Flickr" / f"actor{number // 3}" / f"000{number % 3}.jpg" for number in range(N_ALL)]
+    paths[dropped[0]].unlink()  # not needed
+    prepared(tmp_path, "images", image_size=8)
+    for number in kept[:2]:
+        paths[number].unlink()
+    names = sorted("/".join(paths[number].parts[-2:]) for number in kept[:2])
+    with pytest.raises(HashbenchError, match=f"of the 50 images .* 2 are nowhere below .*: {', '.join(names)}[.] Put"):
+        prepared(tmp_path, "images", image_size=8)
+
+
+def test_photos_of_different_sizes_need_a_size(tmp_path, labels):
+    write_table(tmp_path / "AllLabels81.txt", labels)
+    (tmp_path / "Imagelist.txt").write_text(write_photos(tmp_path / "Flickr"))
+    with pytest.raises(HashbenchError, match="give --image-size"):
+        prepared(tmp_path, "pixels")
+
+
+def test_list_must_be_as_long_as_the_labels(tmp_path, labels):
+    write_table(tmp_path / "AllLabels81.txt", labels)
+    lines = write_photos(tmp_path / "Flickr").splitlines(keepends=True)
+    (tmp_path / "Imagelist.txt").write_text("".join(lines[:-1]))
+    with pytest.raises(HashbenchError, match=r"Imagelist.txt lists 59 photos, but there are labels for 60"):
+        prepared(tmp_path, "images", image_size=8)
+
+
+def spoil(labels, what):
+    labels = labels.astype(object)
+    if what == "row":
+        return labels[:-1]
+    if what == "column":
+        return labels[:, 1:]
+    labels[7, 2] = what
+    return labels
+
+
+@pytest.mark.parametrize(
+    ("what", "complaint"),
+    [
+        ("row", r"labels of shape \(59, 6\), those of NUS-WIDE have \(60, 6\)"),
+        ("column", r"labels of shape \(60, 5\), those of NUS-WIDE have \(60, 6\)"),
+        (2, r"neither 0 nor 1, first 2.0 in row 7, column 2"),
+        (-1, r"neither 0 nor 1, first -1.0 in row 7, column 2"),
+        ("", r"neither 0 nor 1, first nan in row 7, column 5"),
+        ("x", r"cannot read .*AllLabels81.txt as labels"),
+        ("0 0", r"cannot read .*AllLabels81.txt as labels"),
+    ],
+)
+def test_wrong_tables_of_labels_are_refused(source, labels, what, complaint):
+    write_table(source / "AllLabels81.txt", spoil(labels, what))
+    with pytest.raises(HashbenchError, match=complaint):
+        prepared(source)
+
+
+def test_empty_table_of_labels_is_refused(source):
+    (source / "AllLabels81.txt").write_text("")
+    with pytest.raises(HashbenchError, match=r"cannot read .*AllLabels81.txt as labels"):
+        prepared(source)
+
+
+def test_table_with_another_number_of_labelled_items_is_refused(source, labels):
+    other = labels.copy()
+    other[labels[:, KEPT_COLUMNS].any(axis=1).argmin()] = 1
+    write_table(source / "AllLabels81.txt", other)
+    with pytest.raises(HashbenchError, match="51 photos have one of the 3 most frequent concepts, expected 50"):
+        prepared(source)
+
+
+def test_wrong_files_of_concepts_are_refused(source, labels):
+    (source / "AllLabels81.txt").unlink()
+    write_columns(source / "AllLabels", labels)
+    book = source / "AllLabels" / "Labels_book.txt"
+    book.write_text("".join(f"{label}\n" for label in labels[:-1, 3]))
+    with pytest.raises(HashbenchError, match=r"Labels_book.txt has 59 rows, Labels_airport.txt has 60"):
+        prepared(source)
+    book.unlink()
+    with pytest.raises(HashbenchError, match=r"labels of shape \(60, 5\)"):
+        prepared(source)
+
+
+def test_wrong_features_are_refused(source, features):
+    np.save(source / "features.npy", features[:-1])
+    with pytest.raises(
+        HashbenchError, match=r"features.npy has 59 rows, expected 60: one for each line of Imagelist.txt"
+    ):
+        prepared(source)
+    np.save(source / "features.npy", features[:, 0])
+    with pytest.raises(HashbenchError, match=r"float32 of shape \(60,\), expected numbers of shape"):
+        prepared(source)
+
+
+@pytest.mark.parametrize(
+    ("kind", "files"),
+    [(None, ["AllLabels81.txt", "features.npy"]), ("gist", ["AllLabels81.txt", "Imagelist.txt", "Flickr"])],
+)
+def test_without_files_it_says_what_to_fetch_and_where_to_put_it(data, kind, files):
+    with pytest.raises(HashbenchError) as caught:
+        NusWide(Options(features=kind)).prepare()
+    message = str(caught.value)
+    assert f"lacks {len(files)} of {len(files)} files" in message
+    for name in files:
+        assert re.search(rf"{name} from .*, to {re.escape(str(data / 'sources' / 'nuswide' / name))} \(.+\)", message)
+    assert "https://lms.comp.nus.edu.sg/" in message
+    assert "no checksum is published" in message
+
+
+def test_files_are_looked_for_in_the_data_folder(data, labels, features):
+    source = data / "sources" / "nuswide"
+    source.mkdir(parents=True)
+    write_table(source / "AllLabels81.txt", labels)
+    np.save(source / "features.npy", features)
+    assert Small().prepare().n_samples == 50
+
+
+@pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
+def test_adapter_keeps_the_contract(source, check):
+    check(Small(Options(source=source)))
+
+
+def test_numbers_are_those_of_the_paper():
+    assert NusWide.n_kept - NusWide.n_frequent * NusWide.n_queries == 193_734
+    assert (NusWide.n_frequent * NusWide.n_queries, NusWide.n_frequent * NusWide.n_train) == (2_100, 10_500)
+    assert (NusWide.n_all, NusWide.n_concepts, NusWide.n_frequent, NusWide.n_kept) == (269_648, 81, 21, 195_834)
