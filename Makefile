@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 
-METHODS := constant random oracle-label lsh pcah pca-rr itq sh sklsh sph dsh-density
+METHODS := constant random oracle-label lsh pcah pca-rr itq sh sklsh sph dsh-density bre ksh sdh fasthash machash structhash
 DATASETS := digits digits-pairs digits-unlabelled
 LENGTHS := 12 16 24 32 48 64
 SEEDS := 0 1 2

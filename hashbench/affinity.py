@@ -19,6 +19,7 @@ from hashbench.levels import check_levels, class_labels, is_sparse, largest_row_
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 LevelArray = npt.NDArray[np.int16]
+Rows = slice | IntArray
 
 
 class Affinity(ABC):
@@ -39,13 +40,13 @@ class Affinity(ABC):
         """All levels that can occur, ascending, the first one 0."""
 
     @abstractmethod
-    def block(self, query: slice, database: slice) -> LevelArray:
+    def block(self, query: Rows, database: Rows) -> LevelArray:
         """Compute the levels of one block.
 
         Parameters
         ----------
-        query, database : slice
-            Rows and columns of the block, with step 1.
+        query, database : slice or ndarray of int64
+            Rows and columns of the block: a slice with step 1, or their numbers.
 
         Returns
         -------
@@ -100,7 +101,7 @@ class SameLabel(Affinity):
         """Levels 0 and 1."""
         return np.array([0, 1])
 
-    def block(self, query: slice, database: slice) -> LevelArray:
+    def block(self, query: Rows, database: Rows) -> LevelArray:
         """Compare labels; see `Affinity.block`."""
         equal = self.query_labels[query, None] == self.database_labels[None, database]
         return np.asarray(equal, dtype=np.int16)
@@ -152,7 +153,7 @@ class Hierarchy(Affinity):
         """Levels 0, 1 and 2."""
         return np.array([0, 1, 2])
 
-    def block(self, query: slice, database: slice) -> LevelArray:
+    def block(self, query: Rows, database: Rows) -> LevelArray:
         """Compare classes and superclasses; see `Affinity.block`."""
         same_class = self.query_labels[query, None] == self.database_labels[None, database]
         same_superclass = self.query_coarse[query, None] == self.database_coarse[None, database]
@@ -214,7 +215,7 @@ class SharedLabels(Affinity):
         most = min(largest_row_sum(self.query_labels), largest_row_sum(self.database_labels))
         return check_levels(np.arange(max(most, 1) + 1))
 
-    def block(self, query: slice, database: slice) -> LevelArray:
+    def block(self, query: Rows, database: Rows) -> LevelArray:
         """Count common labels; see `Affinity.block`."""
         ours = self.query_labels[query].astype(np.float32)  # a float product runs in BLAS and is exact
         theirs = self.database_labels[database].astype(np.float32)
@@ -287,7 +288,7 @@ class Distance(Affinity):
         """Level 0 and those given."""
         return self._levels
 
-    def block(self, query: slice, database: slice) -> LevelArray:
+    def block(self, query: Rows, database: Rows) -> LevelArray:
         """Compare squared distances with the thresholds; see `Affinity.block`."""
         ours = self.query_features[query].astype(np.float64)
         theirs = self.database_features[database].astype(np.float64)
@@ -325,9 +326,9 @@ class Explicit(Affinity):
         """Level 0 and those that occur in the matrix."""
         return self._levels
 
-    def block(self, query: slice, database: slice) -> LevelArray:
+    def block(self, query: Rows, database: Rows) -> LevelArray:
         """Cut the block out of the matrix; see `Affinity.block`."""
-        cut: Any = self.matrix[query, database]
+        cut: Any = self.matrix[query][:, database]
         return np.asarray(cut.toarray() if self.is_sparse else cut, dtype=np.int16)
 
 

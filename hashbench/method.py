@@ -11,6 +11,7 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import Interval, InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, BoolArray, check_n_bits
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
@@ -58,7 +59,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X : array of shape (n_samples, n_features)
             Training items, finite.
         y : array or Affinity, optional
-            Supervision as named by ``supervision``.
+            Supervision as named by ``supervision``. A method that learns from an affinity takes labels
+            too, classes of shape (n_samples,) or multi-hot of shape (n_samples, n_classes).
 
         Returns
         -------
@@ -68,10 +70,12 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         HashbenchError
-            If a parameter is out of range, or ``n_bits`` more than these items allow.
+            If a parameter is out of range, ``n_bits`` more than these items allow, or ``y`` does not
+            fit the items.
         """
         self.check_parameters()
-        self._fit(validate_data(self, X, dtype=np.float64), y)
+        checked = validate_data(self, X, dtype=np.float64)
+        self._fit(checked, self._checked_supervision(y, len(checked)))
         return self
 
     @property
@@ -167,6 +171,29 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.supervision == "affinity" and dataset.rule == "explicit":
             return f"{name} learns from pairs of training items, and {dataset.name!r} has no affinity for them."
         return None
+
+    def _checked_supervision(self, y: Any, n_samples: int) -> Any:
+        """Give what ``_fit`` learns from: labels of every item, or the affinity of the items to each other."""
+        if self.supervision == "none":
+            return y
+        if y is None:
+            raise HashbenchError(
+                f"{self.label} requires y to be passed, but the target y is None. "
+                "Give the labels of the training items."
+            )
+        if isinstance(y, Affinity) and self.supervision == "affinity":
+            shape: tuple[int, ...] = (y.n_queries, y.n_database)
+            expected: tuple[int, ...] = (n_samples, n_samples)
+        else:
+            y = np.asarray(y)
+            if y.ndim == 1 and y.dtype.kind not in "iub":
+                y = np.unique(y, return_inverse=True)[1]
+            shape, expected = y.shape[:1], (n_samples,)
+        if shape != expected:
+            raise HashbenchError(f"{self.label} got {n_samples} items, but y for {shape}; it must be for {expected}.")
+        if self.supervision == "labels" or isinstance(y, Affinity):
+            return y
+        return SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)
 
     @property
     def _n_features_out(self) -> int:

@@ -1,5 +1,6 @@
 """Encode and score: each step is found again by its fingerprint and not repeated."""
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -26,6 +27,7 @@ from hashbench.storage import Codes
 from hashbench.threads import chunks
 
 _BATCH = 16384  # items encoded at a time
+_HELPERS = "hashbench.methods._"  # modules shared by methods, whose code decides the codes too
 _SCORING = (affinity, bits, distances, levels, _kernels, counting, ties, evaluation)  # whose code decides the scores
 
 Progress = Callable[[int, int], None]
@@ -275,7 +277,9 @@ def _score(
 
 
 def _made_by(method: HashMethod) -> str:
-    return source_digest(type(method), affinity, bits, distances, dataset_module)
+    module = sys.modules[type(method).__module__]
+    helpers = [thing for thing in vars(module).values() if str(getattr(thing, "__module__", "")).startswith(_HELPERS)]
+    return source_digest(type(method), *helpers, affinity, bits, distances, dataset_module)
 
 
 @cache

@@ -1,0 +1,118 @@
+"""What the supervised methods share: pairs of training items, similar (level above 0) or not."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import gen_batches
+
+from hashbench.affinity import Affinity, IntArray
+from hashbench.errors import Refusal
+from hashbench.method import HashMethod
+
+BoolArray = npt.NDArray[np.bool_]
+_BATCH = 256  # items whose affinity to all others is held at once
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Unordered pairs of different items, each pair once.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_pairs,), int64
+        Positions of the two items, the first the smaller.
+    level : ndarray of shape (n_pairs,), int64
+        Level of the pair; above 0 is similar.
+    """
+
+    first: IntArray
+    second: IntArray
+    level: IntArray
+
+
+def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> BoolArray:
+    """Tell for all pairs of some items whether they are similar.
+
+    Parameters
+    ----------
+    method : HashMethod
+        For its name.
+    affinity : Affinity
+        Of all training items to each other.
+    rows : ndarray of shape (n,), int64
+        The items.
+
+    Returns
+    -------
+    ndarray of shape (n, n), bool
+        Whether the level is above 0; True on the diagonal.
+
+    Raises
+    ------
+    Refusal
+        If no pair is similar, or all are.
+    """
+    similar = affinity.block(rows, rows) > 0
+    np.fill_diagonal(similar, True)
+    n_similar = int(similar.sum()) - len(rows)
+    _check_both_kinds(method, len(rows), n_similar, similar.size - len(rows) - n_similar)
+    return np.asarray(similar)
+
+
+def draw_pairs(
+    method: HashMethod, affinity: Affinity, rows: IntArray, n_similar: int, n_dissimilar: int, rng: np.random.Generator
+) -> Pairs:
+    """Draw similar and dissimilar partners for each item.
+
+    Parameters
+    ----------
+    method : HashMethod
+        For its name.
+    affinity : Affinity
+        Of all training items to each other.
+    rows : ndarray of shape (n,), int64
+        The items that pairs are made of.
+    n_similar, n_dissimilar : int
+        Partners drawn for each item, or all that there are. An item may be drawn as a partner too, and
+        so end in more pairs.
+    rng : Generator
+        Source of randomness.
+
+    Returns
+    -------
+    Pairs
+        Positions in ``rows``.
+
+    Raises
+    ------
+    Refusal
+        If there is no similar pair, or no dissimilar one.
+    """
+    n = len(rows)
+    keys, levels = [], []
+    for batch in gen_batches(n, _BATCH):
+        level = affinity.block(rows[batch], rows)
+        order = rng.random(level.shape, dtype=np.float32)
+        for wanted, kind in ((n_similar, level > 0), (n_dissimilar, level == 0)):
+            kind[np.arange(len(kind)), np.arange(n)[batch]] = False  # no item is its own partner
+            n_most = min(wanted, n)
+            partners = np.argpartition(np.where(kind, order, 2), n_most - 1, axis=1)[:, :n_most]
+            row, column = np.nonzero(np.take_along_axis(kind, partners, axis=1))
+            ours, theirs = row + batch.start, partners[row, column]
+            keys.append(np.minimum(ours, theirs) * n + np.maximum(ours, theirs))
+            levels.append(level[row, theirs])
+    distinct, at = np.unique(np.concatenate(keys), return_index=True)
+    first, second = np.divmod(distinct, n)
+    chosen = np.concatenate(levels)[at].astype(np.int64)
+    _check_both_kinds(method, n, int((chosen > 0).sum()), int((chosen == 0).sum()))
+    return Pairs(first, second, chosen)
+
+
+def _check_both_kinds(method: HashMethod, n_items: int, n_similar: int, n_dissimilar: int) -> None:
+    if not n_similar or not n_dissimilar:
+        lacking = "similar" if not n_similar else "dissimilar"
+        raise Refusal(
+            f"{method.label} learns from similar and dissimilar pairs of training items, got n_samples={n_items} "
+            f"without any {lacking} pair. Give items of two classes or more, several of each."
+        )

@@ -1,0 +1,220 @@
+"""What StructHash optimises: a bound on NDCG over lists of items, as a growing linear program."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import coo_array, csr_array
+
+from hashbench._kernels import compiled
+from hashbench.affinity import IntArray
+from hashbench.method import FloatArray
+
+
+@dataclass(frozen=True)
+class RankedList:
+    """A query and the items to rank.
+
+    Parameters
+    ----------
+    query : int
+        Its position.
+    relevant, irrelevant : ndarray of int64
+        Positions of the items.
+    """
+
+    query: int
+    relevant: IntArray
+    irrelevant: IntArray
+
+
+@compiled
+def worst_ranking(relevant: FloatArray, irrelevant: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """Find the ranking of a list that maximises 1 - NDCG less its margin.
+
+    Parameters
+    ----------
+    relevant, irrelevant : ndarray
+        Scores, each descending.
+
+    Returns
+    -------
+    loss : float
+        1 - NDCG of that ranking, for binary relevance.
+    ours, theirs : ndarray
+        Coefficients of the margin, that is ``ours @ relevant + theirs @ irrelevant``: 2 / (p q) for each
+        irrelevant item above a relevant one. They add up to 0.
+
+    Notes
+    -----
+    The ranking is given by n_j, the number of irrelevant items above relevant item j, which never falls.
+    Dynamic programming over j maximises the sum of -D(j + n_j) / Z - (2 / (p q)) (n_j s_j - S(n_j)),
+    S(n) the sum of the best n irrelevant scores, D(t) = 1 / log2(t + 2), Z the sum of D(j).
+    """
+    p, q = len(relevant), len(irrelevant)
+    step = 2.0 / (p * q)
+    discount = 1.0 / np.log2(np.arange(p + q) + 2.0)
+    ideal = discount[:p].sum()
+    below = np.zeros(q + 1)  # the best value of the items so far if the last has at most n above it
+    chosen = np.zeros((p, q + 1), dtype=np.int64)
+    for j in range(p):
+        best, at, total = -np.inf, 0, 0.0
+        for n in range(q + 1):
+            if n:
+                total += irrelevant[n - 1]
+            value = below[n] - discount[j + n] / ideal - step * (n * relevant[j] - total)
+            if value >= best:  # of equal ones the worst placement
+                best, at = value, n
+            below[n] = best
+            chosen[j, n] = at
+    ours, theirs = np.zeros(p), np.zeros(q)
+    n, gain = q, 0.0
+    for j in range(p - 1, -1, -1):
+        n = chosen[j, n]
+        ours[j] = step * n
+        theirs[:n] -= step
+        gain += discount[j + n]
+    return 1.0 - gain / ideal, ours, theirs
+
+
+def worst_rankings(lists: list[RankedList], signs: FloatArray, weights: FloatArray) -> tuple[float, csr_array]:
+    """Find the most violated constraint.
+
+    Parameters
+    ----------
+    lists : list of RankedList
+        What to rank.
+    signs : ndarray of shape (n_items, n_bits)
+        Bits of -1 and +1.
+    weights : ndarray of shape (n_bits,)
+        Weights of the bits.
+
+    Returns
+    -------
+    loss : float
+        1 - NDCG of the worst rankings, mean over the lists.
+    couplings : csr_array of shape (n_items, n_items)
+        a, with which the mean margin of a bit is the sum of a_ij z_i z_j / 2.
+    """
+    losses, rows, columns, values = [], [], [], []
+    for ranked in lists:
+        near = [signs[items] @ (weights * signs[ranked.query]) / 2 for items in (ranked.relevant, ranked.irrelevant)]
+        order = [np.argsort(-scores, kind="stable") for scores in near]
+        loss, ours, theirs = worst_ranking(near[0][order[0]], near[1][order[1]])
+        losses.append(loss)
+        columns += [ranked.relevant[order[0]], ranked.irrelevant[order[1]]]
+        rows.append(np.full(len(ours) + len(theirs), ranked.query))
+        values += [ours, theirs]
+    entries = np.concatenate(values) / len(lists), (np.concatenate(rows), np.concatenate(columns))
+    return float(np.mean(losses)), coo_array(entries, shape=(len(signs), len(signs))).tocsr()
+
+
+@dataclass
+class Master:
+    """Minimise sum w + C xi over w, xi >= 0 subject to w . g^c >= loss^c - xi for the constraints c so far.
+
+    Parameters
+    ----------
+    C : float
+        Weight of the loss.
+    losses : list of float
+        One a constraint.
+    couplings : list of csr_array
+        One a constraint, from which g follows.
+    gains : list of list of float
+        g, one row a constraint and one entry a bit.
+    """
+
+    C: float
+    losses: list[float] = field(default_factory=list)
+    couplings: list[csr_array] = field(default_factory=list)
+    gains: list[list[float]] = field(default_factory=list)
+
+    def add_constraint(self, loss: float, couplings: csr_array, signs: FloatArray) -> None:
+        """Add a constraint.
+
+        Parameters
+        ----------
+        loss : float
+            Its loss.
+        couplings : csr_array of shape (n_items, n_items)
+            Its couplings.
+        signs : ndarray of shape (n_items, n_bits)
+            The bits so far.
+        """
+        self.losses.append(loss)
+        self.couplings.append(couplings)
+        self.gains.append([_gain(couplings, bit) for bit in signs.T])
+
+    def add_bit(self, signs: FloatArray) -> None:
+        """Add a bit.
+
+        Parameters
+        ----------
+        signs : ndarray of shape (n_items,)
+            Of -1 and +1.
+        """
+        for row, couplings in zip(self.gains, self.couplings, strict=True):
+            row.append(_gain(couplings, signs))
+
+    def violation(self, loss: float, couplings: csr_array, signs: FloatArray, weights: FloatArray) -> float:
+        """Compute loss - w . g of a constraint, which xi must not fall below.
+
+        Parameters
+        ----------
+        loss : float
+            Its loss.
+        couplings : csr_array of shape (n_items, n_items)
+            Its couplings.
+        signs : ndarray of shape (n_items, n_bits)
+            The bits.
+        weights : ndarray of shape (n_bits,)
+            w.
+
+        Returns
+        -------
+        float
+            The violation.
+        """
+        gains = [_gain(couplings, bit) for bit in signs.T]
+        return float(loss - np.dot(weights, gains))
+
+    def solve(self) -> tuple[float, FloatArray, float, FloatArray]:
+        """Solve the linear program.
+
+        Returns
+        -------
+        objective : float
+            Its value.
+        weights : ndarray of shape (n_bits,)
+            w.
+        slack : float
+            The xi of the solution.
+        duals : ndarray of shape (n_constraints,)
+            Multipliers of the constraints, at least 0.
+        """
+        gains = np.array(self.gains)
+        cost = np.append(np.ones(gains.shape[1]), self.C)
+        solved = linprog(cost, A_ub=-np.column_stack([gains, np.ones(len(gains))]), b_ub=-np.array(self.losses))
+        return float(solved.fun), solved.x[:-1], float(solved.x[-1]), -solved.ineqlin.marginals
+
+    def combined(self, duals: FloatArray) -> FloatArray:
+        """Add up the couplings of all constraints.
+
+        Parameters
+        ----------
+        duals : ndarray of shape (n_constraints,)
+            Their multipliers.
+
+        Returns
+        -------
+        ndarray of shape (n_items, n_items)
+            M, symmetric; a new bit z promises z^T M z / 2.
+        """
+        total = sum(dual * couplings for dual, couplings in zip(duals, self.couplings, strict=True) if dual > 0)
+        dense = total.toarray()
+        return np.asarray((dense + dense.T) / 2)
+
+
+def _gain(couplings: csr_array, signs: FloatArray) -> float:
+    return float(signs @ (couplings @ signs)) / 2

@@ -1,0 +1,226 @@
+"""BRE: linear functions of anchors, one weight at a time set to its exact best value."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.preprocessing import normalize
+from sklearn.utils._param_validation import Interval
+
+from hashbench._kernels import compiled
+from hashbench.affinity import IntArray
+from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._anchors import check_items_differ, draw_rows
+from hashbench.methods._pairs import BoolArray, draw_pairs
+
+
+class BRE(HashMethod):
+    """Binary reconstructive embeddings [1]_, supervised, with the linear kernel.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length.
+    n_items : int, default=1000
+        Training items that pairs and anchors are drawn from, themselves drawn if there are more.
+    n_anchors : int, default=50
+        Anchors of each bit; all ``n_items`` if there are fewer.
+    n_similar, n_dissimilar : int, default=25
+        Partners of either kind drawn for each item.
+    max_sweeps : int, default=50
+        Most sweeps; each improves one weight of every bit.
+    tol : float, default=1e-4
+        Stop when a sweep lowers the loss by less than this share.
+    random_state : int, default=0
+        Seed of the drawings and the initial weights.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of the training items.
+    projection_ : ndarray of shape (n_features, n_bits)
+        One direction a bit.
+    losses_ : ndarray of shape (n_sweeps + 1,)
+        The loss at the start and after each sweep; never rises.
+
+    Notes
+    -----
+    Items are centred and scaled to unit length. Bit p is the sign of f_p(x) = sum_q W_pq <a_pq, x>, and
+    the loss is the sum over pairs of (D / b - t)^2, D the Hamming distance. The target t falls from 1
+    for level 0 to 0 for the highest level among the pairs, by equal steps from one level to the next.
+    Moving W_pq by delta flips item i where delta passes -f_p(x_i) / <a_pq, x_i>; the loss is computed
+    for all intervals between such points, and delta set to the middle of the best one.
+
+    References
+    ----------
+    .. [1] B. Kulis, T. Darrell, "Learning to Hash with Binary Reconstructive Embeddings", NIPS 2009.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = rng.normal(size=(90, 5)) + 3 * np.eye(5)[y]
+    >>> BRE(n_bits=8).fit(X, y).transform(X).shape
+    (90, 8)
+    """
+
+    supervision = "affinity"
+    group = "pair-based"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HashMethod._parameter_constraints,
+        "n_items": [Interval(Integral, 2, None, closed="left")],
+        "n_anchors": [Interval(Integral, 1, None, closed="left")],
+        "n_similar": [Interval(Integral, 1, None, closed="left")],
+        "n_dissimilar": [Interval(Integral, 1, None, closed="left")],
+        "max_sweeps": [Interval(Integral, 0, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_items: int = 1000,
+        n_anchors: int = 50,
+        n_similar: int = 25,
+        n_dissimilar: int = 25,
+        max_sweeps: int = 50,
+        tol: float = 1e-4,
+        random_state: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_items = n_items
+        self.n_anchors = n_anchors
+        self.n_similar = n_similar
+        self.n_dissimilar = n_dissimilar
+        self.max_sweeps = max_sweeps
+        self.tol = tol
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        check_items_differ(self, X)
+        rng = np.random.default_rng(self.random_state)
+        self.mean_ = X.mean(axis=0)
+        rows = draw_rows(len(X), self.n_items, rng)
+        items = normalize(X[rows] - self.mean_)
+        pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
+        levels = np.unique(pairs.level)
+        share = len(levels) - 1  # residuals are counted in parts of 1 / (share b), so they are whole numbers
+        target = self.n_bits * (share - np.searchsorted(levels, pairs.level))
+        kernel = items @ items.T
+        anchors = np.stack([draw_rows(len(rows), self.n_anchors, rng) for _ in range(self.n_bits)])
+        weights = 0.001 * rng.standard_normal(anchors.shape)
+        values = np.stack([kernel[:, a] @ w for a, w in zip(anchors, weights, strict=True)], axis=1)
+        differ = ((values[pairs.first] > 0) != (values[pairs.second] > 0)).T.copy()  # (n_bits, n_pairs)
+        residual = share * differ.sum(axis=0) - target
+        losses = [int((residual**2).sum())]
+        for _ in range(self.max_sweeps):
+            for bit in range(self.n_bits):
+                chosen = rng.integers(anchors.shape[1])
+                slopes = kernel[:, anchors[bit, chosen]]
+                step = best_step(values[:, bit], slopes, pairs.first, pairs.second, residual, share)
+                moved = weights[bit].copy()
+                moved[chosen] += step
+                moved_values = kernel[:, anchors[bit]] @ moved
+                now = (moved_values[pairs.first] > 0) != (moved_values[pairs.second] > 0)
+                changed = residual + share * (now.astype(np.int64) - differ[bit])
+                if (changed**2).sum() < (residual**2).sum():
+                    weights[bit], values[:, bit], differ[bit], residual = moved, moved_values, now, changed
+            losses.append(int((residual**2).sum()))
+            if losses[-2] - losses[-1] <= self.tol * losses[-2]:
+                break
+        self.losses_ = np.array(losses) / (share * self.n_bits) ** 2
+        self.projection_ = np.stack([items[a].T @ w for a, w in zip(anchors, weights, strict=True)], axis=1)
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        return np.asarray(normalize(X - self.mean_) @ self.projection_)
+
+
+def best_step(
+    values: FloatArray, slopes: FloatArray, first: IntArray, second: IntArray, residual: IntArray, share: int
+) -> float:
+    """Find the change of one weight that lowers the loss most.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_items,)
+        f, whose signs are the bit now.
+    slopes : ndarray of shape (n_items,)
+        How f changes with the weight; an item of slope 0 never flips.
+    first, second : ndarray of shape (n_pairs,), int64
+        The pairs.
+    residual : ndarray of shape (n_pairs,), int64
+        Distance less target, in parts.
+    share : int
+        Parts that one differing bit adds to a distance.
+
+    Returns
+    -------
+    float
+        The middle of the best interval between points where items flip; 0 if none is better than now.
+    """
+    moves = np.abs(slopes) > 1e-12
+    if not moves.any():
+        return 0.0
+    borders, order = np.unique(-values[moves] / slopes[moves], return_inverse=True)
+    n_borders = len(borders)
+    rank = np.full(len(values), n_borders)
+    rank[moves] = order
+    now = int(np.searchsorted(borders, 0.0))
+    loss = interval_losses(rank, values > 0, first, second, residual, share, now, n_borders)
+    best = int(np.argmin(loss))
+    if loss[best] >= 0:
+        return 0.0
+    margin = (borders[-1] - borders[0]) / n_borders or max(abs(borders[0]), 1.0)
+    padded = np.concatenate([[borders[0] - 2 * margin], borders, [borders[-1] + 2 * margin]])
+    return float(padded[best] + padded[best + 1]) / 2
+
+
+@compiled
+def interval_losses(
+    rank: IntArray,
+    is_one: BoolArray,
+    first: IntArray,
+    second: IntArray,
+    residual: IntArray,
+    share: int,
+    now: int,
+    n_borders: int,
+) -> IntArray:
+    """Compute the loss of every interval between borders, less the loss of now.
+
+    Parameters
+    ----------
+    rank : ndarray of shape (n_items,), int64
+        The border at which an item flips, ``n_borders`` if it never does.
+    is_one : ndarray of shape (n_items,), bool
+        The bit now.
+    first, second : ndarray of shape (n_pairs,), int64
+        The pairs.
+    residual : ndarray of shape (n_pairs,), int64
+        Distance less target, in parts.
+    share : int
+        Parts that one differing bit adds to a distance.
+    now : int
+        The present interval; interval k lies above k borders.
+    n_borders : int
+        Their number.
+
+    Returns
+    -------
+    ndarray of shape (n_borders + 1,), int64
+        One for each interval.
+    """
+    edges = np.zeros(n_borders + 2, dtype=np.int64)
+    offset = 0
+    for pair in range(len(first)):
+        ours, theirs = first[pair], second[pair]
+        low, high = min(rank[ours], rank[theirs]), max(rank[ours], rank[theirs])
+        flip = share if is_one[ours] == is_one[theirs] else -share
+        change = flip * (2 * residual[pair] + flip)
+        if low < now <= high:  # just one of the two has flipped: so it is now, and in the intervals low + 1 to high
+            offset += change
+            change = -change
+        edges[low + 1] += change
+        edges[high + 1] -= change
+    return offset + np.cumsum(edges)[: n_borders + 1]

@@ -1,0 +1,200 @@
+"""FastHash: bits inferred from pairs by graph cuts, then learnt by boosted decision trees."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from sklearn import config_context
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._anchors import check_items_differ, draw_rows
+from hashbench.methods._cuts import Energy
+from hashbench.methods._pairs import BoolArray, draw_pairs
+
+_N_BINS = 63
+
+
+class FastHash(HashMethod):
+    """Supervised hashing with graph cuts and decision trees [1]_.
+
+    Knows similar and dissimilar only: a pair is similar if its level is above 0.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length.
+    loss : {"hinge", "ksh", "bre"}, default="hinge"
+        Loss of a pair.
+    n_trees : int, default=20
+        Trees of each bit; the authors take 200.
+    max_depth : int, default=4
+        Depth of a tree.
+    learning_rate : float, default=0.3
+        Shrinkage of each tree.
+    n_items : int, default=10000
+        Training items that pairs are drawn from and trees learn from, drawn at random if there are more.
+    n_similar, n_dissimilar : int, default=100
+        Partners of either kind drawn for each item.
+    n_passes : int, default=2
+        Passes over the blocks of items when a bit is inferred.
+    random_state : int, default=0
+        Seed of pairs and blocks.
+
+    Attributes
+    ----------
+    edges_ : list of ndarray
+        Borders of the bins of each feature, at most 62.
+    trees_ : list of HistGradientBoostingClassifier or float
+        One a bit; a number for a bit that came out the same for all items.
+    losses_ : ndarray of shape (n_bits,)
+        Mean loss of the pairs after each bit.
+
+    Notes
+    -----
+    Step 1 of bit r minimises sum a_ij z_i z_j over the pairs, a_ij = loss(D_ij) - loss(D_ij + 1), D the
+    Hamming distance of the bits that the trees have learnt so far. Blocks of items without dissimilar
+    pairs are minimised exactly by a minimum cut, the others fixed. Step 2 fits trees to z with weights
+    sum_j |a_ij|: gradient boosting on binned features with the log loss in place of AdaBoost. The losses
+    of a similar and a dissimilar pair at length r are (D/r)^2 and max(1/2 - D/r, 0)^2 (hinge),
+    4 (D/r)^2 and 4 (1 - D/r)^2 (ksh), (D/r)^2 and (1 - D/r)^2 (bre).
+
+    References
+    ----------
+    .. [1] G. Lin, C. Shen, Q. Shi, A. van den Hengel, D. Suter, "Fast Supervised Hashing with Decision
+       Trees for High-Dimensional Data", CVPR 2014.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = rng.normal(size=(90, 5)) + 3 * y[:, None]
+    >>> FastHash(n_bits=8).fit(X, y).transform(X).shape
+    (90, 8)
+    """
+
+    supervision = "affinity"
+    group = "pair-based"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HashMethod._parameter_constraints,
+        "loss": [StrOptions({"hinge", "ksh", "bre"})],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "max_depth": [Interval(Integral, 1, 16, closed="both")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "n_items": [Interval(Integral, 2, 20000, closed="both")],
+        "n_similar": [Interval(Integral, 1, None, closed="left")],
+        "n_dissimilar": [Interval(Integral, 1, None, closed="left")],
+        "n_passes": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        loss: Literal["hinge", "ksh", "bre"] = "hinge",
+        n_trees: int = 20,
+        max_depth: int = 4,
+        learning_rate: float = 0.3,
+        n_items: int = 10000,
+        n_similar: int = 100,
+        n_dissimilar: int = 100,
+        n_passes: int = 2,
+        random_state: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.loss = loss
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.n_items = n_items
+        self.n_similar = n_similar
+        self.n_dissimilar = n_dissimilar
+        self.n_passes = n_passes
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        check_items_differ(self, X)
+        rng = np.random.default_rng(self.random_state)
+        rows = draw_rows(len(X), self.n_items, rng)
+        self.edges_ = [_edges(column) for column in X[rows].T]
+        items = self._bins(X[rows])
+        pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
+        energy = Energy(pairs, len(rows), rng)
+        similar = pairs.level > 0
+        distance = np.zeros(len(similar))
+        self.trees_: list[HistGradientBoostingClassifier | float] = []
+        self.losses_ = np.empty(self.n_bits)
+        for bit in range(self.n_bits):
+            losses = pair_losses(self.loss, np.stack([distance, distance + 1]) / (bit + 1), similar)
+            couplings = losses[0] - losses[1]
+            signs = energy.lower(np.ones(len(rows)), couplings, np.zeros(len(rows)), self.n_passes)
+            weights = np.bincount(pairs.first, np.abs(couplings), len(rows))
+            weights += np.bincount(pairs.second, np.abs(couplings), len(rows))
+            self.trees_.append(self._grow(items, signs, weights / weights.mean() + 1e-6))
+            learnt = _values(self.trees_[-1], items) > 0
+            distance += learnt[pairs.first] != learnt[pairs.second]
+            self.losses_[bit] = pair_losses(self.loss, distance / (bit + 1), similar).mean()
+
+    def _grow(
+        self, items: FloatArray, signs: FloatArray, weights: FloatArray
+    ) -> HistGradientBoostingClassifier | float:
+        if (signs == signs[0]).all():
+            return float(signs[0])
+        trees = HistGradientBoostingClassifier(
+            learning_rate=self.learning_rate,
+            max_iter=self.n_trees,
+            max_depth=self.max_depth,
+            max_leaf_nodes=2**self.max_depth,
+            min_samples_leaf=5,
+            max_bins=_N_BINS,
+            early_stopping=False,
+            random_state=0,
+        )
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            return trees.fit(items, signs > 0, weights)
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        binned = self._bins(X)
+        return np.stack([_values(trees, binned) for trees in self.trees_], axis=1)
+
+    def _bins(self, X: FloatArray) -> FloatArray:
+        """Replace each value by the number of its bin; done once, not for every bit."""
+        columns = [np.searchsorted(edges, column) for edges, column in zip(self.edges_, X.T, strict=True)]
+        return np.stack(columns, axis=1).astype(np.float64)
+
+
+def pair_losses(name: str, share: FloatArray, similar: BoolArray) -> FloatArray:
+    """Compute the losses of pairs.
+
+    Parameters
+    ----------
+    name : {"hinge", "ksh", "bre"}
+        Which loss.
+    share : ndarray of shape (..., n_pairs)
+        Hamming distance over code length.
+    similar : ndarray of shape (n_pairs,), bool
+        Whether each pair is similar.
+
+    Returns
+    -------
+    ndarray of shape (..., n_pairs)
+        Losses.
+    """
+    apart = np.maximum(0.5 - share, 0) if name == "hinge" else 1 - share
+    return np.where(similar, share, apart) ** 2 * (4 if name == "ksh" else 1)
+
+
+def _edges(column: FloatArray) -> FloatArray:
+    """Find the borders of the bins of a feature: between its values, or at percentiles of many values."""
+    distinct = np.unique(column)
+    if len(distinct) <= _N_BINS:
+        return np.asarray((distinct[1:] + distinct[:-1]) / 2)
+    return np.unique(np.percentile(column, np.linspace(0, 100, _N_BINS + 1)[1:-1], method="midpoint"))
+
+
+def _values(trees: HistGradientBoostingClassifier | float, X: FloatArray) -> FloatArray:
+    if isinstance(trees, float):
+        return np.full(len(X), trees)
+    with config_context(assume_finite=True, skip_parameter_validation=True):
+        return np.asarray(trees.decision_function(X))

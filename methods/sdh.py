@@ -1,0 +1,193 @@
+"""SDH: codes from which a linear classifier reads the labels, found bit by bit without relaxation."""
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.preprocessing import normalize
+from sklearn.utils._param_validation import Interval
+
+from hashbench.errors import Refusal
+from hashbench.levels import multi_hot
+from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._anchors import draw_anchors
+
+
+class SDH(HashMethod):
+    """Supervised discrete hashing [1]_, with the squared loss.
+
+    Learns from labels, one or several an item, not from pairs. Holds the (n_samples, n_anchors) features.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length.
+    n_anchors : int, default=1000
+        Training items at the centres of the kernel features; all items if there are fewer.
+    sigma : float or None, default=0.4
+        Width of the kernel on items of unit length, as the authors' for features without negative
+        values; None takes it from the mean squared distance to the anchors and centres the features.
+    weight_decay : float, default=1.0
+        Ridge of the classifier, lambda.
+    fit_weight : float, default=1e-5
+        Weight nu of the distance between codes and kernel functions. Large values freeze the random start.
+    kernel_decay : float, default=0.01
+        Ridge of the kernel functions, as in the authors' code.
+    n_iter : int, default=5
+        Alternations of classifier, kernel functions and codes.
+    n_sweeps : int, default=10
+        Most sweeps over the bits in each alternation.
+    random_state : int, default=0
+        Seed of anchors and initial codes.
+
+    Attributes
+    ----------
+    anchors_ : Anchors
+        The kernel features.
+    weights_ : ndarray of shape (n_anchors + 1, n_bits)
+        One function of the features a bit; the last row is the constant.
+    losses_ : ndarray of shape (n_iter,)
+        The objective after each alternation; never rises.
+
+    Notes
+    -----
+    Minimises ||Y - B W||^2 + lambda ||W||^2 + nu (||B - F P||^2 + kernel_decay ||P||^2) over W, P and
+    B of -1 and +1, in turn. Column k of B, the others fixed, is sgn(Q_k - (B W - B_k w_k) w_k^T) with
+    Q = Y W^T + nu F P. Classes share codes where bits are few; with two classes there are two codes.
+
+    References
+    ----------
+    .. [1] F. Shen, C. Shen, W. Liu, H. T. Shen, "Supervised Discrete Hashing", CVPR 2015.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 90)
+    >>> X = rng.normal(size=(90, 5)) + 3 * y[:, None]
+    >>> SDH(n_bits=8).fit(X, y).transform(X).shape
+    (90, 8)
+    """
+
+    supervision = "labels"
+    group = "pair-based"
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HashMethod._parameter_constraints,
+        "n_anchors": [Interval(Integral, 1, None, closed="left")],
+        "sigma": [Interval(Real, 0, None, closed="neither"), None],
+        "weight_decay": [Interval(Real, 0, None, closed="neither")],
+        "fit_weight": [Interval(Real, 0, None, closed="left")],
+        "kernel_decay": [Interval(Real, 0, None, closed="neither")],
+        "n_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_anchors: int = 1000,
+        sigma: float | None = 0.4,
+        weight_decay: float = 1.0,
+        fit_weight: float = 1e-5,
+        kernel_decay: float = 0.01,
+        n_iter: int = 5,
+        n_sweeps: int = 10,
+        random_state: int = 0,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_anchors = n_anchors
+        self.sigma = sigma
+        self.weight_decay = weight_decay
+        self.fit_weight = fit_weight
+        self.kernel_decay = kernel_decay
+        self.n_iter = n_iter
+        self.n_sweeps = n_sweeps
+        self.random_state = random_state
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        labels = indicators(self, y)  # (n_samples, n_classes)
+        rng = np.random.default_rng(self.random_state)
+        unit = normalize(X)
+        gamma = None if self.sigma is None else 1 / (2 * self.sigma**2)
+        self.anchors_ = draw_anchors(self, unit, self.n_anchors, rng, gamma=gamma)
+        features = np.column_stack([self.anchors_.features(unit), np.ones(len(X))])
+        factor = cho_factor(features.T @ features + self.kernel_decay * np.eye(features.shape[1]))
+        codes = rng.choice([-1.0, 1.0], size=(len(X), self.n_bits))
+        self.losses_ = np.empty(self.n_iter)
+        for step in range(self.n_iter):
+            gram = codes.T @ codes + self.weight_decay * np.eye(self.n_bits)
+            classifier = np.linalg.solve(gram, codes.T @ labels)
+            self.weights_ = cho_solve(factor, features.T @ codes)
+            fitted = features @ self.weights_
+            for _ in range(self.n_sweeps):
+                if not cyclic_sweep(codes, classifier, labels @ classifier.T + self.fit_weight * fitted):
+                    break
+            self.losses_[step] = ((labels - codes @ classifier) ** 2).sum() + self.weight_decay * (classifier**2).sum()
+            misfit = ((codes - fitted) ** 2).sum() + self.kernel_decay * (self.weights_**2).sum()
+            self.losses_[step] += self.fit_weight * misfit
+        self.weights_ = cho_solve(factor, features.T @ codes)
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        return np.asarray(self.anchors_.project(normalize(X), self.weights_[:-1]) + self.weights_[-1])
+
+
+def indicators(method: HashMethod, labels: Any) -> FloatArray:
+    """Turn labels into indicators of classes.
+
+    Parameters
+    ----------
+    method : HashMethod
+        For its name.
+    labels : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Classes, or 0/1 for several an item.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_classes), float64
+        0 and 1.
+
+    Raises
+    ------
+    Refusal
+        If all items have the same labels.
+    """
+    if labels.ndim == 1:
+        classes, number = np.unique(labels, return_inverse=True)
+        indicator = np.eye(len(classes))[number]
+    else:
+        indicator = multi_hot(labels, "labels").astype(np.float64)
+    if (indicator == indicator[0]).all():
+        raise Refusal(
+            f"{method.label} needs items of different labels, got n_samples={len(labels)}, all with the same. "
+            "Give items of two classes or more."
+        )
+    return indicator
+
+
+def cyclic_sweep(codes: FloatArray, classifier: FloatArray, pull: FloatArray) -> bool:
+    """Set each bit in turn to its best value, the others fixed.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples, n_bits)
+        B, -1 and +1; changed in place.
+    classifier : ndarray of shape (n_bits, n_classes)
+        W.
+    pull : ndarray of shape (n_samples, n_bits)
+        Q = Y W^T + nu F P.
+
+    Returns
+    -------
+    bool
+        Whether a bit changed. A bit without preference keeps its value.
+    """
+    predicted = codes @ classifier
+    changed = False
+    for bit, row in enumerate(classifier):
+        own = codes[:, bit].copy()
+        wanted = pull[:, bit] - predicted @ row + own * (row @ row)
+        codes[:, bit] = np.where(wanted == 0, own, np.sign(wanted))
+        predicted += np.outer(codes[:, bit] - own, row)
+        changed |= bool((codes[:, bit] != own).any())
+    return changed

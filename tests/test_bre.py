@@ -1,0 +1,87 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from hashbench.affinity import SharedLabels
+from hashbench.methods.bre import BRE, best_step
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
+
+
+def loss_after(step, values, slopes, first, second, residual, share):
+    """Recount the squared residuals with the bit at its new values."""
+    was, now = (moved[first] > 0 for moved in (values, values + step * slopes))
+    was_other, now_other = (moved[second] > 0 for moved in (values, values + step * slopes))
+    return ((residual + share * ((now != now_other).astype(int) - (was != was_other))) ** 2).sum()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", ["plain", "duplicates", "zeros"])
+def test_a_step_is_the_best_of_all_steps(seed, kind):
+    rng = np.random.default_rng(seed)
+    values, slopes = rng.normal(size=12), rng.normal(size=12)
+    if kind == "duplicates":
+        values, slopes = np.tile(values[:4], 3), np.tile(slopes[:4], 3)
+    elif kind == "zeros":
+        slopes[:5] = 0
+    first, second = np.triu_indices(12, k=1)
+    residual = rng.integers(-4, 5, len(first))
+    arguments = values, slopes, first, second, residual, 2
+    moving = slopes != 0
+    borders = np.unique(-values[moving] / slopes[moving])
+    tries = np.concatenate([[borders[0] - 1], (borders[1:] + borders[:-1]) / 2, [borders[-1] + 1], [0.0]])
+    best = min(loss_after(step, *arguments) for step in tries)
+    assert loss_after(best_step(*arguments), *arguments) == best
+
+
+def test_a_weight_that_moves_nothing_stays():
+    pairs = np.array([0]), np.array([1])
+    assert best_step(np.array([1.0, -1.0]), np.zeros(2), *pairs, np.array([3]), 1) == 0.0
+
+
+@pytest.mark.parametrize("n_copies", [1, 4])
+def test_the_loss_never_rises(train, n_copies):
+    X, y = (np.tile(part[::4], (n_copies,) + (1,) * (part.ndim - 1)) for part in train)
+    losses = BRE(12).fit(X, y).losses_
+    assert (np.diff(losses) <= 0).all()
+    assert losses[-1] < 0.9 * losses[0]
+
+
+def test_the_last_loss_is_that_of_the_codes(train):
+    X, y = train[0][:100], train[1][:100]
+    method = BRE(12, n_similar=100, n_dissimilar=100).fit(X, y)  # all pairs
+    distances = cdist(method.transform(X), method.transform(X), "cityblock") / 12
+    upper = np.triu_indices(100, k=1)
+    expected = ((distances - (y[:, None] != y)) ** 2)[upper].sum()
+    assert method.losses_[-1] == pytest.approx(expected)
+
+
+def test_targets_fall_by_equal_steps_from_level_to_level(train):
+    X = train[0][:60]
+    labels = np.random.default_rng(0).integers(0, 2, (60, 4))
+    method = BRE(12, n_similar=60, n_dissimilar=60, max_sweeps=1).fit(X, SharedLabels(labels, labels))
+    level = labels @ labels.T
+    upper = np.triu_indices(60, k=1)
+    target = 1 - level / level[upper].max()
+    distances = cdist(method.transform(X), method.transform(X), "cityblock") / 12
+    assert method.losses_[-1] == pytest.approx(((distances - target) ** 2)[upper].sum())
+
+
+def test_moving_and_stretching_all_items_changes_nothing(train):
+    X, y = train[0][:200], train[1][:200]
+    codes = BRE(8).fit(X, y).transform(X)
+    np.testing.assert_array_equal(BRE(8).fit(4 * X + 64, y).transform(4 * X + 64), codes)
+
+
+def test_it_learns_from_pairs(train):
+    X, y = train
+    codes = {sweeps: BRE(16, max_sweeps=sweeps).fit(X, y).transform(X) for sweeps in (0, 50)}
+    same = y[:, None] == y
+    contrast = {}
+    for sweeps, bits in codes.items():
+        distances = cdist(bits, bits, "cityblock")
+        contrast[sweeps] = distances[~same].mean() / distances[same].mean()
+    assert contrast[50] > 1.5 * contrast[0]

@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from hashbench.affinity import SameLabel
+from hashbench.methods._pairs import draw_pairs
+from hashbench.methods.fasthash import FastHash, pair_losses
+from hashbench.methods.lsh import LSH
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
+
+
+@pytest.fixture(scope="module")
+def fitted(train):
+    return FastHash(12).fit(*train)
+
+
+def test_pair_losses_are_those_of_the_paper():
+    share, similar = np.array([0.0, 0.25, 0.75, 0.25, 0.75]), np.array([True, True, True, False, False])
+    np.testing.assert_allclose(pair_losses("hinge", share, similar), [0, 0.0625, 0.5625, 0.0625, 0])
+    np.testing.assert_allclose(pair_losses("bre", share, similar), [0, 0.0625, 0.5625, 0.5625, 0.0625])
+    # (y - (r - 2 D) / r)^2
+    np.testing.assert_allclose(pair_losses("ksh", share, similar), [0, 0.25, 2.25, 2.25, 0.25])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "ksh", "bre"])
+def test_similar_pairs_never_gain_by_one_bit_more(loss):
+    for length in range(1, 40):
+        distance = np.arange(length)
+        similar = np.ones(length, dtype=bool)
+        now, more = (pair_losses(loss, d / length, similar) for d in (distance, distance + 1))
+        assert (now - more <= 0).all()
+        now, more = (pair_losses(loss, d / length, ~similar) for d in (distance, distance + 1))
+        assert (now - more >= 0).all()
+
+
+def test_the_last_loss_is_that_of_the_codes(train):
+    X, y = train[0][:150], train[1][:150]
+    method = FastHash(6, n_similar=150, n_dissimilar=150).fit(X, y)
+    codes = method.transform(X)
+    first, second = np.triu_indices(150, k=1)
+    share = (codes[first] != codes[second]).mean(axis=1)
+    same = y[first] == y[second]
+    expected = np.where(same, share, np.maximum(0.5 - share, 0)) ** 2
+    assert method.losses_[-1] == pytest.approx(expected.mean())
+
+
+def test_pairs_lose_less_than_with_random_projections(train, fitted):
+    X, y = train
+    pairs = draw_pairs(fitted, SameLabel(y, y), np.arange(len(y)), 50, 50, np.random.default_rng(1))
+    losses = []
+    for codes in (fitted.transform(X), LSH(12).fit(X).transform(X)):
+        share = (codes[pairs.first] != codes[pairs.second]).mean(axis=1)
+        losses.append(pair_losses("hinge", share, pairs.level > 0).mean())
+    assert losses[0] < 0.2 * losses[1]
+
+
+def test_the_first_bit_splits_the_items_about_evenly(train, fitted):
+    assert 0.25 < fitted.transform(train[0])[:, 0].mean() < 0.75
+
+
+def test_constant_features_and_the_scale_of_features_do_not_count(train):
+    X, y = train[0][:200], train[1][:200]
+    codes = FastHash(4).fit(X, y).transform(X)
+    more = np.column_stack([np.full(200, 3.0), 8 * X, np.zeros(200)])
+    np.testing.assert_array_equal(FastHash(4).fit(more, y).transform(more), codes)
+
+
+def test_a_bit_that_all_items_share_is_a_constant(train):
+    X, y = train[0][:100], train[1][:100]
+    method = FastHash(3)
+    method.fit(X, y)
+    method.trees_[1] = -1.0
+    codes = method.transform(X)
+    assert not codes[:, 1].any()
+    assert method._grow(X, np.ones(100), np.ones(100)) == 1.0
+
+
+@pytest.mark.parametrize("loss", ["ksh", "bre"])
+def test_other_losses_learn_too(train, loss):
+    X, y = train
+    codes = FastHash(8, loss=loss, n_trees=5).fit(X, y).transform(X)
+    distance = (codes[:, None] != codes).sum(axis=2)
+    same = y[:, None] == y
+    assert distance[same].mean() < 0.5 * distance[~same].mean()
+
+
+def test_features_of_many_values_are_binned_at_percentiles():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    X[:, 2] = np.arange(500) % 5
+    y = np.arange(500) % 2
+    method = FastHash(2, n_trees=2).fit(X, y)
+    bins = method._bins(X)
+    assert [len(edges) for edges in method.edges_] == [62, 62, 4]
+    assert (np.bincount(bins[:, 0].astype(int)) <= 9).all()  # 500 items in 63 bins
+    np.testing.assert_array_equal(bins[:, 2], X[:, 2])
+    assert (np.diff(bins[X[:, 0].argsort(), 0]) >= 0).all()

@@ -1,0 +1,82 @@
+import numpy as np
+import pytest
+from scipy.linalg import eigh
+from scipy.optimize import check_grad
+
+from hashbench.methods._quadratic import candidate_bits, smooth_loss, whitening
+from hashbench.methods.ksh import KSH
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(120, 15))
+    matrix = rng.normal(size=(120, 120))
+    return features, matrix + matrix.T
+
+
+def test_spectral_start_is_the_top_generalised_eigenvector(problem):
+    features, matrix = problem
+    root = whitening(features)
+    white = np.linalg.solve(root, features.T).T
+    direction = np.linalg.solve(root.T, candidate_bits(white, matrix, white.T @ matrix @ white, 1, 0)[1].direction)
+    _, vectors = eigh(features.T @ matrix @ features, features.T @ features)
+    expected = vectors[:, -1] * np.sqrt(len(features))  # a^T K^T K a = number of items
+    np.testing.assert_allclose(np.abs(direction), np.abs(expected), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_items", [40, 10])
+def test_repeated_anchors_and_few_items_do_not_break_the_start(n_items):
+    features = np.random.default_rng(0).normal(size=(n_items, 15))
+    features[:, 7] = features[:, 3]
+    root = whitening(features)
+    gram = features.T @ features
+    np.testing.assert_allclose(root @ root.T, gram, atol=1e-3 * gram.trace() / 15)
+
+
+def test_smooth_loss_has_the_gradient_it_says(problem):
+    features, matrix = problem
+    direction = np.random.default_rng(1).normal(size=15)
+    error = check_grad(
+        lambda a: smooth_loss(a, features, matrix)[0], lambda a: smooth_loss(a, features, matrix)[1], direction
+    )
+    assert error < 1e-3 * np.linalg.norm(smooth_loss(direction, features, matrix)[1])
+
+
+def test_kept_bits_are_never_worse_than_the_spectral_start(train):
+    gains = KSH(16).fit(*train).gains_
+    assert (gains[:, 1] >= gains[:, 0]).all()
+    assert (gains[:, 1] > gains[:, 0]).any()
+
+
+def test_gains_account_for_the_fit_to_the_similarity(train):
+    X, y = train
+    method = KSH(12).fit(X, y)  # all 1,000 items are used
+    codes = np.where(method.transform(X), 1.0, -1.0)
+    similarity = np.where(y[:, None] == y, 12.0, -12.0)
+    gains, residual = [], similarity.copy()
+    for bit in codes.T:
+        gains.append(bit @ residual @ bit)
+        residual -= np.outer(bit, bit)
+    np.testing.assert_allclose(method.gains_[:, 1], gains)
+    np.testing.assert_allclose(residual, similarity - codes @ codes.T)
+    # ||R - h h^T||^2 = ||R||^2 - 2 h^T R h + n^2
+    lost = (similarity**2).sum() - (residual**2).sum()
+    assert lost == pytest.approx(2 * np.sum(gains) - 12 * 1000**2)
+    assert lost > 0
+
+
+def test_the_smooth_optimisation_fits_the_similarity_better(train):
+    X, y = train
+    similarity = np.where(y[:, None] == y, 1.0, -1.0)
+
+    def misfit(n_steps):
+        codes = np.where(KSH(12, n_steps=n_steps).fit(X, y).transform(X), 1.0, -1.0)
+        return ((codes @ codes.T / 12 - similarity) ** 2).mean()
+
+    assert misfit(20) < 0.9 * misfit(0)

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+
+from hashbench.affinity import SameLabel
+from hashbench.methods._cuts import Energy
+from hashbench.methods._pairs import Pairs
+from hashbench.methods.machash import MACHash, agreement_gaps, coupling_sums, update_codes
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    y = np.arange(45) % 5
+    first, second = np.triu_indices(45, k=1)
+    pairs = Pairs(first, second, (y[first] == y[second]).astype(np.int64))
+    codes, learnt = (rng.choice([-1.0, 1.0], (45, 7)) for _ in range(2))
+    return y, pairs, Energy(pairs, 45, rng), codes, learnt
+
+
+def penalised(codes, learnt, y, penalty):
+    wanted = np.where(y[:, None] == y, 7, -7)
+    upper = np.triu_indices(len(y), k=1)
+    return (((codes @ codes.T) - wanted)[upper] ** 2).sum() + penalty * ((codes - learnt) ** 2).sum()
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0, 30.0, 300.0])
+def test_the_penalised_loss_never_rises(problem, penalty):
+    y, pairs, energy, codes, learnt = problem
+    before = penalised(codes, learnt, y, penalty)
+    for _ in range(4):
+        update_codes(codes, energy, pairs, penalty, learnt, 1)
+        after = penalised(codes, learnt, y, penalty)
+        assert after <= before
+        before = after
+    assert after <= penalised(learnt, learnt, y, penalty)
+    assert set(np.unique(codes)) == {-1.0, 1.0}
+
+
+def test_a_huge_penalty_gives_the_hash_functions_back(problem):
+    _, pairs, energy, codes, learnt = problem
+    update_codes(codes, energy, pairs, 1e9, learnt, 1)
+    np.testing.assert_array_equal(codes, learnt)
+
+
+def test_gaps_and_couplings_follow_their_definitions(problem):
+    y, pairs, _, codes, _ = problem
+    wanted = np.where(y[:, None] == y, 7, -7)
+    gaps = codes @ codes.T - wanted
+    np.testing.assert_array_equal(agreement_gaps(codes, pairs), gaps[pairs.first, pairs.second])
+    without_last = codes[:, :-1] @ codes[:, :-1].T - wanted
+    np.fill_diagonal(without_last, 0)
+    np.testing.assert_allclose(coupling_sums(codes, pairs), 2 * np.abs(without_last).sum(axis=1))
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_functions_kept_are_the_best_of_all_steps(train, kernel):
+    X, y = train[0][::5], train[1][::5]
+    method = MACHash(8, kernel=kernel, n_similar=200, n_dissimilar=200).fit(X, y)
+    codes = np.where(method.transform(X), 1.0, -1.0)
+    wanted = np.where(y[:, None] == y, 8, -8)
+    upper = np.triu_indices(len(y), k=1)
+    assert ((codes @ codes.T - wanted)[upper] ** 2).mean() == pytest.approx(method.losses_.min())
+    two_step = MACHash(8, kernel=kernel, n_similar=200, n_dissimilar=200, n_iter=0).fit(X, y)
+    assert two_step.losses_[0] == method.losses_[0] >= method.losses_.min()
+
+
+def test_alternating_lowers_the_loss_of_linear_functions(train):
+    losses = MACHash(12).fit(*train).losses_
+    assert losses.min() < losses[0]
+
+
+def test_kernel_functions_fit_better_than_linear_ones(train):
+    linear, kernel = (MACHash(12, kernel=kernel, n_iter=1).fit(*train).losses_.min() for kernel in ("linear", "rbf"))
+    assert kernel < linear
+
+
+def test_a_bit_that_all_items_share_is_a_constant(train):
+    X = train[0][:60]
+    codes = np.random.default_rng(0).choice([-1.0, 1.0], (60, 3))
+    codes[:, 1] = -1
+    weights, intercept = MACHash(3)._separate(X, codes)
+    assert not weights[:, 1].any()
+    assert intercept[1] == -1
+    assert weights[:, [0, 2]].any(axis=0).all()
+
+
+def test_the_scale_of_features_does_not_count(train):
+    X, y = train[0][:200], train[1][:200]
+    codes = MACHash(6).fit(X, SameLabel(y, y)).transform(X)
+    np.testing.assert_array_equal(MACHash(6).fit(4 * X + 16, y).transform(4 * X + 16), codes)

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+
+from hashbench.errors import HashbenchError
+from hashbench.methods.sdh import SDH, cyclic_sweep
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
+
+
+@pytest.fixture
+def problem():
+    rng = np.random.default_rng(0)
+    return rng.choice([-1.0, 1.0], (30, 6)), rng.normal(size=(6, 4)), rng.normal(size=(30, 4)), rng.normal(size=(30, 6))
+
+
+def losses(codes, classifier, labels, fitted, nu=0.1):
+    """Give the part of the objective that depends on the codes, item by item."""
+    return ((labels - codes @ classifier) ** 2).sum(axis=1) + nu * ((codes - fitted) ** 2).sum(axis=1)
+
+
+def all_codes(n_bits):
+    return 2.0 * ((np.arange(2**n_bits)[:, None] >> np.arange(n_bits)) & 1) - 1
+
+
+def test_a_sweep_never_raises_the_loss_of_an_item_and_ends_where_no_flip_helps(problem):
+    codes, classifier, labels, fitted = problem
+    pull = labels @ classifier.T + 0.1 * fitted
+    before = losses(codes, classifier, labels, fitted)
+    while cyclic_sweep(codes, classifier, pull):
+        after = losses(codes, classifier, labels, fitted)
+        assert (after <= before + 1e-9).all()
+        before = after
+    assert set(np.unique(codes)) == {-1.0, 1.0}
+    for bit in range(6):
+        flipped = codes.copy()
+        flipped[:, bit] *= -1
+        assert (losses(flipped, classifier, labels, fitted) >= before - 1e-9).all()
+
+
+def test_discrete_cyclic_descent_finds_the_best_codes_of_orthogonal_classifiers(problem):
+    codes, _, labels, fitted = problem
+    classifier = np.linalg.qr(np.random.default_rng(1).normal(size=(6, 6)))[0][:, :4] * 0.1
+    while cyclic_sweep(codes, classifier, labels @ classifier.T + 0.1 * fitted):
+        pass
+    found = losses(codes, classifier, labels, fitted)
+    every = np.stack([losses(np.tile(code, (30, 1)), classifier, labels, fitted) for code in all_codes(6)])
+    best = every.min(axis=0)
+    assert (found >= best - 1e-9).all()
+    assert np.mean(found <= best + 1e-9) > 0.9
+
+
+def test_one_bit_is_set_to_its_best_value_exactly():
+    rng = np.random.default_rng(0)
+    codes, classifier, labels = rng.choice([-1.0, 1.0], (40, 1)), rng.normal(size=(1, 3)), rng.normal(size=(40, 3))
+    cyclic_sweep(codes, classifier, labels @ classifier.T)
+    both = [((labels - sign * classifier) ** 2).sum(axis=1) for sign in (-1.0, 1.0)]
+    np.testing.assert_array_equal(codes[:, 0], np.where(both[1] < both[0], 1.0, -1.0))
+
+
+def test_a_bit_without_preference_keeps_its_value():
+    codes = np.array([[1.0], [-1.0]])
+    assert not cyclic_sweep(codes, np.zeros((1, 2)), np.zeros((2, 1)))
+    np.testing.assert_array_equal(codes, [[1.0], [-1.0]])
+
+
+@pytest.mark.parametrize("nu", [1e-5, 1e-2])
+def test_the_objective_never_rises(train, nu):
+    found = SDH(16, n_anchors=200, fit_weight=nu, n_iter=6).fit(*train).losses_
+    assert (np.diff(found) <= 1e-9 * found[0]).all()
+
+
+def test_a_large_fit_weight_freezes_the_random_start(train):
+    X, y = train
+    same = y[:, None] == y
+
+    def contrast(nu):
+        codes = SDH(16, n_anchors=200, fit_weight=nu).fit(X, y).transform(X)
+        distances = cdist(codes, codes, "cityblock")
+        return distances[~same].mean() / distances[same].mean()
+
+    assert contrast(1e-5) > 3 * contrast(1.0)
+
+
+def test_zero_items_have_a_code_and_length_does_not_count(train):
+    X, y = train
+    X = X.copy()
+    X[0] = 0
+    method = SDH(8, n_anchors=100).fit(X, y)
+    np.testing.assert_array_equal(method.transform(3.5 * X), method.transform(X))
+
+
+def test_the_bandwidth_can_come_from_the_data(train):
+    X, y = train
+    method = SDH(16, n_anchors=100, sigma=None).fit(X, y)
+    assert method.anchors_.gamma != pytest.approx(1 / 0.32)
+    np.testing.assert_allclose(
+        method.anchors_.features(X / np.linalg.norm(X, axis=1)[:, None]).mean(axis=0), 0, atol=1e-9
+    )
+
+
+def test_labels_that_are_neither_classes_nor_multi_hot_are_refused(train):
+    X, y = train
+    with pytest.raises(HashbenchError, match="multi-hot"):
+        SDH(8).fit(X, np.stack([y, y], axis=1))

@@ -1,0 +1,134 @@
+from itertools import combinations_with_replacement, permutations
+
+import numpy as np
+import pytest
+
+from hashbench.affinity import Explicit
+from hashbench.methods._rankings import Master, RankedList, worst_ranking, worst_rankings
+from hashbench.methods.structhash import StructHash
+
+
+@pytest.fixture(scope="module")
+def train(digits):
+    return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
+
+
+def value_of(order, scores, n_relevant):
+    """Give 1 - NDCG of a ranking, less its margin, by counting pairs; items below n_relevant are relevant."""
+    p, q = n_relevant, len(scores) - n_relevant
+    ideal = sum(1 / np.log2(rank + 2) for rank in range(p))
+    gain = sum(1 / np.log2(rank + 2) for rank, item in enumerate(order) if item < p)
+    above = [(item, other) for rank, item in enumerate(order) if item < p for other in order[:rank] if other >= p]
+    return 1 - gain / ideal - 2 / (p * q) * sum(scores[item] - scores[other] for item, other in above)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_worst_ranking_is_the_worst_of_all(seed):
+    rng = np.random.default_rng(seed)
+    scale = rng.choice([0.1, 1.0, 5.0])
+    relevant, irrelevant = (np.sort(rng.normal(size=n) * scale)[::-1] for n in (3, 4))
+    loss, ours, theirs = worst_ranking(relevant, irrelevant)
+    scores = np.concatenate([relevant, irrelevant])
+    best = max(value_of(order, scores, 3) for order in permutations(range(7)))
+    assert loss - ours @ relevant - theirs @ irrelevant == pytest.approx(best)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 6), (5, 1), (4, 5)])
+def test_margins_compare_relevant_with_irrelevant_items(sizes):
+    rng = np.random.default_rng(0)
+    relevant, irrelevant = (np.sort(rng.normal(size=n))[::-1] for n in sizes)
+    loss, ours, theirs = worst_ranking(relevant, irrelevant)
+    assert ours.sum() + theirs.sum() == pytest.approx(0)
+    assert (ours >= 0).all()
+    assert (theirs <= 0).all()
+    assert 0 <= loss < 1
+    best = max(
+        1
+        - sum(1 / np.log2(j + n + 2) for j, n in enumerate(above)) / sum(1 / np.log2(j + 2) for j in range(sizes[0]))
+        - 2 / (sizes[0] * sizes[1]) * sum(n * relevant[j] - irrelevant[:n].sum() for j, n in enumerate(above))
+        for above in combinations_with_replacement(range(sizes[1] + 1), sizes[0])
+    )
+    assert loss - ours @ relevant - theirs @ irrelevant == pytest.approx(best)
+
+
+def test_a_wide_margin_leaves_no_loss():
+    loss, ours, theirs = worst_ranking(np.full(3, 100.0), np.zeros(4))
+    assert loss == pytest.approx(0)
+    assert not ours.any()
+    assert not theirs.any()
+
+
+def test_tied_items_are_placed_worst():
+    loss, _, _ = worst_ranking(np.zeros(2), np.zeros(3))
+    discounts = 1 / np.log2(np.arange(5) + 2)
+    assert loss == pytest.approx(1 - discounts[3:].sum() / discounts[:2].sum())
+
+
+def test_couplings_give_the_margin_of_a_bit():
+    rng = np.random.default_rng(0)
+    signs, weights = rng.choice([-1.0, 1.0], (30, 5)), rng.exponential(size=5)
+    lists = [RankedList(q, np.arange(3, 9) + q, np.arange(12, 20) + q) for q in range(3)]
+    loss, couplings = worst_rankings(lists, signs, weights)
+    margins, losses = [], []
+    for ranked in lists:
+        scores = [
+            -(weights * (signs[items] != signs[ranked.query])).sum(axis=1)
+            for items in (ranked.relevant, ranked.irrelevant)
+        ]
+        found, ours, theirs = worst_ranking(*(np.sort(part)[::-1] for part in scores))
+        losses.append(found)
+        margins.append(ours @ np.sort(scores[0])[::-1] + theirs @ np.sort(scores[1])[::-1])
+    gains = [bit @ (couplings @ bit) / 2 for bit in signs.T]
+    assert loss == pytest.approx(np.mean(losses))
+    assert weights @ gains == pytest.approx(np.mean(margins))
+
+
+def test_duals_close_the_gap_of_the_master_and_weigh_its_rankings():
+    rng = np.random.default_rng(0)
+    signs = rng.choice([-1.0, 1.0], (30, 4))
+    lists = [RankedList(q, np.arange(3, 9) + q, np.arange(12, 20) + q) for q in range(3)]
+    master = Master(C=50.0)
+    for weights in (np.zeros(4), np.ones(4), np.arange(4.0)):
+        master.add_constraint(*worst_rankings(lists, signs, weights), signs)
+    objective, weights, slack, duals = master.solve()
+    assert (duals >= 0).all()
+    assert duals.sum() <= 50 + 1e-9
+    assert objective == pytest.approx(weights.sum() + 50 * slack)
+    assert objective == pytest.approx(duals @ master.losses)  # strong duality
+    combined = master.combined(duals)
+    for bit, weight in zip(signs.T, weights, strict=True):
+        assert bit @ combined @ bit / 2 <= 1 + 1e-9  # a bit in the program is worth no more than it costs
+        assert weight == 0 or bit @ combined @ bit / 2 == pytest.approx(1)
+
+
+def test_the_bound_never_rises_as_bits_are_added_and_cuts_are_made_to_the_end(train):
+    X, y = train[0][::3], train[1][::3]
+    losses = StructHash(8, n_queries=30, n_cuts=200, tol=1e-6).fit(X, y).losses_
+    assert (np.diff(losses) <= 1e-3 * losses[:-1]).all()
+    assert losses[-1] < losses[0]
+
+
+def test_no_bit_is_another_one_again(train):
+    codes = StructHash(24).fit(*train).transform(train[0])
+    same = (codes[:, :, None] == codes[:, None, :]).mean(axis=0)
+    assert (np.abs(same - 0.5)[np.triu_indices(24, k=1)] < 0.5).all()
+
+
+def test_lists_ask_for_every_level(train):
+    levels = np.random.default_rng(0).integers(0, 4, (300, 300))
+    method = StructHash(8, n_items=300, n_queries=200, n_relevant=300, n_irrelevant=300)
+    lists = method._draw_lists(Explicit(levels), np.arange(300), np.random.default_rng(0))
+    asked = []
+    for ranked in lists:
+        assert ranked.query not in {*ranked.relevant, *ranked.irrelevant}
+        lowest, highest = levels[ranked.query, ranked.relevant].min(), levels[ranked.query, ranked.irrelevant].max()
+        assert lowest == highest + 1
+        asked.append(lowest)
+    assert (np.bincount(asked, minlength=4)[1:] > 40).all()
+
+
+def test_weights_of_bits_are_there_for_who_wants_them(train):
+    method = StructHash(16).fit(*train)
+    assert method.bit_weights_.shape == (16,)
+    assert (method.bit_weights_ >= 0).all()
+    assert (method.bit_weights_ > 0).any()
