@@ -14,7 +14,15 @@ import numpy.typing as npt
 
 from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
-from hashbench.levels import check_levels, class_labels, is_sparse, largest_row_sum, multi_hot, summed_csr
+from hashbench.levels import (
+    check_levels,
+    check_superclasses,
+    class_labels,
+    is_sparse,
+    largest_row_sum,
+    multi_hot,
+    summed_csr,
+)
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -46,13 +54,28 @@ class Affinity(ABC):
         Parameters
         ----------
         query, database : slice or ndarray of int64
-            Rows and columns of the block: a slice with step 1, or their numbers.
+            Rows and columns of the block: a slice with step 1, or row numbers in any order.
 
         Returns
         -------
         ndarray of shape (rows, columns), int16
             Levels, each one of ``self.levels``.
         """
+
+    def part(self, rows: IntArray, columns: IntArray) -> "Affinity":
+        """Give the affinity of some queries to some items.
+
+        Parameters
+        ----------
+        rows, columns : ndarray of int64
+            Which queries and items, in order.
+
+        Returns
+        -------
+        Affinity
+            Of shape (len(rows), len(columns)).
+        """
+        return _Part(self, rows, columns)
 
     def query_keys(self) -> IntArray | None:
         """Give what makes queries alike: equal rows have the same level with every item.
@@ -78,6 +101,21 @@ class Affinity(ABC):
             Of shape (len(rows), n_database).
         """
         raise NotImplementedError
+
+
+class _Part(Affinity):
+    """Some rows and columns of another affinity."""
+
+    def __init__(self, whole: Affinity, rows: IntArray, columns: IntArray) -> None:
+        self.whole, self.rows, self.columns = whole, rows, columns
+        self.n_queries, self.n_database = len(rows), len(columns)
+
+    @property
+    def levels(self) -> IntArray:
+        return self.whole.levels
+
+    def block(self, query: Rows, database: Rows) -> LevelArray:
+        return self.whole.block(self.rows[query], self.columns[database])
 
 
 class SameLabel(Affinity):
@@ -167,25 +205,6 @@ class Hierarchy(Affinity):
         """Keep some queries; see `Affinity.for_queries`."""
         ours = self.query_labels[rows], self.query_coarse[rows]
         return Hierarchy(ours[0], self.database_labels, ours[1], self.database_coarse)
-
-
-def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
-    """Refuse a class that lies in several superclasses.
-
-    Parameters
-    ----------
-    labels, coarse_labels : ndarray of shape (n,), int64
-        Class and superclass of each item.
-
-    Raises
-    ------
-    HashbenchError
-        If a class has items of several superclasses.
-    """
-    pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
-    classes, counts = np.unique(pairs[:, 0], return_counts=True)
-    if (counts > 1).any():
-        raise HashbenchError(f"class {classes[counts > 1][0]} has items of several superclasses; it must lie in one.")
 
 
 class SharedLabels(Affinity):
@@ -328,7 +347,10 @@ class Explicit(Affinity):
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Cut the block out of the matrix; see `Affinity.block`."""
-        cut: Any = self.matrix[query][:, database]
+        if isinstance(query, slice) or isinstance(database, slice):
+            cut: Any = self.matrix[query, database]
+        else:
+            cut = self.matrix[np.ix_(query, database)]
         return np.asarray(cut.toarray() if self.is_sparse else cut, dtype=np.int16)
 
 

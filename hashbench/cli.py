@@ -39,6 +39,9 @@ _DATASET = click.option(
 )
 _PARAM = click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Method parameter, repeatable.")
 _FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
+_RESUME = click.option(
+    "--resume", is_flag=True, help="Go on with interrupted training where its last epoch ended; else it starts afresh."
+)
 _FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
 )
@@ -55,7 +58,8 @@ class _Cli(click.Group):
             raise click.ClickException(str(error)) from error
         except KeyboardInterrupt as interrupt:
             raise click.ClickException(
-                "interrupted; finished steps are kept, and the same command goes on from there."
+                "interrupted; finished steps are kept, and the same command goes on from there "
+                "(with --resume, inside training too)."
             ) from interrupt
 
 
@@ -167,6 +171,7 @@ def prepare(
 @_DATASET
 @_PARAM
 @_FORCE
+@_RESUME
 def encode(
     methods: tuple[str, ...],
     n_bits: tuple[int, ...],
@@ -174,13 +179,16 @@ def encode(
     datasets: tuple[str, ...],
     params: tuple[str, ...],
     force: bool,
+    resume: bool,
 ) -> None:
     """Fit methods and write the codes of queries and database; prints the files."""
     from hashbench import console
     from hashbench.jobs import grid, parse_params
 
     jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
-    for outcome in list(console.run_jobs(jobs, (), force=force)):  # the files are listed when the bar is gone
+    for outcome in list(
+        console.run_jobs(jobs, (), force=force, resume=resume)
+    ):  # the files are listed when the bar is gone
         click.echo(str(outcome.codes))
 
 
@@ -269,6 +277,7 @@ def evaluate(
 @_METRIC
 @_RESULTS
 @_FORCE
+@_RESUME
 @_FORMAT
 def run(
     methods: tuple[str, ...],
@@ -279,6 +288,7 @@ def run(
     metrics: tuple[str, ...],
     results: Path,
     force: bool,
+    resume: bool,
     form: str,
 ) -> None:
     """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
@@ -289,7 +299,7 @@ def run(
 
     jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
     outcomes = []
-    for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force):
+    for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
         merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
         outcomes.append(outcome)
     click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))

@@ -1,15 +1,13 @@
-"""What people see: tables of scores, descriptions, and the progress of long work."""
+"""What people see: tables of scores, and descriptions."""
 
 import io
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import rich.box
-import rich.progress
 from rich.console import Console
 from rich.table import Table
 
@@ -20,103 +18,11 @@ from hashbench.evaluation import Evaluation, Summary
 from hashbench.experiment import Outcome, run
 from hashbench.jobs import Job
 from hashbench.preparation import prepare, prepare_own
+from hashbench.progress import Progress
 from hashbench.results import COLUMNS, csv_text
 
 
-class Progress:
-    """Progress of a grid on stderr: a bar on a terminal, plain lines elsewhere.
-
-    Parameters
-    ----------
-    n_jobs : int
-        How many jobs there are.
-    """
-
-    def __init__(self, n_jobs: int) -> None:
-        self.n_jobs = n_jobs
-        self.n_done = 0
-        self._tenths = 0
-        self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
-        self._bar: rich.progress.Progress | None = None
-
-    def __enter__(self) -> Self:
-        if self._console.is_terminal:
-            self._bar = rich.progress.Progress(
-                rich.progress.TextColumn("{task.description}"),
-                rich.progress.BarColumn(),
-                rich.progress.MofNCompleteColumn(),
-                rich.progress.TimeRemainingColumn(),
-                console=self._console,
-                transient=True,
-                redirect_stdout=False,  # results go to stdout even while the bar is drawn
-                redirect_stderr=False,
-            )
-            self._bar.start()
-            self._jobs = self._bar.add_task("jobs", total=self.n_jobs)
-            self._step = self._bar.add_task("", total=None, visible=False)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-
-    def start(self, text: str) -> None:
-        """Announce a job.
-
-        Parameters
-        ----------
-        text : str
-            What it is.
-        """
-        if self._bar is not None:
-            self._bar.update(self._jobs, description=text)
-            self._bar.update(self._step, visible=False)
-
-    def part(self, n_done: int, n_all: int) -> None:
-        """Tell how far the current step is.
-
-        Parameters
-        ----------
-        n_done, n_all : int
-            Items done, and all items.
-        """
-        if self._bar is not None:
-            self._bar.update(self._step, completed=n_done, total=n_all, visible=True, description="items")
-
-    def work(self, what: str, n_done: int, n_all: int) -> None:
-        """Tell how far some long work outside a grid is.
-
-        Parameters
-        ----------
-        what : str
-            What is being done.
-        n_done, n_all : int
-            Parts done, and all parts.
-        """
-        if self._bar is not None:
-            self._bar.update(self._jobs, visible=False)
-            self._bar.update(self._step, completed=n_done, total=n_all, visible=n_done < n_all, description=what)
-        elif n_done == n_all or n_done * 10 // n_all > self._tenths:
-            self._console.print(f"{what}: {n_done:,} of {n_all:,}")
-        self._tenths = n_done * 10 // n_all if n_done < n_all else 0
-
-    def done(self, text: str) -> None:
-        """Close a job with a line.
-
-        Parameters
-        ----------
-        text : str
-            What became of it.
-        """
-        self.n_done += 1
-        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}")
-        if self._bar is not None:
-            self._bar.update(self._jobs, completed=self.n_done)
-
-
-def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool) -> Iterator[Outcome]:
+def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool, resume: bool = False) -> Iterator[Outcome]:
     """Run jobs with their progress on stderr.
 
     Parameters
@@ -127,6 +33,8 @@ def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool) -> Ite
         Metrics; if there are none, the jobs end with their codes.
     force : bool
         Repeat finished steps.
+    resume : bool, default=False
+        Go on with interrupted training where its last epoch ended.
 
     Yields
     ------
@@ -141,7 +49,8 @@ def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool) -> Ite
     refusals = []
     with Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]))
-        for position, outcome in enumerate(run(jobs, metrics, force=force, on_progress=progress.part), start=1):
+        outcomes = run(jobs, metrics, force=force, resume=resume, on_progress=progress.part)
+        for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 refusals.append(outcome.refusal)
                 if len(jobs) > 1:  # a single one ends in an error that says why

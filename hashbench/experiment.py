@@ -47,6 +47,7 @@ def run(
     metric_names: Sequence[str] = DEFAULT_METRICS,
     *,
     force: bool = False,
+    resume: bool = False,
     on_progress: Progress | None = None,
 ) -> Iterator[Outcome]:
     """Do the jobs of a grid one after the other.
@@ -59,8 +60,10 @@ def run(
         Metrics; if there are none, the jobs end with their codes.
     force : bool, default=False
         Repeat finished steps.
+    resume : bool, default=False
+        Go on with interrupted training where its last epoch ended.
     on_progress : callable, optional
-        Called with the parts of the current step done, and all its parts.
+        Called with the parts of the current step done, all its parts, and what they are if not items.
 
     Yields
     ------
@@ -77,7 +80,7 @@ def run(
             notes.append(f"{'prepared' if is_new else 'reused'} dataset")
         dataset = datasets[job.dataset]
         try:
-            path, is_new = ensure_codes(dataset, job, force=force, on_progress=on_progress)
+            path, is_new = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
         except Refusal as refusal:
             yield Outcome(job, None, str(refusal), notes=tuple(notes))
             continue

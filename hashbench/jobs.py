@@ -55,7 +55,8 @@ def grid(
     datasets, methods, n_bits, seeds : iterable
         The axes.
     params : mapping
-        Method parameters of all jobs.
+        Method parameters of all jobs; ``preset`` stands for the settings of that name that the method
+        brings, before the others.
 
     Returns
     -------
@@ -70,12 +71,19 @@ def grid(
     lengths, axis_of_seeds, names = _unique(n_bits), _unique(seeds), _unique(methods)
     for length in lengths:
         check_n_bits(length)
+    settings = {name: _with_preset(name, params) for name in names}
     for name in names:
-        make_method(name, lengths[0], 0, params)  # unknown parameters show before any work is done
+        make_method(name, lengths[0], 0, settings[name])  # unknown parameters show before any work is done
     is_random = {name: "random_state" in _parameter_names(get_method(name)) for name in names}
     defaults = {name: get_method(name)().get_params(deep=False) for name in names}
     return [
-        Job(dataset, name, length, seed, {key: params[key] for key in params if params[key] != defaults[name][key]})
+        Job(
+            dataset,
+            name,
+            length,
+            seed,
+            {key: value for key, value in settings[name].items() if value != defaults[name][key]},
+        )
         for dataset in _unique(datasets)
         for name in names
         for length in lengths
@@ -169,6 +177,17 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             params[name] = value
     return params
+
+
+def _with_preset(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Put the settings of a preset in its place."""
+    presets = get_method(name).presets
+    others = {key: value for key, value in params.items() if key != "preset"}
+    if "preset" not in params or not presets:
+        return dict(params)  # where there are no presets, it is a parameter like any other: an unknown one
+    if params["preset"] not in presets:
+        raise unknown_name(f"{name} preset", str(params["preset"]), presets)
+    return {**presets[params["preset"]], **others}
 
 
 def _unique(values: Iterable[T]) -> list[T]:

@@ -37,6 +37,25 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
+def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
+    """Refuse a class that lies in several superclasses.
+
+    Parameters
+    ----------
+    labels, coarse_labels : ndarray of shape (n,), int64
+        Class and superclass of each item.
+
+    Raises
+    ------
+    HashbenchError
+        If a class has items of several superclasses.
+    """
+    pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
+    classes, counts = np.unique(pairs[:, 0], return_counts=True)
+    if (counts > 1).any():
+        raise HashbenchError(f"class {classes[counts > 1][0]} has items of several superclasses; it must lie in one.")
+
+
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
     """Check multi-hot labels.
 

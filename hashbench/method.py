@@ -1,8 +1,11 @@
 """The contract of a hashing method: a scikit-learn transformer from features to boolean codes."""
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from math import isnan
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,35 @@ READS = ("features", "labels")
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
 
 
+class Epoch(NamedTuple):
+    """How training went in one epoch.
+
+    Parameters
+    ----------
+    number, n_epochs : int
+        Which one of how many, from 1.
+    loss : float
+        Mean over the batches.
+    n_distinct : int
+        Different codes among the training items, each as of its last visit.
+    mean_output : float
+        Mean absolute output, before the sign.
+    score : float
+        Of the held-out items; NaN if none are held out.
+    """
+
+    number: int
+    n_epochs: int
+    loss: float
+    n_distinct: int
+    mean_output: float
+    score: float
+
+    def __str__(self) -> str:
+        held_out = "" if isnan(self.score) else f", held out {self.score:.4f}"
+        return f"loss {self.loss:.4f}, {self.n_distinct:,} codes, mean |output| {self.mean_output:.2f}{held_out}"
+
+
 class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all methods: ``fit`` on training items, ``transform`` any items to codes.
 
@@ -39,12 +71,28 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         The block of a table the method stands in, one of ``GROUPS``.
     version : int
         Rises whenever the same seed may give other codes.
+    presets : mapping
+        Named parameter settings, such as a paper's; ``--param preset=NAME`` on the command line.
+    modules, libraries : tuple of str
+        Further modules, and installed packages, that the codes depend on.
+    checkpoint : Path or None
+        Where a method that learns in epochs leaves its state after each; set before ``fit``.
+    resume : bool
+        Whether ``fit`` goes on from ``checkpoint`` if it is there.
+    on_epoch : callable or None
+        Called with an `Epoch` after each.
     """
 
     supervision: ClassVar[Literal["none", "labels", "affinity"]] = "none"
     reads: ClassVar[Literal["features", "labels"]] = "features"
     group: ClassVar[str] = "unsupervised"
     version: ClassVar[int] = 1
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    modules: ClassVar[tuple[str, ...]] = ()
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "scikit-learn")
+    checkpoint: Path | None = None
+    resume: bool = False
+    on_epoch: Callable[[Epoch], None] | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_bits": [Interval(Integral, 1, MAX_BITS, closed="both")],
         "random_state": [Interval(Integral, 0, 2**32 - 1, closed="both")],

@@ -164,8 +164,8 @@ def source_digest(*objects: object) -> str:
 
     Parameters
     ----------
-    *objects : class, function or module
-        For a class, the files of its base classes count too.
+    *objects : class, function, module or str
+        For a class, the files of its base classes count too. A string names a module, which is not imported.
 
     Returns
     -------
@@ -174,6 +174,11 @@ def source_digest(*objects: object) -> str:
     """
     files = set()
     for thing in objects:
+        if isinstance(thing, str):
+            spec = find_spec(thing)
+            if spec is not None and spec.origin is not None:
+                files.add((thing, Path(spec.origin).read_bytes()))
+            continue
         bases = inspect.getmro(thing) if inspect.isclass(thing) else (thing,)
         for base in bases:
             module = base if isinstance(base, ModuleType) else sys.modules.get(getattr(base, "__module__", ""))

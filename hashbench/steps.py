@@ -30,7 +30,7 @@ _BATCH = 16384  # items encoded at a time
 _HELPERS = "hashbench.methods._"  # modules shared by methods, whose code decides the codes too
 _SCORING = (affinity, bits, distances, levels, _kernels, counting, ties, evaluation)  # whose code decides the scores
 
-Progress = Callable[[int, int], None]
+Progress = Callable[..., None]  # takes parts done, all parts, and what they are if not items
 
 
 def codes_path(dataset: Dataset, job: Job) -> Path:
@@ -56,7 +56,7 @@ def codes_path(dataset: Dataset, job: Job) -> Path:
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
-def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -> Codes:
+def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Progress | None = None) -> Codes:
     """Fit a method on a dataset's training items and encode queries and database.
 
     Parameters
@@ -65,8 +65,10 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
         What to learn from and encode.
     job : Job
         Method, code length, seed and parameters.
+    resume : bool, default=False
+        Go on from the checkpoint that an interrupted training left, if there is one.
     on_progress : callable, optional
-        Called with items encoded and all items.
+        Called with items encoded and all items; before, with epochs done, all epochs, and how the last one went.
 
     Returns
     -------
@@ -87,6 +89,9 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
         supervision = dataset.labels[dataset.train]
     elif method.supervision == "affinity":
         supervision = dataset.train_affinity()
+    method.checkpoint, method.resume = _checkpoint_path(dataset, job), resume
+    if on_progress is not None:
+        method.on_epoch = lambda epoch: on_progress(epoch.number, epoch.n_epochs, f"epochs, {epoch}")
     start = time.perf_counter()
     method.fit(_inputs(dataset, method, dataset.train), supervision)
     fitted = time.perf_counter()
@@ -113,7 +118,7 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
         dataset=dataset.name,
         dataset_fingerprint=dataset.fingerprint,
         features=dataset.features_name,
-        libraries=_libraries(),
+        libraries=_libraries(method),
         fit_seconds=fitted - start,
         encode_seconds=time.perf_counter() - fitted,
         made_by=_made_by(method),
@@ -121,7 +126,12 @@ def encode(dataset: Dataset, job: Job, *, on_progress: Progress | None = None) -
 
 
 def ensure_codes(
-    dataset: Dataset, job: Job, *, force: bool = False, on_progress: Progress | None = None
+    dataset: Dataset,
+    job: Job,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    on_progress: Progress | None = None,
 ) -> tuple[Path, bool]:
     """Encode, or find the codes again.
 
@@ -133,6 +143,8 @@ def ensure_codes(
         The job.
     force : bool, default=False
         Encode even if the codes are there.
+    resume : bool, default=False
+        See `encode`.
     on_progress : callable, optional
         See `encode`.
 
@@ -154,13 +166,14 @@ def ensure_codes(
         "dataset_fingerprint": dataset.fingerprint,
         "made_by": _made_by(method),
         "schema_version": storage.SCHEMA_VERSION,
-        "libraries": canonical_json(_libraries()),
+        "libraries": canonical_json(_libraries(method)),
     }
     with locked(path):
         found = storage.read_attributes(path)
         if not force and all(found.get(key) == value for key, value in wanted.items()):
             return path, False
-        storage.write_codes(encode(dataset, job, on_progress=on_progress), path)
+        storage.write_codes(encode(dataset, job, resume=resume, on_progress=on_progress), path)
+        _checkpoint_path(dataset, job).unlink(missing_ok=True)
     return path, True
 
 
@@ -279,13 +292,19 @@ def _score(
 def _made_by(method: HashMethod) -> str:
     module = sys.modules[type(method).__module__]
     helpers = [thing for thing in vars(module).values() if str(getattr(thing, "__module__", "")).startswith(_HELPERS)]
-    return source_digest(type(method), *helpers, affinity, bits, distances, dataset_module)
+    return source_digest(type(method), *helpers, *method.modules, affinity, bits, distances, dataset_module)
 
 
-@cache
-def _libraries() -> dict[str, str]:
+def _libraries(method: HashMethod) -> dict[str, str]:
     """Versions of what codes may depend on; codes made with others are made again."""
-    return {name: version(name) for name in ("numpy", "scipy", "scikit-learn")}
+    return {name: _version(name) for name in method.libraries}
+
+
+_version = cache(version)
+
+
+def _checkpoint_path(dataset: Dataset, job: Job) -> Path:
+    return codes_path(dataset, job).with_suffix(".checkpoint")
 
 
 def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

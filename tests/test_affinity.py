@@ -56,6 +56,23 @@ def test_blocks_equal_an_obvious_double_loop(name):
 
 
 @pytest.mark.parametrize("name", CASES)
+def test_blocks_of_row_numbers_equal_an_obvious_double_loop(name):
+    affinity, expected = CASES[name]
+    rows, columns = np.array([4, 0, 4]), np.array([8, 1, 2, 1])
+    for queries in (rows, rows[:0], slice(1, 4)):
+        for database in (columns, columns[:1], slice(0, 5)):
+            block = affinity.block(queries, database)
+            np.testing.assert_array_equal(block, np.asarray(expected)[queries][:, database])
+            part = affinity.part(rows, columns)
+            assert (part.n_queries, part.n_database) == (3, 4)
+            assert np.isin(block, part.levels).all()
+    np.testing.assert_array_equal(
+        affinity.part(rows, columns).block(slice(1, 3), slice(0, 3)),
+        np.asarray(expected)[rows[1:]][:, columns[:3]],
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_levels_ascend_from_0_and_cover_all_that_occurs(name):
     affinity, expected = CASES[name]
     assert affinity.levels[0] == 0

@@ -363,7 +363,10 @@ def test_interrupted_run_says_so_in_one_sentence(script, results):
     assert process.returncode == 1
     assert "Traceback" not in said
     *_, last = said.splitlines()
-    assert last == "Error: interrupted; finished steps are kept, and the same command goes on from there."
+    assert last == (
+        "Error: interrupted; finished steps are kept, and the same command goes on from there "
+        "(with --resume, inside training too)."
+    )
     assert len([line for line in said.splitlines() if not line.startswith("[")]) == 1
     assert len(rows_of(results / "digits.csv")) >= 2
 

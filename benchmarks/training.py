@@ -1,0 +1,175 @@
+"""Losses per step: time and memory kept for the backward pass, against the direct form of each by autograd.
+
+    .venv/bin/python benchmarks/training.py [--quick]
+
+The direct form of a loss on histograms loops over the bins (O(b M^2) time and memory); that of DTSH has a
+number for every three items, that of DSH one for every pair and bit. HashNet and DPSH are matrix products
+already. One thread; times are the best of several runs. Ratios, not milliseconds, are the claim.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from unittest.mock import patch
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from hashbench import registry, soft_histogram
+from hashbench.affinity import SameLabel
+from hashbench.training import Batch, LearnedHash
+
+N_ITEMS, N_CLASSES, N_FEATURES = 5_000, 10, 512
+BATCHES, LENGTHS = (128, 256, 512, 1024), (16, 32, 64, 128)
+LOSSES = {
+    "talr-ap": {},
+    "talr-ap full": {"relaxation": "full"},
+    "talr-ndcg": {},
+    "mihash": {},
+    "dpsh": {},
+    "hashnet": {},
+    "dtsh": {},
+    "dsh": {},
+    "dsh dispersion": {"objective": "dispersion"},
+}
+
+
+def loop_over_bins(codes: Tensor, level_index: Tensor, n_levels: int, n_bins: int) -> Tensor:
+    n_items, n_bits = codes.shape
+    width = n_bits / n_bins
+    distance = (n_bits - codes @ codes.T) / 2
+    other = 1 - torch.eye(n_items)
+    masks = [(level_index == level) * other for level in range(n_levels)]
+    bins = []
+    for position in range(n_bins + 1):
+        share = (1 - (distance - position * width).abs() / width).clamp(min=0)
+        bins.append(torch.stack([(share * mask).sum(dim=1, dtype=torch.float64) for mask in masks], dim=1))
+    return torch.stack(bins, dim=2)
+
+
+def direct_dtsh(outputs: Tensor, levels: Tensor) -> Tensor:
+    theta = outputs @ outputs.T / 2
+    is_triplet = levels[:, :, None] > levels[:, None, :]
+    losses = softplus(theta[:, None, :] - theta[:, :, None] + outputs.shape[1] / 2) * is_triplet
+    return (losses.sum(dim=(1, 2)) / is_triplet.sum(dim=(1, 2)).clamp(min=1)).mean()
+
+
+def direct_dsh(outputs: Tensor, levels: Tensor, power: int) -> Tensor:
+    distance = (outputs[:, None] - outputs).abs().pow(power).sum(dim=2)
+    hinge = (2 * outputs.shape[1] - distance).clamp(min=0)
+    return torch.where(levels > 0, distance, hinge).mean() + (outputs.abs() - 1).abs().mean()
+
+
+def measure(loss: Callable[[Tensor], Tensor], outputs: Tensor) -> tuple[float, float]:
+    """Milliseconds of a forward and backward pass, and MiB saved between the two."""
+    kept: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        result = loss(outputs)
+    result.backward()
+    times = []
+    while sum(times) < 0.3 or len(times) < 3:
+        outputs.grad = None
+        start = time.perf_counter()
+        loss(outputs).backward()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3, sum(kept.values()) / 2**20
+
+
+def make_loss(name: str, n_batch: int, n_bits: int) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    labels = np.random.default_rng(0).integers(0, N_CLASSES, N_ITEMS)
+    all_outputs = torch.randn(N_ITEMS, n_bits, generator=generator)
+    rows, numbers = np.arange(n_batch), np.arange(N_ITEMS)
+    affinity = SameLabel(labels, labels)
+    method: LearnedHash = registry.get_method(name.split()[0])(n_bits, **LOSSES[name])  # type: ignore[assignment]
+    outputs = all_outputs[:n_batch].clone().requires_grad_()
+    return lambda f: method._loss(Batch(f, rows, all_outputs, affinity, numbers)), outputs
+
+
+def direct(name: str, n_batch: int, n_bits: int) -> tuple[float, float] | None:
+    loss, outputs = make_loss(name, n_batch, n_bits)
+    levels = torch.from_numpy(np.random.default_rng(0).integers(0, N_CLASSES, n_batch))
+    levels = (levels[:, None] == levels).int()
+    if name.startswith(("talr", "mihash")):
+        with patch.object(soft_histogram, "soft_histogram", loop_over_bins):
+            return measure(loss, outputs)
+    if name == "dtsh":
+        return measure(lambda f: direct_dtsh(f, levels), outputs) if n_batch <= 256 else None
+    if name.startswith("dsh"):
+        return measure(lambda f: direct_dsh(f, levels, 1 if "dispersion" in name else 2), outputs)
+    return None
+
+
+def histograms(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
+    """Print the ratios of the soft histogram alone, with two levels."""
+    print("\n## Soft histogram: the loop over bins takes so many times as much\n")
+    print("| M | b | ms | MiB | loop: time | loop: memory |\n| ---: | ---: | ---: | ---: | ---: | ---: |")
+    for n_batch in batches:
+        for n_bits in lengths:
+            outputs = torch.randn(n_batch, n_bits, generator=torch.Generator().manual_seed(0)).requires_grad_()
+            classes = torch.arange(n_batch) % N_CLASSES
+            same = (classes[:, None] == classes).int()
+            weights = torch.randn(n_batch, 2, n_bits + 1, dtype=torch.float64)
+            found = [
+                measure(lambda f, make=make: (make(torch.tanh(f), same, 2, n_bits) * weights).sum(), outputs)  # noqa: B023
+                for make in (soft_histogram.soft_histogram, loop_over_bins)
+            ]
+            (ms, mib), (loop_ms, loop_mib) = found
+            ratios = f"{loop_ms / ms:.1f} | {loop_mib / mib:.1f}"
+            print(f"| {n_batch} | {n_bits} | {ms:.2f} | {mib:.2f} | {ratios} |", flush=True)
+
+
+def losses(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
+    """Print those of every loss, with levels from the affinity, as in the training loop."""
+    print(f"\n## Losses: one batch, {N_ITEMS:,} training items; the direct form takes so many times as much\n")
+    print("| M | b | loss | ms | MiB | direct: time | direct: memory |")
+    print("| ---: | ---: | --- | ---: | ---: | ---: | ---: |")
+    for n_batch in batches:
+        for n_bits in lengths:
+            for name in LOSSES:
+                ms, mib = measure(*make_loss(name, n_batch, n_bits))
+                other = direct(name, n_batch, n_bits)
+                ratios = f"{other[0] / ms:.1f} | {other[1] / mib:.1f}" if other else "| "
+                print(f"| {n_batch} | {n_bits} | {name} | {ms:.2f} | {mib:.2f} | {ratios} |", flush=True)
+
+
+def steps(epochs: int) -> None:
+    """Print what whole steps of training on features cost: head, loss, optimizer."""
+    print(f"\n## Steps of training: {N_ITEMS:,} items of {N_FEATURES} features, default head and batch, 32 bits\n")
+    print("| method | ms a step | times a step of dpsh |\n| --- | ---: | ---: |")
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, N_CLASSES, N_ITEMS)
+    X = rng.normal(size=(N_CLASSES, N_FEATURES))[labels] + rng.normal(size=(N_ITEMS, N_FEATURES))
+    found = {}
+    for name in ("dpsh", *(name for name in LOSSES if name != "dpsh")):
+        ends: list[float] = []
+        method: LearnedHash = registry.get_method(name.split()[0])(32, epochs=epochs + 1, **LOSSES[name])  # type: ignore[assignment]
+        method.on_epoch = lambda epoch: ends.append(time.perf_counter())  # noqa: B023
+        method.fit(X, labels)
+        found[name] = min(np.diff(ends)) * 1e3 / (N_ITEMS // method.batch_size)
+        print(f"| {name} | {found[name]:.2f} | {found[name] / found['dpsh']:.2f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="batches of 256 and 64 bits only")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    batches, lengths = ((256,), (64,)) if options.quick else (BATCHES, LENGTHS)
+    print(f"# hashbench training, one thread, Python {sys.version.split()[0]}, PyTorch {torch.__version__}")
+    histograms(batches, lengths)
+    losses(batches, lengths)
+    steps(2 if options.quick else 5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,347 @@
+"""The base of all methods that learn by gradient descent, and the one loop that trains them.
+
+PyTorch is imported when a method is fitted, not before.
+"""
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from hashlib import sha256
+from importlib.util import find_spec
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hashbench.affinity import Affinity, IntArray, SharedLabels
+from hashbench.bits import pack
+from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.evaluation import evaluate
+from hashbench.method import Epoch, FloatArray, HashMethod
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+_MOMENTUM = 0.9
+_HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
+_ENCODED = 4096  # items that go through the network at a time, without gradients
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What a loss may look at.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        Outputs of the batch before the sign, float32; the gradient flows through them.
+    rows : ndarray of shape (n_batch,), int64
+        Which of the ``all_outputs`` they are.
+    all_outputs : Tensor of shape (n_items, n_bits)
+        The last outputs of every training item, those of this batch included; 0 before an item's
+        first visit. No gradient.
+    affinity : Affinity
+        Of the training items to each other, for ``numbers``.
+    numbers : ndarray of shape (n_items,), int64
+        Where the affinity has the items of ``all_outputs``.
+    epoch, step : int
+        Epochs, and batches of all epochs, that went before.
+    """
+
+    outputs: "Tensor"
+    rows: IntArray
+    all_outputs: "Tensor"
+    affinity: Affinity
+    numbers: IntArray
+    epoch: int = 0
+    step: int = 0
+
+    @cached_property
+    def levels(self) -> "Tensor":
+        """Levels of the batch to itself, int16 of shape (n_batch, n_batch), self-pairs on the diagonal."""
+        return self._levels(self.numbers[self.rows])
+
+    @cached_property
+    def all_levels(self) -> "Tensor":
+        """Levels of the batch to all training items, int16 of shape (n_batch, n_items), self-pairs included."""
+        return self._levels(self.numbers)
+
+    def _levels(self, columns: IntArray) -> "Tensor":
+        import torch
+
+        block = self.affinity.block(self.numbers[self.rows], columns)
+        return torch.from_numpy(block).to(self.outputs.device)
+
+
+@dataclass(eq=False, repr=False)
+class LearnedHash(HashMethod):
+    """Bits are signs of a network's outputs; the network learns from pairs of training items.
+
+    A subclass is a dataclass that adds its parameters, and gives the loss of a `Batch` in ``_loss``.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; any.
+    head : {"mlp", "linear"}, default="mlp"
+        A hidden layer of rectified units and a linear layer, or the latter alone.
+    n_hidden : int, default=1024
+        Units of the hidden layer.
+    scaling : {"variance", "norm", "none"}, default="variance"
+        What becomes of items after the training mean is taken away: norm sqrt(n_features / 2), which
+        makes outputs start at variance 1; norm 1; or nothing.
+    epochs, batch_size : int
+        Passes over the training items, and how many of them make a step.
+    learning_rate : float, default=0.1
+        Of stochastic gradient descent with momentum 0.9.
+    halve_every : int
+        Epochs after which the learning rate is halved, again and again; 0 for never.
+    weight_decay : float, default=5e-4
+        Of weights and biases.
+    bias_multiplier : float, default=0.1
+        Of the learning rate of biases.
+    validation : float, default=0.0
+        Share of the training items that is held out; the epoch in which they, as queries to the
+        others, score best (``criterion``) is kept. With 0, the last one is.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to train; a GPU's results may differ from run to run in the last digits.
+    mixed_precision : bool, default=False
+        On a GPU, run the network in bfloat16; never the loss.
+    random_state : int, default=0
+        Seed of initial weights, batches and held-out items.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features,)
+        Mean of the training items.
+    layers_ : list of tuple of ndarray
+        Weights (n_in, n_out) and biases (n_out,) of the head's layers.
+    history_ : list of Epoch
+        How training went.
+    """
+
+    n_bits: int = 32
+    _: KW_ONLY
+    head: str = "mlp"
+    n_hidden: int = 1024
+    scaling: str = "variance"
+    epochs: int = 30
+    batch_size: int = 100
+    learning_rate: float = 0.1
+    halve_every: int = 10
+    weight_decay: float = 5e-4
+    bias_multiplier: float = 0.1
+    validation: float = 0.0
+    device: str = "auto"
+    mixed_precision: bool = False
+    random_state: int = 0
+
+    supervision = "affinity"
+    criterion: ClassVar[str] = "AP"
+    modules: ClassVar[tuple[str, ...]] = ("hashbench.networks",)
+    libraries = (*HashMethod.libraries, "torch")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **HashMethod._parameter_constraints,
+        "head": [StrOptions({"linear", "mlp"})],
+        "n_hidden": [Interval(Integral, 1, None, closed="left")],
+        "scaling": [StrOptions({"variance", "norm", "none"})],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "halve_every": [Interval(Integral, 0, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "bias_multiplier": [Interval(Real, 0, None, closed="left")],
+        "validation": [Interval(Real, 0, 0.5, closed="both")],
+        "device": [StrOptions({"auto", "cpu", "cuda"})],
+        "mixed_precision": ["boolean"],
+    }
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        """Give the loss of a batch, a scalar to be minimised."""
+        raise NotImplementedError
+
+    def check_parameters(self) -> None:
+        """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
+        super().check_parameters()
+        if find_spec("torch") is None:
+            raise HashbenchError(
+                f"{self.label} needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
+            )
+
+    def _fit(self, X: FloatArray, y: Affinity) -> None:
+        import torch
+
+        from hashbench import networks
+
+        X = np.ascontiguousarray(X)  # sums then run in one order
+        self.mean_ = X.mean(axis=0)
+        inputs = self._front_end(X)
+        if not inputs.any():
+            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+        generator = torch.Generator().manual_seed(self.random_state)
+        n_hidden = self.n_hidden if self.head == "mlp" else 0
+        head = networks.make_head(X.shape[1], self.n_bits, n_hidden, generator)
+        self.history_ = train(self, head, torch.from_numpy(inputs).float(), y, generator)
+        self.layers_ = networks.head_layers(head)
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        values = self._front_end(X)
+        for position, (weights, bias) in enumerate(self.layers_):
+            if position:
+                values = np.maximum(values, 0) - _HIDDEN_MEAN  # as CentredReLU
+            values = values @ weights + bias
+        return values
+
+    def _front_end(self, X: FloatArray) -> FloatArray:
+        centred: FloatArray = X - self.mean_
+        if self.scaling == "none":
+            return centred
+        norms = np.linalg.norm(centred, axis=1, keepdims=True)
+        centred /= np.where(norms > 0, norms, 1)
+        return centred * np.sqrt(X.shape[1] / 2) if self.scaling == "variance" else centred
+
+
+def train(
+    method: LearnedHash, network: "nn.Module", inputs: "Tensor", affinity: Affinity, generator: Any
+) -> list[Epoch]:
+    """Train a network in place; this is the whole of it.
+
+    Parameters
+    ----------
+    method : LearnedHash
+        Its parameters, its loss, and where checkpoints and progress go.
+    network : nn.Module
+        From a batch of inputs to outputs of shape (n_batch, n_bits).
+    inputs : Tensor of shape (n_items, ...)
+        What the network takes; ``inputs[rows]`` gives a batch.
+    affinity : Affinity
+        Of shape (n_items, n_items).
+    generator : torch.Generator
+        Decides which items are held out and what a batch is made of.
+
+    Returns
+    -------
+    list of Epoch
+        How it went.
+
+    Raises
+    ------
+    HashbenchError
+        If all training items end up in next to no codes, the loss is no number, or the checkpoint to
+        resume from belongs to something else.
+    """
+    import torch
+
+    from hashbench import networks
+
+    device = networks.find_device(method.device)
+    network.to(device)
+    inputs = inputs.to(device)
+    n_held = round(method.validation * len(inputs))
+    held, kept = torch.arange(len(inputs)).tensor_split([0])
+    if n_held:
+        held, kept = (
+            part.sort().values
+            for part in torch.randperm(len(inputs), generator=generator).split_with_sizes(
+                [n_held, len(inputs) - n_held]
+            )
+        )
+    groups = networks.parameter_groups(network, method.bias_multiplier)
+    optimizer = torch.optim.SGD(groups, lr=method.learning_rate, momentum=_MOMENTUM, weight_decay=method.weight_decay)
+    all_outputs = torch.zeros(len(kept), method.n_bits, device=device)
+    state = networks.TrainingState(network, optimizer, generator, all_outputs)
+    key = _key(method, inputs, affinity)
+    if method.resume and method.checkpoint is not None and method.checkpoint.exists():
+        state.read(method.checkpoint, key)
+
+    n_batches = -(-len(kept) // method.batch_size)
+    is_mixed = method.mixed_precision and device.type == "cuda"
+    with networks.reproducible(device):
+        for epoch in range(len(state.history), method.epochs):
+            halvings = epoch // method.halve_every if method.halve_every else 0
+            for group in optimizer.param_groups:
+                group["lr"] = method.learning_rate * 0.5**halvings * group["multiplier"]
+            total = torch.zeros((), dtype=torch.float64, device=device)
+            order = torch.randperm(len(kept), generator=generator)
+            network.train()
+            for position, rows in enumerate(order.tensor_split(n_batches)):  # sizes differ by one at most
+                with torch.autocast(device.type, torch.bfloat16, enabled=is_mixed):
+                    outputs = network(inputs[kept[rows].to(device)])
+                outputs = outputs.float()
+                all_outputs[rows.to(device)] = outputs.detach()
+                step = epoch * n_batches + position
+                loss = method._loss(Batch(outputs, rows.numpy(), all_outputs, affinity, kept.numpy(), epoch, step))
+                optimizer.zero_grad()
+                torch.autograd.backward(loss)
+                optimizer.step()
+                total += loss.detach()
+
+            score = _held_out_score(method, network, inputs, affinity, held, kept)
+            report = Epoch(
+                number=epoch + 1,
+                n_epochs=method.epochs,
+                loss=float(total) / n_batches,
+                n_distinct=len(np.unique(pack((all_outputs > 0).cpu().numpy()), axis=0)),
+                mean_output=float(all_outputs.abs().mean()),
+                score=score,
+            )
+            _stop_if_collapsed(method, report, affinity)
+            state.add(report)
+            if method.checkpoint is not None:
+                state.write(method.checkpoint, key)
+            if method.on_epoch is not None:
+                method.on_epoch(report)
+    if n_held:
+        network.load_state_dict(state.best)
+    return state.history
+
+
+def _held_out_score(
+    method: LearnedHash, network: "nn.Module", inputs: "Tensor", affinity: Affinity, held: "Tensor", kept: "Tensor"
+) -> float:
+    """Score the held-out items as queries to the others; NaN if there are none."""
+    import torch
+
+    if not len(held):
+        return float("nan")
+    network.eval()
+    with torch.no_grad():
+        held_codes, kept_codes = (
+            torch.cat([network(inputs[few.to(inputs.device)]) > 0 for few in torch.split(rows, _ENCODED)]).cpu().numpy()
+            for rows in (held, kept)
+        )
+    part = affinity.part(held.numpy(), kept.numpy())
+    scores = evaluate(held_codes, kept_codes, part, [method.criterion], undefined="paper")
+    return scores.summary[method.criterion].mean
+
+
+def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, affinity: Affinity) -> None:
+    """Raise where training has failed for good, with the likely cause."""
+    advice = (
+        f"Most likely training starts saturated or its steps are too large: lower learning_rate (now "
+        f"{method.learning_rate:g}), or scale the features (scaling='variance', now {method.scaling!r})."
+    )
+    where = f"{method.label} stopped after epoch {epoch.number}, with mean |output| {epoch.mean_output:.3g}"
+    if not np.isfinite(epoch.loss):
+        raise HashbenchError(f"{where}: the loss is {epoch.loss}. {advice}")
+    n_classes = _n_classes(affinity)
+    if 2**method.n_bits > n_classes > 1 and epoch.n_distinct <= n_classes / 2:  # fewer bits may well coincide
+        raise HashbenchError(
+            f"{where}: training items of {n_classes} classes have only {epoch.n_distinct} different codes. {advice}"
+        )
+
+
+def _n_classes(affinity: Affinity) -> int:
+    if isinstance(affinity, SharedLabels):
+        return int(affinity.query_labels.shape[1])
+    keys = affinity.query_keys()
+    return 2 if keys is None else len(np.unique(keys[:, 0]))
+
+
+def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:
+    """Digest what a checkpoint belongs to."""
+    digest = sha256(canonical_json([method.label, method.version, method.get_params(deep=False)]).encode())
+    digest.update(inputs.cpu().numpy().data)
+    digest.update(affinity.block(slice(0, 8), slice(0, affinity.n_database)).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,49 @@
+"""What the methods that learn from histograms of distances share: parameters, and the histogram of a batch."""
+
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+
+from hashbench.training import Batch, LearnedHash
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Ranked(LearnedHash):
+    """Learns through soft histograms of the distances between relaxed codes.
+
+    Parameters
+    ----------
+    alpha : float
+        Steepness of the tanh that relaxes codes.
+    continuation : int
+        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+    n_bins : int
+        Intervals of the histogram; 0 for as many as bits.
+    """
+
+    alpha: float = 1.0
+    continuation: int = 0
+    n_bins: int = 0
+
+    group = "list-based"
+    modules: ClassVar[tuple[str, ...]] = (*LearnedHash.modules, "hashbench.soft_histogram")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LearnedHash._parameter_constraints,
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "continuation": [Interval(Integral, 0, None, closed="left")],
+        "n_bins": [Interval(Integral, 0, None, closed="left")],
+    }
+
+    def _histogram(self, batch: Batch, level_index: "Tensor", n_levels: int) -> "Tensor":
+        """Count the distances of the batch's relaxed codes: (n_batch, n_levels, n_bins + 1), float64."""
+        import torch
+
+        from hashbench.soft_histogram import soft_histogram
+
+        alpha = self.alpha * 2.0 ** (batch.epoch // self.continuation if self.continuation else 0)
+        return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, self.n_bins or self.n_bits)

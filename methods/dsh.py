@@ -1,0 +1,150 @@
+"""DSH: contrastive loss on outputs near -1 and 1, and its dispersion objective."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from hashbench.affinity import Hierarchy
+from hashbench.methods._batches import mean_over, others
+from hashbench.training import Batch, LearnedHash
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def original_loss(outputs: "Tensor", similar: "Tensor", margin: float, alpha: float) -> "Tensor":
+    """Compute the loss of DSH: similar items together, others a margin apart.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        u, the outputs of the batch.
+    similar : Tensor of shape (n_batch, n_batch), bool
+        Which pairs are similar; the diagonal is ignored.
+    margin : float
+        m, for squared Euclidean distances: on codes, 4 times the Hamming distance.
+    alpha : float
+        Weight of the distance of outputs from -1 and 1.
+
+    Returns
+    -------
+    Tensor
+        A scalar: the sum over pairs / (n_batch (n_batch - 1)), plus the mean over items of the regulariser.
+    """
+    squared_norms = outputs.square().sum(dim=1)
+    squared = (squared_norms[:, None] + squared_norms - 2 * outputs @ outputs.T).clamp(min=0)
+    pairs = squared.where(similar, (margin - squared).clamp(min=0)) / 2
+    return mean_over(pairs, others(similar)) / 2 + alpha * _from_binary(outputs)
+
+
+def dispersion_loss(
+    outputs: "Tensor", levels: "Tensor", margin: float, alpha: float, *, two_levels: bool = False
+) -> "Tensor":
+    """Compute the dispersion loss of mLGAP: similar items near each other, but not on one code.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        u, the outputs of the batch.
+    levels : Tensor of shape (n_batch, n_batch), integer
+        Levels of the batch to itself.
+    margin : float
+        m, for sums of absolute differences: on codes, twice the Hamming distance.
+    alpha : float
+        Weight of the distance of outputs from -1 and 1.
+    two_levels : bool, default=False
+        Whether level 2 is the same class and level 1 the same superclass.
+
+    Returns
+    -------
+    Tensor
+        A scalar, normalised as in `original_loss`.
+
+    Notes
+    -----
+    Equations 20 and 25. An item of the same class should be b/6 to b/3 away; with two levels, one of the same
+    class b/12 to b/6, one of the same superclass (class or not, as printed) b/6 to b/3.
+    """
+    import torch
+
+    n_bits = outputs.shape[1]
+    distance = torch.cdist(outputs, outputs, p=1)
+
+    def zone(lowest: float, highest: float) -> "Tensor":
+        return (lowest - distance).clamp(min=0) + (distance - highest).clamp(min=0)
+
+    pairs = zone(n_bits / 6, n_bits / 3).where(levels > 0, (margin - distance).clamp(min=0))
+    if two_levels:
+        pairs = pairs + zone(n_bits / 12, n_bits / 6).where(levels > 1, 0.0)
+    return mean_over(pairs / 2, others(levels)) / 2 + alpha * _from_binary(outputs)
+
+
+def _from_binary(outputs: "Tensor") -> "Tensor":
+    return (outputs.abs() - 1).abs().sum(dim=1).mean()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DSH(LearnedHash):
+    """Deep supervised hashing [1]_, with its original or the dispersion objective [2]_, on features.
+
+    A level above 0 counts as similar, grades are lost; but dispersion tells class from superclass under the
+    affinity rule ``hierarchy``. Other parameters: see `hashbench.training.LearnedHash`.
+
+    Parameters
+    ----------
+    objective : {"original", "dispersion"}, default="original"
+        Whether similar items should share a code or spread over near ones.
+    margin : float, default=2
+        Times ``n_bits``, the distance that is far enough. 2 as printed is Hamming distance n_bits / 2 for the
+        original; n_bits for dispersion, which no three classes can have.
+    alpha : float, default=0.01
+        Weight of the distance of outputs from -1 and 1.
+    learning_rate : float, default=0.03
+        The hinge has slope n_bits or so: larger steps may diverge.
+
+    Notes
+    -----
+    A pair costs 1/2 (1 - y) |u_i - u_j|^2 + 1/2 y max(m - |u_i - u_j|^2, 0), y = 1 for dissimilar ones; an item
+    alpha ||u_i| - 1|_1. Dispersion takes absolute differences, and lets similar pairs off inside a zone.
+
+    References
+    ----------
+    .. [1] H. Liu, R. Wang, S. Shan, X. Chen, "Deep Supervised Hashing for Fast Image Retrieval", CVPR 2016.
+    .. [2] P. L. K. Ding, Y. Li, B. Li, "Mean Local Group Average Precision (mLGAP): A New Performance Metric
+       for Hashing-based Retrieval", 2018.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> DSH(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
+    (60, 4)
+    """
+
+    objective: str = "original"
+    learning_rate: float = 0.03
+    margin: float = 2.0
+    alpha: float = 0.01
+
+    group = "pair-based"
+    modules = (*LearnedHash.modules, "hashbench.methods._batches")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"head": "linear", "epochs": 280, "batch_size": 200, "learning_rate": 1e-3, "halve_every": 0},
+            **{"weight_decay": 0.004, "bias_multiplier": 2.0},
+        }
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LearnedHash._parameter_constraints,
+        "objective": [StrOptions({"original", "dispersion"})],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+        "alpha": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        margin = self.margin * self.n_bits
+        if self.objective == "original":
+            return original_loss(batch.outputs, batch.levels > 0, margin, self.alpha)
+        two_levels = isinstance(batch.affinity, Hierarchy)
+        return dispersion_loss(batch.outputs, batch.levels, margin, self.alpha, two_levels=two_levels)

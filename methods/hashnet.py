@@ -1,0 +1,107 @@
+"""HashNet: weighted likelihood of pairs, through a tanh that grows steeper."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from sklearn.utils._param_validation import Interval
+
+from hashbench.methods._batches import mean_over, others
+from hashbench.training import Batch, LearnedHash
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def steepness(step: int) -> float:
+    """Compute beta of a step.
+
+    Parameters
+    ----------
+    step : int
+        Steps done before.
+
+    Returns
+    -------
+    float
+        sqrt(1 + 0.005 t), t the last multiple of 200.
+    """
+    return float((1 + 0.005 * (step - step % 200)) ** 0.5)
+
+
+def hashnet_loss(outputs: "Tensor", similar: "Tensor", beta: float, slope: float) -> "Tensor":
+    """Compute the negative log-likelihood of the pairs of a batch, similar and dissimilar ones weighted alike.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        Outputs of the batch.
+    similar : Tensor of shape (n_batch, n_batch), bool
+        s; the diagonal is ignored.
+    beta : float
+        Steepness of the tanh.
+    slope : float
+        What inner products of relaxed codes are multiplied by.
+
+    Returns
+    -------
+    Tensor
+        A scalar: the mean over similar pairs plus the mean over dissimilar ones, each 0 if there are none.
+    """
+    import torch
+    from torch.nn.functional import softplus
+
+    codes = torch.tanh(beta * outputs)
+    x = slope * codes @ codes.T
+    other = others(similar)
+    return mean_over(softplus(-x), similar & other) + mean_over(softplus(x), ~similar & other)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class HashNet(LearnedHash):
+    """HashNet [1]_, on features.
+
+    Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
+    All other parameters are those of `hashbench.training.LearnedHash`.
+
+    Parameters
+    ----------
+    slope : float, default=10
+        Inner products of relaxed codes are multiplied by ``slope / n_bits``.
+
+    Notes
+    -----
+    With g = tanh(beta f) and x_ij = slope / n_bits * g_i . g_j, a similar pair costs log(1 + exp(-x_ij)), a
+    dissimilar one log(1 + exp(x_ij)). The paper's weights, which balance the two sorts, make the loss the
+    sum of their means. beta_t = sqrt(1 + 0.005 t), in stages of 200 steps, as in the authors' code, whose
+    settings for ImageNet are ``presets["paper"]``; all pairs of a batch count.
+
+    References
+    ----------
+    .. [1] Z. Cao, M. Long, J. Wang, P. S. Yu, "HashNet: Deep Learning to Hash by Continuation", ICCV 2017,
+       arXiv:1702.00758.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> HashNet(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
+    (60, 4)
+    """
+
+    slope: float = 10.0
+
+    group = "pair-based"
+    modules = (*LearnedHash.modules, "hashbench.methods._batches")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"epochs": 256, "batch_size": 256, "learning_rate": 2e-3, "halve_every": 51},
+            **{"bias_multiplier": 2.0, "head": "linear"},
+        }
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LearnedHash._parameter_constraints,
+        "slope": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        return hashnet_loss(batch.outputs, batch.levels > 0, steepness(batch.step), self.slope / self.n_bits)

@@ -1,0 +1,84 @@
+"""MIHash: mutual information between distances and relevance."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hashbench.methods._ranked import _Ranked
+from hashbench.training import Batch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def mutual_information(histogram: "Tensor") -> "Tensor":
+    """Compute how much an item's distance tells about its relevance.
+
+    Parameters
+    ----------
+    histogram : Tensor of shape (n_queries, 2, n_bins + 1), float64
+        Irrelevant and relevant items by distance.
+
+    Returns
+    -------
+    Tensor of shape (n_queries,), float64
+        H(D) - H(D | C) in bits; 0 for a query whose items are all relevant or all irrelevant.
+    """
+    sizes = histogram.sum(dim=2).clamp(min=1e-12)  # (n_queries, 2)
+    shares = sizes / sizes.sum(dim=1, keepdim=True)
+    conditional = _entropy(histogram / sizes[:, :, None])  # (n_queries, 2)
+    marginal = _entropy((histogram / sizes.sum(dim=1)[:, None, None]).sum(dim=1))
+    has_both = (sizes > 0.5).all(dim=1)  # of whole counts, up to rounding
+    return (marginal - (shares * conditional).sum(dim=1)) * has_both
+
+
+def _entropy(p: "Tensor") -> "Tensor":
+    return -(p * p.clamp(min=1e-12).log2()).sum(dim=-1)  # the gradient at 0 stays finite
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MIHash(_Ranked):
+    """Hashing with mutual information [1]_, by batches [2]_, on features.
+
+    Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
+    All other parameters are those of `hashbench.training.LearnedHash`.
+
+    Parameters
+    ----------
+    alpha : float, default=1
+        Steepness of the tanh that relaxes codes; the authors' gamma (``sigmf``) is 2 alpha.
+    continuation : int, default=0
+        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+    n_bins : int, default=0
+        Intervals of the histogram; 0 for as many as bits.
+
+    Notes
+    -----
+    Each item of a batch is a query to the others. Maximises the mean over queries of
+    I = H(p) - pi+ H(p+) - pi- H(p-), with p+ and p- the distances of relevant and irrelevant items as
+    soft histograms, and pi their shares. ``presets["paper"]`` has the authors' settings for features.
+
+    References
+    ----------
+    .. [1] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "MIHash: Online Hashing with Mutual Information",
+       ICCV 2017, arXiv:1703.08919.
+    .. [2] F. Cakir, K. He, S. A. Bargal, S. Sclaroff, "Hashing with Mutual Information", TPAMI 2019,
+       arXiv:1803.00974.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> MIHash(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
+    (60, 4)
+    """
+
+    modules = (*_Ranked.modules, "hashbench.methods._ranked")
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"head": "linear", "scaling": "norm", "epochs": 100, "learning_rate": 0.1, "halve_every": 10},
+            **{"alpha": 20.0, "n_bins": 16},
+        }
+    }
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        histogram = self._histogram(batch, batch.levels > 0, 2)
+        return -mutual_information(histogram).mean()

@@ -1,0 +1,495 @@
+import json
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+
+from hashbench import evaluate, networks, registry, steps
+from hashbench.affinity import Distance, SameLabel
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.jobs import grid
+from hashbench.methods.talr_ap import TALRAP
+from hashbench.testing import example_dataset
+
+LEARNED = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
+CONTRIBUTING = Path(__file__).parents[1] / "CONTRIBUTING.md"
+SQUEEZENET = Path(__file__).parents[2] / "shared" / "data" / "cifar10-squeezenet-fire9-128px.npz"
+
+
+@pytest.fixture(scope="module")
+def example():
+    """Ten classes, 250 training items of 80 features, and their affinity."""
+    dataset = example_dataset()
+    return dataset.features[dataset.train].astype(float), dataset.labels[dataset.train]
+
+
+def average_precision(dataset, method):
+    codes = method.transform(dataset.features[dataset.query]), method.transform(dataset.features[dataset.database])
+    return evaluate(*codes, dataset.affinity(), ["AP"]).summary["AP"].mean
+
+
+def fitted(example, name="talr-ap", **params):
+    return registry.get_method(name)(16, **{"epochs": 4, **params}).fit(*example)
+
+
+def same_network(first, second):
+    return all(
+        np.array_equal(one, other)
+        for ours, theirs in zip(first.layers_, second.layers_, strict=True)
+        for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+# ---------------------------------------------------------------- what training is for
+
+
+@pytest.fixture(scope="module")
+def itq_on_digits(digits):
+    method = registry.get_method("itq")(16).fit(digits.features[digits.train])
+    return average_precision(digits, method)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_t22_defaults_beat_itq_on_digits_by_a_quarter(name, digits, itq_on_digits):
+    method = registry.get_method(name)(16).fit(digits.features[digits.train], digits.train_affinity())
+    assert average_precision(digits, method) >= itq_on_digits + 0.25
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        *((name, {}) for name in LEARNED),
+        ("talr-ap", {"relaxation": "full"}),
+        ("talr-ndcg", {"relaxation": "full"}),
+        ("dsh", {"objective": "dispersion"}),
+    ],
+)
+def test_t22_every_loss_beats_random_hyperplanes_within_20_epochs(name, params, head):
+    dataset = example_dataset()
+    lsh = registry.get_method("lsh")(16).fit(dataset.features[dataset.train])
+    method = registry.get_method(name)(16, epochs=20, head=head, **params)
+    method.fit(dataset.features[dataset.train], dataset.train_affinity())
+    assert average_precision(dataset, method) > average_precision(dataset, lsh) + 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SQUEEZENET.exists(), reason="needs the CIFAR-10 features beside the checkout")
+def test_t22_talr_ap_scores_twice_as_high_as_itq_on_cifar10_features():
+    with np.load(SQUEEZENET) as file:
+        features, labels = file["features"].astype(np.float32), file["labels"].astype(np.int64)
+    rng = np.random.default_rng(0)
+    drawn = np.stack([rng.permutation(np.flatnonzero(labels == label))[:600] for label in range(10)])
+    query, train = np.sort(drawn[:, :100].ravel()), np.sort(drawn[:, 100:].ravel())
+    database = np.setdiff1d(np.arange(len(labels)), query)
+    dataset = Dataset("squeezenet", features, query, database, train, "same-label", labels=labels)
+    itq = average_precision(dataset, registry.get_method("itq")(32).fit(features[train]))
+    method = TALRAP(32, epochs=10, halve_every=3).fit(features[train], dataset.train_affinity())
+    assert average_precision(dataset, method) > 2 * itq
+
+
+# ---------------------------------------------------------------- the front end
+
+
+@pytest.mark.parametrize("n_features", [8, 300])
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_outputs_start_at_variance_1_whatever_the_scale_of_the_features(head, n_features):
+    X = 40 + 1e3 * np.random.default_rng(0).normal(size=(400, n_features))
+    method = TALRAP(256, head=head, epochs=1, learning_rate=1e-12).fit(X, np.arange(400) % 10)
+    assert method.project(X).std() == pytest.approx(1, abs=0.15)
+    assert method.history_[0].mean_output == pytest.approx(math.sqrt(2 / math.pi), abs=0.12)
+
+
+def test_scaling_does_what_it_says(example):
+    X, y = example
+    centred = X - X.mean(axis=0)
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    expected = {"none": centred, "norm": centred / norms, "variance": centred / norms * math.sqrt(40)}
+    for scaling, inputs in expected.items():
+        method = TALRAP(16, scaling=scaling, head="linear", epochs=1, learning_rate=1e-4).fit(X, y)
+        ((weights, bias),) = method.layers_
+        np.testing.assert_allclose(method.project(X), inputs @ weights + bias, atol=1e-9)
+
+
+def test_codes_do_not_change_when_items_move_or_grow(example):
+    X, y = example
+    X = np.round(X * 4) / 4
+    first, second = TALRAP(16, epochs=3).fit(X, y), TALRAP(16, epochs=3).fit(8 * X + 16, y)
+    np.testing.assert_array_equal(first.transform(X), second.transform(8 * X + 16))
+
+
+# ---------------------------------------------------------------- the same again
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_same_seed_gives_the_same_network_on_any_number_of_threads(name, example):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        first = fitted(example, name)
+        torch.set_num_threads(2)
+        second = fitted(example, name)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert same_network(first, second)
+    assert not same_network(first, fitted(example, name, random_state=1))
+
+
+def test_training_neither_reads_nor_moves_the_random_state_of_others(example):
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    first, drawn = fitted(example), torch.rand(1)
+    torch.manual_seed(0)
+    assert drawn == torch.rand(1)
+    torch.manual_seed(1)
+    assert same_network(first, fitted(example))
+
+
+# ---------------------------------------------------------------- checkpoints
+
+
+class StoppedError(Exception):
+    """Stands for a kill."""
+
+
+def stop_after(n_epochs):
+    def on_epoch(epoch):
+        if epoch.number == n_epochs:
+            raise StoppedError
+
+    return on_epoch
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+@pytest.mark.parametrize("name", LEARNED)
+def test_resumed_training_ends_exactly_as_an_uninterrupted_one(name, validation, example, tmp_path):
+    whole = fitted(example, name, validation=validation, halve_every=2)
+    method = registry.get_method(name)(16, epochs=4, validation=validation, halve_every=2)
+    method.checkpoint = tmp_path / "state.checkpoint"
+    for n_epochs in (1, 3):
+        method.resume, method.on_epoch = n_epochs > 1, stop_after(n_epochs)
+        with pytest.raises(StoppedError):
+            method.fit(*example)
+    seen = []
+    method.resume, method.on_epoch = True, seen.append
+    method.fit(*example)
+    assert [epoch.number for epoch in seen] == [4]
+    assert repr(method.history_) == repr(whole.history_)
+    assert same_network(method, whole)
+    method.on_epoch = stop_after(4)  # nothing is left to do
+    assert same_network(method.fit(*example), whole)
+
+
+def test_without_resume_training_starts_afresh(example, tmp_path):
+    seen = []
+    method = TALRAP(16, epochs=2)
+    method.checkpoint, method.on_epoch = tmp_path / "state.checkpoint", seen.append
+    method.fit(*example)
+    method.fit(*example)
+    assert [epoch.number for epoch in seen] == [1, 2, 1, 2]
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.parametrize("change", ["parameter", "items", "labels", "method"])
+def test_checkpoint_of_something_else_is_refused(change, example, tmp_path):
+    X, y = example
+    method = TALRAP(16, epochs=1)
+    method.checkpoint = tmp_path / "state.checkpoint"
+    method.fit(X, y)
+    if change == "method":
+        method = registry.get_method("mihash")(16, epochs=1)
+        method.checkpoint = tmp_path / "state.checkpoint"
+    method.resume = True
+    method.set_params(alpha=2.0 if change == "parameter" else 1.0)
+    with pytest.raises(HashbenchError, match=r"other parameters, items or code\. Start afresh"):
+        method.fit(X + X**2 if change == "items" else X, y // 2 if change == "labels" else y)
+
+
+def test_broken_checkpoint_is_told_in_a_sentence(example, tmp_path):
+    method = TALRAP(16, epochs=1)
+    method.checkpoint, method.resume = tmp_path / "state.checkpoint", True
+    for content in (b"", b"no checkpoint"):
+        method.checkpoint.write_bytes(content)
+        with pytest.raises(HashbenchError, match=r"state\.checkpoint cannot be read as a checkpoint"):
+            method.fit(*example)
+
+
+def test_interrupted_command_resumes_to_the_same_results(hashbench, digits_data, tmp_path, monkeypatch):
+    def run(folder, *more):
+        params = ["--param", "epochs=6", "--param", "validation=0.1"]
+        return hashbench("run", "--method", "talr-ap", "--bits", 16, *params, "--results", tmp_path / folder, *more)
+
+    write, fresh = networks.TrainingState.write, []
+
+    def write_and_interrupt(state, path, key):
+        write(state, path, key)
+        fresh.append(len(state.history))
+        if fresh == [1, 2, 3]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(networks.TrainingState, "write", write_and_interrupt)
+    result = run("first")
+    assert result.exit_code == 1
+    assert "--resume" in result.stderr.splitlines()[-1]
+    (checkpoint,) = digits_data.glob("codes/digits/*.checkpoint")
+    assert run("first", "--resume").exit_code == 0
+    assert fresh == [1, 2, 3, 4, 5, 6]
+    assert not checkpoint.exists()
+    assert run("second", "--force").exit_code == 0
+    assert (tmp_path / "first/digits.csv").read_bytes() == (tmp_path / "second/digits.csv").read_bytes()
+
+
+# ---------------------------------------------------------------- validation
+
+
+def test_held_out_items_choose_the_epoch_and_are_not_trained_on(example):
+    X, y = example
+    method = TALRAP(16, epochs=6, validation=0.2, learning_rate=3.0, halve_every=0).fit(X, y)
+    scores = [epoch.score for epoch in method.history_]
+    best = int(np.argmax(scores))
+    assert best < 5  # steps this large end worse than they were
+    shorter = TALRAP(16, epochs=best + 1, validation=0.2, learning_rate=3.0, halve_every=0).fit(X, y)
+    assert same_network(method, shorter)
+    assert all(0 <= score <= 1 for score in scores)
+
+
+def test_held_out_score_is_that_of_evaluate_with_the_others_as_the_database(example, monkeypatch):
+    X, y = example
+    seen = []
+    loss = TALRAP._loss
+    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: seen.append(batch) or loss(self, batch))
+    method = TALRAP(16, epochs=1, validation=0.2).fit(X, y)
+    kept = seen[0].numbers
+    held = np.setdiff1d(np.arange(len(X)), kept)
+    assert len(held) == 50
+    codes = method.transform(X)
+    expected = evaluate(codes[held], codes[kept], (y[held], y[kept]), ["AP"]).summary["AP"].mean
+    assert method.history_[0].score == pytest.approx(expected, abs=1e-9)
+
+
+def test_batches_show_each_kept_item_once_an_epoch_with_its_own_levels(example, monkeypatch):
+    X, y = example
+    seen = []
+    loss = TALRAP._loss
+    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: seen.append(batch) or loss(self, batch))
+    TALRAP(16, epochs=2, validation=0.2, batch_size=64).fit(X, y)
+    assert [len(batch.rows) for batch in seen] == [50] * 8
+    for epoch in range(2):
+        rows = np.concatenate([batch.rows for batch in seen if batch.epoch == epoch])
+        np.testing.assert_array_equal(np.sort(rows), np.arange(200))
+    assert [batch.step for batch in seen] == list(range(8))
+    last = seen[-1]
+    labels = y[last.numbers]
+    np.testing.assert_array_equal(last.levels.numpy(), labels[last.rows][:, None] == labels[last.rows])
+    np.testing.assert_array_equal(last.all_levels.numpy(), labels[last.rows][:, None] == labels)
+
+
+def test_t3_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(example, monkeypatch):
+    X, y = example
+    cls, seen = registry.get_method("dpsh"), []
+    loss = cls._loss
+    keep = lambda batch: seen.append((batch.rows, batch.outputs.detach().clone(), batch.all_outputs.clone()))  # noqa: E731
+    monkeypatch.setattr(cls, "_loss", lambda self, batch: keep(batch) or loss(self, batch))
+    cls(16, epochs=2, batch_size=100).fit(X, y)
+    expected = torch.zeros(250, 16)
+    for rows, outputs, all_outputs in seen:
+        expected[rows] = outputs
+        assert torch.equal(all_outputs, expected)
+    assert not torch.equal(seen[0][2], expected)
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)"),
+        ("hashnet", {"scaling": "none", "learning_rate": 1.0}, r"of 10 classes have only \d different"),
+        ("talr-ap", {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0}, r"of 10 classes have only \d different"),
+    ],
+)
+def test_collapsed_training_stops_with_the_likely_cause(name, params, message, example):
+    X, y = example
+    with pytest.raises(HashbenchError, match=message) as caught:
+        fitted((10 * X, y), name, epochs=15, **params)
+    assert "starts saturated or its steps are too large: lower learning_rate" in str(caught.value)
+    assert "scaling='variance'" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_items_of_one_class_and_of_as_many_classes_as_items_can_be_learnt_from(name, example):
+    X, _ = example
+    for y in (np.zeros(250, dtype=int), np.arange(250)):
+        with np.errstate(all="raise"):
+            assert registry.get_method(name)(16, epochs=2).fit(X, y).transform(X).shape == (250, 16)
+
+
+def test_one_item_or_equal_items_are_refused():
+    for X in (np.ones((1, 3)), np.ones((5, 3))):
+        with pytest.raises(Refusal, match=rf"n_samples={len(X)}, all of them equal"):
+            TALRAP(4).fit(X, np.zeros(len(X), dtype=int))
+
+
+def test_supervision_may_be_labels_or_an_affinity(example):
+    X, y = example
+    one_hot = np.eye(10, dtype=int)[y]
+    networks = [fitted((X, supervision)) for supervision in (y, y.astype(float), SameLabel(y, y), one_hot)]
+    for other in networks[1:]:
+        assert same_network(networks[0], other)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "talr-ap requires y to be passed"),
+        (np.arange(7) % 2, r"talr-ap got 250 items, but y for \(7,\)"),
+        (SameLabel(np.arange(250), np.arange(7)), r"talr-ap got 250 items, but y for \(250, 7\)"),
+    ],
+)
+def test_wrong_supervision_is_told(y, message, example):
+    with pytest.raises(HashbenchError, match=message):
+        TALRAP(16).fit(example[0], y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"head": "conv"}, "head"),
+        ({"scaling": "minmax"}, "scaling"),
+        ({"epochs": 0}, "epochs"),
+        ({"batch_size": 1}, "batch_size"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"validation": 0.9}, "validation"),
+        ({"device": "tpu"}, "device"),
+        ({"relaxation": "half"}, "relaxation"),
+        ({"alpha": 0}, "alpha"),
+    ],
+)
+def test_parameters_out_of_range_are_told(params, message, example):
+    with pytest.raises(HashbenchError, match=message):
+        TALRAP(16, **params).fit(*example)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_told(example):
+    with pytest.raises(HashbenchError, match="finds no CUDA GPU"):
+        TALRAP(16, device="cuda").fit(*example)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("mixed_precision", [False, True])
+@pytest.mark.parametrize("name", LEARNED)
+def test_training_on_a_gpu_learns_the_same_task(name, mixed_precision):
+    dataset = example_dataset()
+    scores = []
+    for device in ("cpu", "cuda"):
+        method = registry.get_method(name)(16, epochs=20, device=device, mixed_precision=mixed_precision)
+        method.fit(dataset.features[dataset.train], dataset.train_affinity())
+        scores.append(average_precision(dataset, method))
+    assert scores[1] == pytest.approx(scores[0], abs=0.05)
+
+
+def test_distance_affinities_can_be_learnt_from(digits):
+    X = digits.features[digits.train][:300]
+    affinity = Distance(X, X, [900.0, 400.0], [1, 2])
+    assert registry.get_method("talr-ndcg")(16, epochs=3).fit(X, affinity).transform(X).shape == (300, 16)
+
+
+# ---------------------------------------------------------------- without PyTorch, and around it
+
+IMPORTS = """
+import json, sys
+from hashbench import registry
+names = json.loads(sys.argv[1])
+for name in names:
+    registry.get_method(name)().get_params()
+print(json.dumps([module for module in sys.modules if module == "torch"]))
+"""
+
+
+def test_learned_methods_are_found_and_described_without_torch(hashbench):
+    command = [sys.executable, "-c", IMPORTS, json.dumps(LEARNED)]
+    assert json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout) == []
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_classical_runs_never_import_torch(tmp_path):
+    code = (
+        "import sys; from hashbench.cli import cli\n"
+        "cli(sys.argv[1:], standalone_mode=False); assert 'torch' not in sys.modules"
+    )
+    command = ["run", "--method", "itq", "--bits", "8", "--results", str(tmp_path)]
+    subprocess.run([sys.executable, "-c", code, *command], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", code, "info", "talr-ap"], check=True, capture_output=True)
+
+
+def test_missing_torch_is_told_in_one_sentence_with_the_remedy(hashbench, digits_data, monkeypatch):
+    monkeypatch.setattr("hashbench.training.find_spec", lambda name: None)
+    result = hashbench("run", "--method", "talr-ap", "--bits", 8)
+    assert result.exit_code == 1
+    assert result.stderr.strip().splitlines() == [
+        "Error: talr-ap needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
+    ]
+
+
+def test_paper_preset_stands_for_its_settings(hashbench):
+    for name in LEARNED:
+        (job,) = grid(["digits"], [name], [16], [0], {"preset": "paper", "weight_decay": 0.25})
+        cls = registry.get_method(name)
+        for key, value in (*cls.presets["paper"].items(), ("weight_decay", 0.25)):
+            expected = 0.25 if key == "weight_decay" else value
+            assert job.params.get(key, cls().get_params()[key]) == expected
+    with pytest.raises(HashbenchError, match=r"unknown talr-ap preset 'papers'\. Did you mean 'paper'"):
+        grid(["digits"], ["talr-ap"], [16], [0], {"preset": "papers"})
+    with pytest.raises(HashbenchError, match="unknown itq parameter 'preset'"):
+        grid(["digits"], ["itq"], [16], [0], {"preset": "paper"})
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_paper_preset_is_a_valid_setting(name, example):
+    cls = registry.get_method(name)
+    settings = {**cls.presets["paper"], "epochs": 1}
+    assert cls(16, **settings).fit(*example).transform(example[0]).shape == (250, 16)
+
+
+def test_codes_depend_on_the_code_of_the_loop_and_the_version_of_torch():
+    assert {"hashbench.networks", "hashbench.soft_histogram", "hashbench.methods._ranked"} <= set(TALRAP.modules)
+    for name in LEARNED:
+        cls = registry.get_method(name)
+        assert registry.source_digest(*cls.modules) != registry.source_digest()
+        assert steps._made_by(cls()) != registry.source_digest(cls)
+        assert steps._libraries(cls())["torch"].startswith(torch.__version__.partition("+")[0])
+    assert "torch" not in steps._libraries(registry.get_method("itq")())
+
+
+def test_progress_tells_of_epochs(example):
+    seen = []
+    method = TALRAP(16, epochs=3, validation=0.2)
+    method.on_epoch = seen.append
+    method.fit(*example)
+    assert seen == method.history_
+    assert [(epoch.number, epoch.n_epochs) for epoch in seen] == [(1, 3), (2, 3), (3, 3)]
+    assert seen[-1].loss < seen[0].loss
+    text = str(seen[-1])
+    assert f"loss {seen[-1].loss:.4f}" in text
+    assert f"held out {seen[-1].score:.4f}" in text
+
+
+def test_an_eighth_loss_takes_the_one_file_that_contributing_shows(digits, itq_on_digits, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```$", CONTRIBUTING.read_text(), flags=re.DOTALL | re.MULTILINE)
+    (text,) = [block for block in blocks if "LearnedHash" in block]
+    module = ModuleType("hashbench.methods.spread")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(text, module.__dict__)
+    method = module.Spread(16).fit(digits.features[digits.train], digits.train_affinity())
+    assert average_precision(digits, method) > itq_on_digits + 0.25
