@@ -40,9 +40,11 @@ install: $(VENV)/.installed ## Set up .venv with hashbench and its tests
 dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
 	$(BIN)/pre-commit install
 
-reproduce-tables: $(VENV)/.installed ## Run the default grid and make all tables
-	$(BIN)/hashbench run $(GRID) > $(VENV)/.grid
+reproduce-tables: $(VENV)/.installed ## Run the default grid, also on what is prepared, and make all tables
+	$(BIN)/hashbench run $(GRID) --available > $(VENV)/.grid
 	$(BIN)/hashbench tables
+	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
+	@$(BIN)/hashbench list missing
 
 test: $(VENV)/.installed ## Run the tests
 	$(BIN)/pytest -q --durations 5

@@ -76,15 +76,19 @@ def cli() -> None:
 
 
 @cli.command("list")
-@click.argument("kind", type=click.Choice(["methods", "datasets", "metrics"]))
+@click.argument("kind", type=click.Choice(["methods", "datasets", "metrics", "missing"]))
 def list_command(kind: str) -> None:
-    """List methods, datasets or metrics, each with a line about it."""
+    """List methods, datasets or metrics, each with a line about it; or datasets not prepared, and how to add them."""
     from hashbench import registry
 
     if kind == "methods":
         rows = [(name, registry.method_summary(name)) for name in registry.method_names()]
     elif kind == "datasets":
         rows = [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]
+    elif kind == "missing":
+        from hashbench.preparation import find_prepared
+
+        rows = list(find_prepared()[1].items())
     else:
         from hashbench.metrics import FAMILIES, metric_names
 
@@ -93,7 +97,7 @@ def list_command(kind: str) -> None:
             family = FAMILIES[name]
             options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
             rows.append((name, f"{family.summary}{options} [{family.source}]"))
-    width = max(len(name) for name, _ in rows)
+    width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
         click.echo(f"{name.ljust(width)}  {text}")
 
@@ -275,6 +279,11 @@ def evaluate(
 @_DATASET
 @_PARAM
 @_METRIC
+@click.option(
+    "--available",
+    is_flag=True,
+    help="Also on all known datasets that are prepared; see `hashbench list missing` for the others.",
+)
 @_RESULTS
 @_FORCE
 @_RESUME
@@ -286,6 +295,7 @@ def run(
     datasets: tuple[str, ...],
     params: tuple[str, ...],
     metrics: tuple[str, ...],
+    available: bool,
     results: Path,
     force: bool,
     resume: bool,
@@ -297,7 +307,12 @@ def run(
     from hashbench.jobs import grid, parse_params
     from hashbench.results import merge_rows
 
-    jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
+    prepared: list[str] = []
+    if available:
+        from hashbench.preparation import find_prepared
+
+        prepared, _ = find_prepared()
+    jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(params))
     outcomes = []
     for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
         merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
@@ -314,19 +329,40 @@ def run(
     multiple=True,
     help="Columns other than the papers', repeatable; these are not written.",
 )
+@click.option(
+    "--significance",
+    is_flag=True,
+    help="Also test against the best, and give intervals over queries, by the scores in your data folder; not written.",
+)
 @_RESULTS
-def tables(names: tuple[str, ...], n_bits: tuple[int, ...], results: Path) -> None:
-    """Lay out all results as table1 (AP), table2 (AP@1000), table3 (NDCG); print and write them."""
+def tables(names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, results: Path) -> None:
+    """Lay out all results like the papers' tables, their values beside ours; print and write them.
+
+    \b
+    table1         AP of the whole ranking (TALR, Table 1)
+    table2         AP@1000 (TALR, Table 2)
+    table3         NDCG (TALR, Table 3)
+    continuation   AP of talr-ap with and without continuation (TALR, appendix D)
+    mlgap          mLGAP beside AP (mLGAP, Table 1)
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.tables import make_tables, write_tables
 
     made = make_tables(results, names, n_bits)
+    if significance:
+        from hashbench.console import Progress
+        from hashbench.results import read_results
+
+        with Progress(0) as progress:
+            rows = read_results(results)
+            made = {name: table.confident(rows, progress.work) for name, table in made.items()}
     for table in made.values():
         click.echo(table.to_markdown())
-    if n_bits:
-        click.echo("Columns of your own are printed only; without --bits the tables are also written.", err=True)
+    if n_bits or significance:
+        click.echo("Printed only; without --bits and --significance the tables are also written.", err=True)
     else:
         write_tables(results / "tables", made)
-        click.echo(f"Written to {results / 'tables'}: each table as .md and .csv, and as -tie-range.csv.", err=True)
+        ends = ".md, .csv, .tex, -tie-range.csv and -published.csv"
+        click.echo(f"Written to {results / 'tables'}: each table as {ends}.", err=True)
 
 
 @cli.command()

@@ -1,6 +1,7 @@
 """Prepared datasets: where they lie, made when asked for, found again by name."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hashbench.files import data_dir, locked
 from hashbench.registry import dataset_names, get_dataset, source_digest
 
 _SUFFIXES = (".h5", ".hdf5")  # of dataset files
+_OWN = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
 def dataset_path(spec: str) -> Path:
@@ -60,13 +62,12 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     adapter = get_dataset(name, replace(options, features=options.features or kind or None))
     _demand_known_kind(adapter, name)
     path = dataset_path(name if adapter.kind == adapter.features[0] else f"{name}:{adapter.kind}")
-    made_by = source_digest(type(adapter), affinity, bits, distances, dataset_module)
+    made_by = _made_by(adapter)
     with locked(path):
         found = storage.read_attributes(path)
         before = json.loads(found.get("choices", "{}"))
         choices = before | _chosen(adapter.options)
-        is_same = (found.get("made_by"), found.get("schema_version")) == (made_by, storage.SCHEMA_VERSION)
-        if is_same and choices == before and not force:
+        if _is_made_by(found, made_by) and choices == before and not force:
             return storage.read_dataset(path), path, False
         for key in ("source", "weights"):
             choices[key] = Path(choices[key]) if key in choices else None
@@ -74,6 +75,38 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         dataset = adapter.prepare()
         storage.write_dataset(dataset, path, made_by, _chosen(adapter.options))
     return dataset, path, True
+
+
+def find_prepared() -> tuple[list[str], dict[str, str]]:
+    """Find the known datasets that cannot be made out of nothing: those that are prepared, and the others.
+
+    Returns
+    -------
+    prepared : list of str
+        Names, and ``NAME:FEATURES``, whose files are up to date.
+    missing : dict of str to str
+        The other names, each with the command that would add it and what that needs.
+    """
+    prepared: list[str] = []
+    missing: dict[str, str] = {}
+    for name in sorted({*dataset_names()} - _OWN):
+        try:
+            adapter = get_dataset(name)
+        except HashbenchError:
+            continue  # a broken plugin; whoever names it is told
+        if not adapter.needs:
+            continue
+        made_by = _made_by(adapter)
+        specs = [name, *(f"{name}:{kind}" for kind in adapter.features[1:])]
+        is_made = {spec: storage.read_attributes(dataset_path(spec)) for spec in specs}
+        found = [spec for spec in specs if _is_made_by(is_made[spec], made_by)]
+        stale = [spec for spec in specs if is_made[spec] and spec not in found]
+        prepared += found
+        for spec in stale or ([] if found else [name]):
+            kind = spec.partition(":")[2]
+            command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
+            missing[spec] = f"{command} ({'made by another version' if stale else f'needs {adapter.needs}'})"
+    return prepared, missing
 
 
 def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
@@ -116,6 +149,14 @@ def _demand_known_kind(adapter: DatasetAdapter, name: str) -> None:
     """Refuse features that a dataset does not have."""
     if adapter.kind not in adapter.features:
         raise unknown_name("feature kind", f"{name}:{adapter.kind}", adapter.features, like=adapter.kind)
+
+
+def _made_by(adapter: DatasetAdapter) -> str:
+    return source_digest(type(adapter), affinity, bits, distances, dataset_module)
+
+
+def _is_made_by(found: Mapping[str, Any], made_by: str) -> bool:
+    return (found.get("made_by"), found.get("schema_version")) == (made_by, storage.SCHEMA_VERSION)
 
 
 def _is_ann_benchmark(own: Own) -> bool:

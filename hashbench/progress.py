@@ -7,6 +7,7 @@ from typing import Self
 import rich.progress
 from rich.console import Console
 
+_WORTH_TELLING = 60  # seconds left from which on an estimate is shown
 _SILENCE = 30  # seconds after which a line tells how far training is
 
 
@@ -23,6 +24,7 @@ class Progress:
         self.n_jobs = n_jobs
         self.n_done = 0
         self._tenths = 0
+        self._start = time.monotonic()
         self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._bar: rich.progress.Progress | None = None
         self._last_line = time.monotonic()
@@ -108,5 +110,7 @@ class Progress:
             self._bar.update(self._jobs, completed=self.n_done)
 
     def _print(self, text: str) -> None:
-        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}")
+        left = (time.monotonic() - self._start) / self.n_done * (self.n_jobs - self.n_done)
+        estimate = f" (at this pace {left / 60:.0f} min left)" if left >= _WORTH_TELLING else ""
+        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}{estimate}")
         self._last_line = time.monotonic()

@@ -5,10 +5,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from test_golden import GOLDEN, make_digits
+from test_golden import GOLDEN, make_digits, make_golden_tables
 
 with tempfile.TemporaryDirectory() as folder:
     made = make_digits(Path(folder) / "results", Path(folder) / "data")
-    GOLDEN.mkdir(exist_ok=True)
     shutil.copyfile(made, GOLDEN / made.name)
-sys.stdout.write(f"Written: {GOLDEN / made.name}. See: git diff --stat tests/golden\n")
+make_golden_tables(GOLDEN / "tables")
+sys.stdout.write(f"Written: {GOLDEN / made.name}, {GOLDEN / 'tables'}. See: git diff --stat tests/golden\n")

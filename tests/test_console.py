@@ -125,6 +125,25 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
     assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
 
 
+def test_progress_estimates_what_is_left(capsys, monkeypatch):
+    now = iter([100.0, 130.0, 400.0, 401.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
+    with console.Progress(3) as progress:
+        for _ in range(3):
+            progress.done("done")
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first == "[1/3] done (at this pace 1 min left)"  # 30 s for the first, two more to go
+    assert second == "[2/3] done (at this pace 2 min left)"  # 300 s for two: 150 s for the last; 2.5 is rounded to even
+    assert third == "[3/3] done"
+
+
+def test_progress_keeps_short_estimates_to_itself(capsys, monkeypatch):
+    now = iter([0.0, 29.0])
+    monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
+    console.Progress(3).done("done")
+    assert capsys.readouterr().err == "[1/3] done\n"
+
+
 @pytest.mark.parametrize("n_refused", [1, 2])
 def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys, monkeypatch):
     jobs = [Job("digits", "itq", 16), Job("digits", "lsh", 16)]

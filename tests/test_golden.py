@@ -1,7 +1,10 @@
 from pathlib import Path
+from unittest import mock
 
+import pytest
 from click.testing import CliRunner
 
+from hashbench import tables
 from hashbench.cli import cli
 from hashbench.registry import method_names
 
@@ -18,6 +21,17 @@ def make_digits(results: Path, data: Path) -> Path:
     grid += ["--bits=16", "--seed=0", f"--results={results}"]
     CliRunner().invoke(cli, ["run", *grid], env={"HASHBENCH_DATA": str(data)}, catch_exceptions=False)
     return results / "digits.csv"
+
+
+def make_golden_tables(folder: Path) -> None:
+    """Lay out the made-up results in ``golden/tables/results``.
+
+    They hold ties, one to three seeds, a refusal, two fingerprints of one name, two versions of a method, and
+    methods of the papers that count as not installed, whether they are or not.
+    """
+    results = GOLDEN / "tables" / "results"
+    with mock.patch("hashbench.tables.cells.method_names", return_value=["constant", "itq", "lsh", "pcah"]):
+        tables.write_tables(folder, tables.make_tables(results, ()))
 
 
 def _file(name: str) -> str:
@@ -41,3 +55,19 @@ def test_golden_file_is_whole():
 def test_golden_rows_are_those_of_the_committed_results():
     committed = (GOLDEN.parents[1] / "results" / "digits.csv").read_text().splitlines()
     assert set((GOLDEN / "digits.csv").read_text().splitlines()) <= set(committed)
+
+
+@pytest.mark.parametrize("name", ["table1", "continuation"])
+@pytest.mark.parametrize("end", [".md", ".csv", ".tex", "-tie-range.csv", "-published.csv"])
+def test_tables_are_as_they_were(name, end, tmp_path):
+    make_golden_tables(tmp_path)
+    made = (tmp_path / f"{name}{end}").read_bytes().decode()
+    golden = (GOLDEN / "tables" / f"{name}{end}").read_bytes().decode()
+    assert made.splitlines() == golden.splitlines()  # for a readable difference
+    assert made == golden
+
+
+def test_golden_tables_are_all_there_is_of_them(tmp_path):
+    make_golden_tables(tmp_path)
+    made = {path.name for path in tmp_path.glob("[!.]*")}
+    assert made == {path.name for path in (GOLDEN / "tables").glob("[!.]*.*")}

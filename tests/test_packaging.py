@@ -112,6 +112,10 @@ def test_every_package_and_plugin_folder_is_in_the_distribution():
     expected = {".".join(folder.parts) for folder in folders} | {"hashbench.methods", "hashbench.datasets"}
     assert set(project["packages"]) == expected
     assert (ROOT / "hashbench" / "py.typed").is_file()
+    data = {path.relative_to(ROOT) for path in ROOT.glob("hashbench/**/*.csv")}
+    assert data == {
+        Path(*name.split("."), file) for name, found in project["package-data"].items() for file in found
+    } - {Path("hashbench/py.typed")}
 
 
 def test_names_of_the_plugin_folders_are_left_to_others():

@@ -1,0 +1,228 @@
+"""From cells to what is seen: lines in groups, the paper's values beside ours, marks and their footnotes."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from hashbench.errors import HashbenchError
+from hashbench.method import GROUPS
+from hashbench.metrics import get_metric
+from hashbench.tables.cells import BLOCK, LINE, changed_params, grouped, records
+from hashbench.tables.formats import Block, Entry, Groups
+from hashbench.tables.layout import Layout
+from hashbench.tables.published import Published
+from hashbench.tables.uncertainty import LEVEL
+
+_NOT_RUN = Entry("-")
+
+
+def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published]) -> list[Block]:
+    """Lay out the cells of a table.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        See `hashbench.tables.Table`.
+    layout : Layout
+        What the table shows.
+    published : sequence of Published
+        The paper's numbers for it.
+
+    Returns
+    -------
+    list of Block
+        One for each dataset, features, fingerprint and, unless they stand beside each other, metric.
+    """
+    blocks = []
+    for keys, block in grouped(cells, BLOCK if layout.beside else [*BLOCK, "metric"]):
+        dataset, features, fingerprint, *metrics = keys
+        metrics = metrics or [*layout.beside, layout.metric]
+        paper = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
+        lengths = sorted(set(block["n_bits"]) | {one.n_bits for one in paper})
+        columns = [(metric, n_bits) for n_bits in lengths for metric in metrics]
+        header = ["method"]
+        for metric, n_bits in columns:
+            header += [f"{n_bits} bits {metric}" if layout.beside else f"{n_bits} bits", *(["paper"] if paper else [])]
+        groups = _groups(cells, block, columns, paper)
+        notes = [*_notes_on_cells(block, fingerprint), *_notes_on_marks(block, groups)]
+        notes += _notes_on_paper(block, features, metrics, paper)
+        title = f"{dataset} ({features})"
+        others = set(cells[(cells["dataset"] == dataset) & (cells["features"] == features)]["dataset_fingerprint"])
+        if len(others) > 1:
+            title += f", data {fingerprint}"
+            notes.append(
+                f"Another block of this name holds other data ({', '.join(sorted(others - {fingerprint}))}): "
+                "its values are not comparable with these."
+            )
+        blocks.append(Block(f"{title}: {' beside '.join(metrics)}", header, groups, notes))
+    return blocks
+
+
+def make_uncertainty_blocks(cells: pd.DataFrame, layout: Layout) -> list[Block]:
+    """Lay out the three kinds of uncertainty of each cell in columns of their own.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        With intervals over queries.
+    layout : Layout
+        What the table shows.
+
+    Returns
+    -------
+    list of Block
+        One for each dataset, features, fingerprint and metric; its groups are the code lengths.
+    """
+    header = ["method", "value", "spread over seeds", "confidence over queries", "range over tie-breaking"]
+    blocks = []
+    for keys, block in grouped(cells, [*BLOCK, "metric"]):
+        groups = [
+            (
+                f"{n_bits} bits",
+                [
+                    (
+                        _label(cells, cell.method, cell.params, cell.method_version),
+                        [
+                            Entry(f"{cell.value:.4f}", bool(cell.is_best)),
+                            Entry("-" if pd.isna(cell.spread) else f"{cell.spread:.4f}"),
+                            Entry("-" if pd.isna(cell.from_) else f"{cell.from_:.4f} to {cell.to:.4f}"),
+                            Entry(f"{cell.low:.4f} to {cell.high:.4f}"),
+                        ],
+                    )
+                    for cell in records(column)
+                ],
+            )
+            for (n_bits,), column in grouped(block.sort_values("n_bits", kind="stable"), ["n_bits"])
+        ]
+        notes = [
+            "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
+            "seeds. Range: the lowest and highest value that tie-breaking could give. A dash: one seed, or the scores "
+            f"of its queries are not in the data folder. Data {keys[2]}."
+        ]
+        blocks.append(Block(f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}", header, groups, notes))
+    return blocks
+
+
+def make_notes(name: str, cells: pd.DataFrame, published: Iterable[Published]) -> list[str]:
+    """Say what the table lacks of the paper's.
+
+    Parameters
+    ----------
+    name : str
+        Of the table.
+    cells : DataFrame
+        Its cells.
+    published : iterable of Published
+        The paper's numbers for it.
+
+    Returns
+    -------
+    list of str
+        One sentence, or none.
+    """
+    there = set(cells["dataset"])
+    lacking = dict.fromkeys(f"{one.name}, here {one.our_dataset}" for one in published if one.our_dataset not in there)
+    if not lacking:
+        return []
+    return [f"Not run of the paper's datasets: {'; '.join(lacking)}. Its values are in {name}-published.csv."]
+
+
+def _groups(
+    cells: pd.DataFrame, block: pd.DataFrame, columns: Sequence[tuple[str, int]], paper: Sequence[Published]
+) -> Groups:
+    """Lay out our lines, and below those of their group the paper's that were not run."""
+    groups: dict[str, list[tuple[str, list[Entry]]]] = {name: [] for name in (*GROUPS, "")}
+    left = dict.fromkeys((one.method, one.group) for one in paper)
+    for (group, method, params, version), line in grouped(block, LINE):
+        ours = {(cell.metric, cell.n_bits): _entry(cell) for cell in records(line)}
+        same = [one for one in paper if one.is_of(method, json.loads(params))]
+        for one in same:
+            left.pop((one.method, one.group), None)
+        groups[group].append((_label(cells, method, params, version), _row(ours, same, columns, bool(paper))))
+    for method, group in left:
+        row = _row({}, [one for one in paper if one.method == method], columns, True)
+        groups[group].append((method, row))
+    return [(group or "other", lines) for group, lines in groups.items() if lines]
+
+
+def _row(
+    ours: Mapping[tuple[str, int], Entry],
+    same: Iterable[Published],
+    columns: Sequence[tuple[str, int]],
+    has_paper: bool,
+) -> list[Entry]:
+    theirs = {(one.our_metric, one.n_bits): Entry(one.value) for one in same}
+    row = []
+    for column in columns:
+        row += [ours.get(column, _NOT_RUN), *([theirs.get(column, Entry(""))] if has_paper else [])]
+    return row
+
+
+def _entry(cell: Any) -> Entry:
+    text = f"{cell.value:.4f}" + ("" if pd.isna(cell.spread) else f" ± {cell.spread:.4f}")
+    is_near = getattr(cell, "p_value", 0) >= LEVEL
+    return Entry(text, bool(cell.is_best), ("†" if cell.overlaps else "") + ("‡" if is_near else ""))
+
+
+def _label(cells: pd.DataFrame, method: str, params: str, version: int) -> str:
+    words = [method, *(f"{key}={value}" for key, value in changed_params(method, params).items())]
+    if len(set(cells.loc[cells["method"] == method, "method_version"])) > 1:
+        words.append(f"(version {version})")
+    return " ".join(words)
+
+
+def _notes_on_cells(block: pd.DataFrame, fingerprint: str) -> list[str]:
+    undefined, n_queries = block["n_undefined"].iloc[0], block["n_queries"].iloc[0]
+    queries = f"{n_queries - undefined} of {n_queries} queries" if undefined else f"{n_queries} queries"
+    *fewer, most = sorted(set(block["n_seeds"]))
+    seeds = f"{', '.join(map(str, fewer))} or {most}" if fewer else str(most)
+    many = f" and over {seeds} seeds (± their standard deviation)" if most > 1 else ", one seed"
+    return [f"Means over {queries}{many}; data {fingerprint}."]
+
+
+def _notes_on_marks(block: pd.DataFrame, groups: Groups) -> list[str]:
+    entries = [entry for _, lines in groups for _, line in lines for entry in line]
+    notes = []
+    if any(entry.is_best for entry in entries):
+        notes.append("Bold: the best, sanity baselines aside.")
+    if any("†" in entry.marks for entry in entries):
+        notes.append(
+            "†: its range over tie-breaking overlaps that of the best; an evaluator that breaks ties by luck may turn "
+            "their order around."
+        )
+    if "p_value" in block:
+        n_tested, n_others = block["p_value"].notna().sum(), (~block["is_best"] & (block["group"] != "baseline")).sum()
+        notes.append(
+            f"‡: a paired permutation test over queries does not tell it from the best (p >= {LEVEL} after Holm's "
+            f"correction in its column); {n_tested} of {n_others} could be tested, of the others the scores of every "
+            "query are not in the data folder."
+        )
+    if any(entry == _NOT_RUN for entry in entries):
+        notes.append("A dash: not run, or refused by the method.")
+    return notes
+
+
+def _notes_on_paper(
+    block: pd.DataFrame, features: str, metrics: Iterable[str], paper: Sequence[Published]
+) -> list[str]:
+    notes = [f"hashbench has no metric {metric} yet." for metric in metrics if not _is_metric(metric)]
+    if not paper:
+        return notes
+    lines = [(cell.method, json.loads(cell.params)) for cell in records(block)]
+    was_run = [one for one in paper if any(one.is_of(*line) for line in lines)]
+    found = [text for one in was_run or paper for text in one.differs(features, {})]
+    notes.append(
+        f"Paper: {paper[0].source}, {paper[0].name}; names in its spelling are its rows that were not run here. "
+        f"What differs here: {'; '.join(dict.fromkeys(found)) or 'nothing known'}."
+    )
+    return notes
+
+
+def _is_metric(name: str) -> bool:
+    try:
+        get_metric(name)
+    except HashbenchError:
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""From rows of results to cells: which a table shows, their means over seeds, the best of each column."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from hashbench.jobs import all_params, make_method
+from hashbench.method import GROUPS
+from hashbench.registry import get_method, method_names
+from hashbench.tables.layout import LAYOUTS
+from hashbench.tables.published import published_values
+
+BLOCK = ["dataset", "features", "dataset_fingerprint"]
+LINE = ["group", "method", "params", "method_version"]
+CELL = [*BLOCK, "metric", "method", "params", "method_version", "n_bits"]
+
+
+def make_cells(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> pd.DataFrame:
+    """Choose what a table shows, average over seeds, and compare with the best.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.results.read_results` gives.
+    name : str
+        One of ``LAYOUTS``.
+    n_bits : sequence of int, optional
+        Columns other than the papers'.
+
+    Returns
+    -------
+    DataFrame
+        See `hashbench.tables.Table`; empty if there is nothing to show.
+    """
+    cells = (
+        results[_is_shown(results, name, n_bits)]
+        .groupby(CELL, sort=True)
+        .agg(
+            value=("value", "mean"),
+            spread=("value", "std"),
+            low=("low", "mean"),
+            high=("high", "mean"),
+            n_seeds=("seed", "nunique"),
+            n_queries=("n_queries", "first"),
+            n_undefined=("n_undefined", "first"),
+        )
+        .reset_index()
+    )
+    group = {method: _group(method) for method in cells["method"].unique()}
+    cells.insert(0, "group", cells["method"].map(group))
+    rank = {name: position for position, name in enumerate((*GROUPS, ""))}
+    cells = cells.sort_values(
+        [*BLOCK, "metric", *LINE, "n_bits"],
+        key=lambda column: column.map(rank) if column.name == "group" else column,
+        ignore_index=True,
+    )
+    return _compared(cells)
+
+
+def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Split a frame by several columns, in the order of their first rows.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        What to split.
+    keys : sequence of str
+        Its columns.
+
+    Yields
+    ------
+    tuple
+        The columns' values, and the rows that have them.
+    """
+    for values, part in frame.groupby(list(keys), sort=False):
+        yield (values if isinstance(values, tuple) else (values,)), part
+
+
+def records(frame: pd.DataFrame) -> Iterator[Any]:
+    """Go through the rows of a frame.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Its columns are names.
+
+    Yields
+    ------
+    namedtuple
+        One row.
+    """
+    yield from frame.itertuples()
+
+
+def changed_params(method: str, params: str) -> dict[str, Any]:
+    """Give the parameters that are not a method's defaults.
+
+    Parameters
+    ----------
+    method : str
+        Its name; of one that is no longer installed, all parameters count as changed.
+    params : str
+        JSON.
+
+    Returns
+    -------
+    dict
+        Names and values.
+    """
+    defaults = all_params(make_method(method, 1, 0, {})) if method in method_names() else {}
+    return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
+
+
+def _is_shown(results: pd.DataFrame, name: str, n_bits: Sequence[int]) -> "pd.Series[bool]":
+    """Tell which rows a table shows: of the paper's datasets its metrics and lengths, of others the layout's."""
+    layout = LAYOUTS[name]
+    paper = [one for one in published_values() if one.layout == name]
+    lengths = {metric: set(layout.n_bits) for metric in (*layout.beside, layout.metric)}
+    theirs: dict[tuple[str, str], set[int]] = {}
+    for one in paper:
+        theirs.setdefault((one.our_dataset, one.our_metric), set()).add(one.n_bits)
+    shown = []
+    for dataset, metric, method, length in zip(
+        *(results[column] for column in ("dataset", "metric", "method", "n_bits")), strict=True
+    ):
+        columns = theirs.get((dataset, metric), lengths.get(metric, set()))
+        is_open = layout.is_open or any(one.our_method == method for one in paper)
+        shown.append(bool(columns) and length in (n_bits or columns) and is_open)
+    return pd.Series(shown, index=results.index, dtype=bool)
+
+
+def _compared(cells: pd.DataFrame) -> pd.DataFrame:
+    """Say which cell of each column is the best, sanity baselines aside, and which tie ranges overlap its."""
+    column = [cells[key] for key in (*BLOCK, "metric", "n_bits")]
+    candidates = cells["value"].round(6).where(cells["group"] != "baseline")
+    is_best = candidates == candidates.groupby(column).transform("max")
+    lowest = cells["low"].where(is_best).groupby(column).transform("min")
+    highest = cells["high"].where(is_best).groupby(column).transform("max")
+    overlaps = ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
+    return cells.assign(is_best=is_best, overlaps=overlaps)
+
+
+def _group(method: str) -> str:
+    if method in method_names():
+        return get_method(method).group
+    return next((one.group for one in published_values() if one.our_method == method), "")
