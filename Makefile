@@ -4,14 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 
-METHODS := constant random oracle-label lsh pcah pca-rr itq sh sklsh sph dsh-density bre ksh sdh fasthash machash structhash
+METHODS := constant random oracle-label lsh pcah pca-rr itq sh sklsh sph dsh-density sdh
+SLOWER := bre ksh fasthash machash structhash dpsh dtsh hashnet dsh mihash talr-ap talr-ndcg
 DATASETS := digits digits-pairs digits-unlabelled
 LENGTHS := 12 16 24 32 48 64
 SEEDS := 0 1 2
-GRID := $(DATASETS:%=--dataset %) $(METHODS:%=--method %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %)
+GRID := $(DATASETS:%=--dataset %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %)
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev format lint types test golden reproduce-tables bench check clean
+.PHONY: help install dev format lint types test golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -40,9 +41,17 @@ install: $(VENV)/.installed ## Set up .venv with hashbench and its tests
 dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
 	$(BIN)/pre-commit install
 
-reproduce-tables: $(VENV)/.installed ## Run the default grid, also on what is prepared, and make all tables
-	$(BIN)/hashbench run $(GRID) --available > $(VENV)/.grid
+reproduce-tables: $(VENV)/.installed ## Run the quick methods, also on what is prepared, and make all tables and figures
+	$(BIN)/hashbench run $(METHODS:%=--method %) $(GRID) --available > $(VENV)/.grid
+	@$(MAKE) --no-print-directory tables
+
+reproduce-all: $(VENV)/.installed ## The same with the slower methods too: half an hour on two cores
+	$(BIN)/hashbench run $(METHODS:%=--method %) $(SLOWER:%=--method %) $(GRID) --available > $(VENV)/.grid
+	@$(MAKE) --no-print-directory tables
+
+tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	$(BIN)/hashbench tables
+	$(BIN)/hashbench plot tie-ranges ap-bits --format svg
 	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
 	@$(BIN)/hashbench list missing
 

@@ -71,6 +71,7 @@ def cli() -> None:
     \b
     hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits.csv
     hashbench tables                         all results as the papers' tables
+    hashbench plot                           all results as figures
     hashbench evaluate --help                your own codes, from any program
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
 
@@ -349,7 +350,7 @@ def tables(names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, 
 
     made = make_tables(results, names, n_bits)
     if significance:
-        from hashbench.console import Progress
+        from hashbench.progress import Progress
         from hashbench.results import read_results
 
         with Progress(0) as progress:
@@ -363,6 +364,43 @@ def tables(names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, 
         write_tables(results / "tables", made)
         ends = ".md, .csv, .tex, -tie-range.csv and -published.csv"
         click.echo(f"Written to {results / 'tables'}: each table as {ends}.", err=True)
+
+
+@cli.command()
+@click.argument("names", nargs=-1, metavar="[FIGURE]...")
+@click.option("--dataset", "datasets", multiple=True, help="Dataset name or HDF5 file, repeatable. [all]")
+@click.option("--method", "methods", multiple=True, help="Method, repeatable. [all]")
+@click.option("--bits", "n_bits", type=int, multiple=True, help="Code length, repeatable. [all, or one by figure]")
+@click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
+@_RESULTS
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the figures. [RESULTS/figures]"
+)
+@click.option("--format", "form", type=click.Choice(["svg", "png", "both"]), default="both", show_default=True)
+def plot(names: tuple[str, ...], results: Path, output: Path | None, form: str, **chosen: Any) -> None:
+    """Draw figures of the results, and of the codes behind them; prints the files.
+
+    \b
+    tie-ranges        how far tie-breaking could move each score
+    ap-bits           the metric against the code length, with tie bands
+    precision-recall  from codes in the data folder, at 32 bits
+    precision-at-k    likewise
+    code-usage        likewise: how many items share each code, at 12 bits
+    time-quality      likewise: the metric against the time to fit and to encode, at 32 bits
+
+    Without FIGURE all are drawn.
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench import console
+    from hashbench.plots import FORMATS, draw_figures, write_figure
+    from hashbench.plots.selection import Selection
+
+    formats = FORMATS if form == "both" else (form,)
+    with console.Progress(0) as progress:
+        for drawing in draw_figures(results, names, Selection(**chosen), progress.work):
+            for path in write_figure(drawing, output or results / "figures", formats):
+                click.echo(path)
+            for note in drawing.notes:
+                click.echo(f"{drawing.stem}: {note}", err=True)
 
 
 @cli.command()

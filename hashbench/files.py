@@ -102,7 +102,19 @@ def write_text(path: Path, text: str) -> None:
     text : str
         Its content.
     """
-    content = text.encode()
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Parameters
+    ----------
+    path : Path
+        The file to be made or replaced; untouched if it holds just these bytes.
+    content : bytes
+        Its content.
+    """
     if path.is_file() and path.read_bytes() == content:
         return
     with replacing(path) as part:

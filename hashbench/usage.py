@@ -67,7 +67,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     2
     """
     packed, length = as_packed(codes, n_bits)
-    order, first = sort_equal_rows(list(to_words(packed).T))
+    sizes = _bucket_sizes(packed)
     ones, both = _moments(packed, length)
     mean = ones / len(packed)
     covariance = both / len(packed) - np.outer(mean, mean)
@@ -78,12 +78,46 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     return CodeUsage(
         n_codes=len(packed),
         n_bits=length,
-        n_distinct=len(first),
-        largest_bucket=int(np.diff(first, append=len(order)).max()),
-        share_of_space=len(first) / 2.0**length if length < 1024 else 0.0,
+        n_distinct=len(sizes),
+        largest_bucket=int(sizes.max()),
+        share_of_space=len(sizes) / 2.0**length if length < 1024 else 0.0,
         bit_balance=float(np.minimum(mean, 1 - mean).mean()),
         bit_correlation=float(np.abs(pairs).mean()) if pairs.size else 0.0,
     )
+
+
+def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> npt.NDArray[np.int64]:
+    """Count how many items share each distinct code.
+
+    Parameters
+    ----------
+    codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
+        As in `hashbench.evaluate`.
+    n_bits : int, optional
+        Code length, needed for packed codes alone.
+
+    Returns
+    -------
+    ndarray of shape (n_distinct,), int64
+        Items a code, the most frequent code first.
+
+    Raises
+    ------
+    HashbenchError
+        If the array holds no codes.
+
+    Examples
+    --------
+    >>> bucket_sizes([[0, 0], [0, 1], [0, 1], [0, 1]])
+    array([3, 1])
+    """
+    packed, _ = as_packed(codes, n_bits)
+    return np.sort(_bucket_sizes(packed))[::-1]
+
+
+def _bucket_sizes(packed: ByteArray) -> npt.NDArray[np.int64]:
+    order, first = sort_equal_rows(list(to_words(packed).T))
+    return np.diff(first, append=len(order))
 
 
 def _moments(packed: ByteArray, n_bits: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:

@@ -10,7 +10,7 @@ from hashbench import registry, storage, testing
 from hashbench._version import __version__
 from hashbench.results import COLUMNS
 
-HEAVY = ["numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich"]
+HEAVY = ["numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich", "matplotlib"]
 
 
 def imported_by(*arguments):
@@ -71,7 +71,7 @@ def test_version_is_that_of_the_package(hashbench):
     assert hashbench("--version").stdout == f"hashbench, version {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["run", "encode", "evaluate", "tables", "prepare", "list", "info", "check"])
+@pytest.mark.parametrize("command", ["run", "encode", "evaluate", "tables", "plot", "prepare", "list", "info", "check"])
 def test_mistake_in_the_options_is_a_usage_error(hashbench, command):
     result = hashbench(command, "--no-such-option")
     assert result.exit_code == 2
@@ -255,8 +255,9 @@ def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_p
     assert hashbench("tables", "--results", tmp_path / "results").exit_code == 0
 
 
-def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data):
-    result = hashbench("run", "--method", "pcah", "--method", "lsh", "--bits", 100, "--metric", "AP")
+def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data, tmp_path):
+    command = ["run", "--method", "pcah", "--method", "lsh", "--bits", 100, "--metric", "AP", "--results", tmp_path]
+    result = hashbench(*command)
     assert result.exit_code == 0
     assert result.stdout.split()[:4] == ["dataset", "method", "bits", "seed"]
     assert "lsh" in result.stdout

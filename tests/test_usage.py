@@ -16,6 +16,7 @@ def test_usage_equals_what_numpy_says(seed, n, n_bits, n_rows):
     distinct, counts = np.unique(codes, axis=0, return_counts=True)
     assert (found.n_codes, found.n_bits) == (n, n_bits)
     assert (found.n_distinct, found.largest_bucket) == (len(distinct), counts.max())
+    assert usage.bucket_sizes(pack(codes), n_bits).tolist() == sorted(counts.tolist(), reverse=True)
     assert found.share_of_space == len(distinct) / 2**n_bits
     mean = codes.mean(axis=0)
     assert found.bit_balance == pytest.approx(np.minimum(mean, 1 - mean).mean())

@@ -1,0 +1,93 @@
+"""Results averaged over seeds, method by method, and what people call each line of them."""
+
+import json
+from functools import cache
+
+import pandas as pd
+
+from hashbench.dataset import canonical_json
+from hashbench.jobs import all_params, make_method
+from hashbench.method import GROUPS
+from hashbench.registry import get_method, method_names
+
+BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
+LINE = ("method", "params", "method_version")  # what is never averaged
+
+
+def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
+    """Average the scores of each method and code length over its seeds.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.results.read_results` gives.
+
+    Returns
+    -------
+    DataFrame
+        One row a ``BLOCK``, metric, ``LINE`` and ``n_bits``: means of ``value``, ``low`` and ``high``, ``n_seeds``,
+        ``n_queries``, ``n_undefined``, and the line's ``group`` and ``label``. Groups stand in the order of the
+        tables, methods that are no longer installed last; in a group and metric of a block the line with the highest
+        mean over all its code lengths comes first.
+    """
+    cells = (
+        results.groupby([*BLOCK, "metric", *LINE, "n_bits"], sort=True)
+        .agg(
+            value=("value", "mean"),
+            low=("low", "mean"),
+            high=("high", "mean"),
+            n_seeds=("seed", "nunique"),
+            n_queries=("n_queries", "first"),
+            n_undefined=("n_undefined", "first"),
+        )
+        .reset_index()
+    )
+    cells["group"] = cells["method"].map({name: _group(name) for name in cells["method"].unique()})
+    n_versions = cells.groupby([*BLOCK, "method"])["method_version"].transform("nunique")
+    cells["label"] = [
+        line_label(method, params) + (f" (version {version})" if several > 1 else "")
+        for method, params, version, several in zip(*(cells[key] for key in LINE), n_versions, strict=True)
+    ]
+    order = {
+        **dict.fromkeys((*BLOCK, "metric"), True),
+        "group_rank": True,
+        "score": False,
+        **dict.fromkeys((*LINE, "n_bits"), True),
+    }
+    ranked = cells.assign(
+        group_rank=cells["group"].map({name: rank for rank, name in enumerate((*GROUPS, ""))}),
+        score=cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean"),
+    ).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    return ranked.drop(columns=["group_rank", "score"])
+
+
+def line_label(method: str, params: str) -> str:
+    """Say what people call a method with its parameters.
+
+    Parameters
+    ----------
+    method : str
+        Its name.
+    params : str
+        All of its parameters, as JSON.
+
+    Returns
+    -------
+    str
+        The name, and the parameters unless all of them are the default ones.
+    """
+    if params == _default_params(method):
+        return method
+    return " ".join([method, *(f"{key}={value}" for key, value in json.loads(params).items())])
+
+
+def _group(method: str) -> str:
+    return get_method(method).group if method in method_names() else ""
+
+
+@cache
+def _default_params(method: str) -> str:
+    """Give the parameters that need no mention; none of a method that is no longer installed."""
+    if method not in method_names():
+        return "{}"
+    return canonical_json(all_params(make_method(method, 1, 0, {})))
