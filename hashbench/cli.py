@@ -10,42 +10,9 @@ from typing import Any
 import click
 
 from hashbench._version import __version__
+from hashbench.cli_options import BITS, DATASET, FILE, FORCE, FORMAT, METHOD, METRIC, PARAM, RESULTS, RESUME, SEED
+from hashbench.cli_reports import diff, plot, tables
 from hashbench.errors import HashbenchError
-
-_RESULTS = click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder of the result files.",
-)
-_METRIC = click.option("--metric", "metrics", multiple=True, help="Metric, repeatable; see `hashbench list metrics`.")
-_METHOD = click.option("--method", "methods", multiple=True, required=True, help="Method, repeatable.")
-_BITS = click.option("--bits", "n_bits", type=int, multiple=True, required=True, help="Code length, repeatable.")
-_SEED = click.option(
-    "--seed",
-    "seeds",
-    type=click.IntRange(0, 2**32 - 1),
-    multiple=True,
-    default=(0,),
-    help="Random seed, repeatable. [0]",
-)
-_DATASET = click.option(
-    "--dataset",
-    "datasets",
-    multiple=True,
-    default=("digits",),
-    help="Dataset name or HDF5 file, repeatable. [digits]",
-)
-_PARAM = click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Method parameter, repeatable.")
-_FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
-_RESUME = click.option(
-    "--resume", is_flag=True, help="Go on with interrupted training where its last epoch ended; else it starts afresh."
-)
-_FORMAT = click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
-)
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 class _Cli(click.Group):
@@ -72,6 +39,7 @@ def cli() -> None:
     hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits.csv
     hashbench tables                         all results as the papers' tables
     hashbench plot                           all results as figures
+    hashbench diff                           what changed in results/ since the last commit, and does it matter
     hashbench evaluate --help                your own codes, from any program
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
 
@@ -116,7 +84,7 @@ def info(name: str) -> None:
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
 @click.option("--features", multiple=True, help="Kind of features, repeatable, where a dataset offers several.")
 @click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
-@click.option("--weights", type=_FILE, help="Weights of the network that computes features.")
+@click.option("--weights", type=FILE, help="Weights of the network that computes features.")
 @click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
@@ -135,7 +103,7 @@ def info(name: str) -> None:
 @click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
 @click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
-@_FORCE
+@FORCE
 def prepare(
     names: tuple[str, ...],
     features: tuple[str, ...],
@@ -170,13 +138,13 @@ def prepare(
 
 
 @cli.command()
-@_METHOD
-@_BITS
-@_SEED
-@_DATASET
-@_PARAM
-@_FORCE
-@_RESUME
+@METHOD
+@BITS
+@SEED
+@DATASET
+@PARAM
+@FORCE
+@RESUME
 def encode(
     methods: tuple[str, ...],
     n_bits: tuple[int, ...],
@@ -198,28 +166,26 @@ def encode(
 
 
 @cli.command()
-@click.argument("codes", type=_FILE, required=False)
+@click.argument("codes", type=FILE, required=False)
 @click.option("--dataset", help="Name or file of the dataset that CODES were made from; by default the name in it.")
 @click.option(
     "--query-codes",
-    type=_FILE,
+    type=FILE,
     help="Your own: .npy of bool, 0/1 or -1/+1; or, with --bits, packed, first bit least significant.",
 )
-@click.option("--database-codes", type=_FILE, help="The same for the database.")
+@click.option("--database-codes", type=FILE, help="The same for the database.")
 @click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
-@click.option("--query-labels", type=_FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
-@click.option("--database-labels", type=_FILE, help="The same for the database.")
-@click.option(
-    "--query-coarse", type=_FILE, help=".npy of superclasses (n,): level 2 in the class, 1 in the superclass."
-)
-@click.option("--database-coarse", type=_FILE, help="The same for the database.")
-@click.option("--affinity", type=_FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
+@click.option("--query-labels", type=FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
+@click.option("--database-labels", type=FILE, help="The same for the database.")
+@click.option("--query-coarse", type=FILE, help=".npy of superclasses (n,): level 2 in the class, 1 in the superclass.")
+@click.option("--database-coarse", type=FILE, help="The same for the database.")
+@click.option("--affinity", type=FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
 @click.option(
     "--distance",
     type=click.Choice(["hamming", "cosine"]),
     help="How to rank your own; cosine takes real-valued outputs, before the sign. [hamming]",
 )
-@_METRIC
+@METRIC
 @click.option(
     "--undefined",
     type=click.Choice(["skip", "paper"]),
@@ -227,10 +193,10 @@ def encode(
     show_default=True,
     help="Queries without relevant items: leave out, or count AP 0 and NDCG 1.",
 )
-@_FORMAT
-@click.option("--per-query", type=_FILE, help="Also write every query's scores to this CSV file.")
+@FORMAT
+@click.option("--per-query", type=FILE, help="Also write every query's scores to this CSV file.")
 @click.option(
-    "--curves", type=_FILE, help="Also write precision-recall curves, by radius and by rank, to this CSV file."
+    "--curves", type=FILE, help="Also write precision-recall curves, by radius and by rank, to this CSV file."
 )
 def evaluate(
     codes: Path | None,
@@ -274,21 +240,21 @@ def evaluate(
 
 
 @cli.command()
-@_METHOD
-@_BITS
-@_SEED
-@_DATASET
-@_PARAM
-@_METRIC
+@METHOD
+@BITS
+@SEED
+@DATASET
+@PARAM
+@METRIC
 @click.option(
     "--available",
     is_flag=True,
     help="Also on all known datasets that are prepared; see `hashbench list missing` for the others.",
 )
-@_RESULTS
-@_FORCE
-@_RESUME
-@_FORMAT
+@RESULTS
+@FORCE
+@RESUME
+@FORMAT
 def run(
     methods: tuple[str, ...],
     n_bits: tuple[int, ...],
@@ -322,88 +288,6 @@ def run(
 
 
 @cli.command()
-@click.argument("names", nargs=-1, metavar="[TABLE]...")
-@click.option(
-    "--bits",
-    "n_bits",
-    type=int,
-    multiple=True,
-    help="Columns other than the papers', repeatable; these are not written.",
-)
-@click.option(
-    "--significance",
-    is_flag=True,
-    help="Also test against the best, and give intervals over queries, by the scores in your data folder; not written.",
-)
-@_RESULTS
-def tables(names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, results: Path) -> None:
-    """Lay out all results like the papers' tables, their values beside ours; print and write them.
-
-    \b
-    table1         AP of the whole ranking (TALR, Table 1)
-    table2         AP@1000 (TALR, Table 2)
-    table3         NDCG (TALR, Table 3)
-    continuation   AP of talr-ap with and without continuation (TALR, appendix D)
-    mlgap          mLGAP beside AP (mLGAP, Table 1)
-    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.tables import make_tables, write_tables
-
-    made = make_tables(results, names, n_bits)
-    if significance:
-        from hashbench.progress import Progress
-        from hashbench.results import read_results
-
-        with Progress(0) as progress:
-            rows = read_results(results)
-            made = {name: table.confident(rows, progress.work) for name, table in made.items()}
-    for table in made.values():
-        click.echo(table.to_markdown())
-    if n_bits or significance:
-        click.echo("Printed only; without --bits and --significance the tables are also written.", err=True)
-    else:
-        write_tables(results / "tables", made)
-        ends = ".md, .csv, .tex, -tie-range.csv and -published.csv"
-        click.echo(f"Written to {results / 'tables'}: each table as {ends}.", err=True)
-
-
-@cli.command()
-@click.argument("names", nargs=-1, metavar="[FIGURE]...")
-@click.option("--dataset", "datasets", multiple=True, help="Dataset name or HDF5 file, repeatable. [all]")
-@click.option("--method", "methods", multiple=True, help="Method, repeatable. [all]")
-@click.option("--bits", "n_bits", type=int, multiple=True, help="Code length, repeatable. [all, or one by figure]")
-@click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
-@_RESULTS
-@click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the figures. [RESULTS/figures]"
-)
-@click.option("--format", "form", type=click.Choice(["svg", "png", "both"]), default="both", show_default=True)
-def plot(names: tuple[str, ...], results: Path, output: Path | None, form: str, **chosen: Any) -> None:
-    """Draw figures of the results, and of the codes behind them; prints the files.
-
-    \b
-    tie-ranges        how far tie-breaking could move each score
-    ap-bits           the metric against the code length, with tie bands
-    precision-recall  from codes in the data folder, at 32 bits
-    precision-at-k    likewise
-    code-usage        likewise: how many items share each code, at 12 bits
-    time-quality      likewise: the metric against the time to fit and to encode, at 32 bits
-
-    Without FIGURE all are drawn.
-    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench import console
-    from hashbench.plots import FORMATS, draw_figures, write_figure
-    from hashbench.plots.selection import Selection
-
-    formats = FORMATS if form == "both" else (form,)
-    with console.Progress(0) as progress:
-        for drawing in draw_figures(results, names, Selection(**chosen), progress.work):
-            for path in write_figure(drawing, output or results / "figures", formats):
-                click.echo(path)
-            for note in drawing.notes:
-                click.echo(f"{drawing.stem}: {note}", err=True)
-
-
-@cli.command()
 @click.argument("kind", type=click.Choice(["method", "dataset"]))
 @click.argument("name")
 def check(kind: str, name: str) -> None:
@@ -424,3 +308,7 @@ def check(kind: str, name: str) -> None:
             click.echo(f"ok    {title}")
     if failures:
         raise HashbenchError(f"{kind} {name!r} fails {failures} of {len(checks)} checks.")
+
+
+for report in (tables, plot, diff):
+    cli.add_command(report)

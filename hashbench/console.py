@@ -88,7 +88,7 @@ def format_evaluation(evaluation: Evaluation, form: str) -> str:
     if form == "csv":
         rows = [[name, *(f"{value:.6f}" for value in values[:3]), *values[3:]] for name, values in summary.items()]
         return csv_text(("metric", *Summary._fields), rows).rstrip("\n")
-    text = _table(
+    text = format_table(
         ["metric", "mean", "low", "high"],
         [[name, *(f"{value:.4f}" for value in values[:3])] for name, values in summary.items()],
     )
@@ -145,7 +145,7 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str, *, is_grid: bool = T
             ]
         )
     header = ["dataset", "method", "bits", "seed", names[0], f"{names[0]} low-high", *names[1:]]
-    return _table(header, lines, n_left=2)
+    return format_table(header, lines, n_left=2)
 
 
 def prepare_all(
@@ -181,7 +181,23 @@ def prepare_all(
             yield f"prepared {path}\n{describe_dataset(dataset)}"
 
 
-def _table(header: list[str], rows: list[list[str]], n_left: int = 1) -> str:
+def format_table(header: list[str], rows: list[list[str]], n_left: int = 1) -> str:
+    """Lay out a table for a terminal.
+
+    Parameters
+    ----------
+    header : list of str
+        Titles of the columns.
+    rows : list of list of str
+        Cells.
+    n_left : int, default=1
+        How many columns are flush left, the first ones; the others are flush right.
+
+    Returns
+    -------
+    str
+        The text, without a final newline.
+    """
     table = Table(box=rich.box.SIMPLE, pad_edge=False)
     for position, title in enumerate(header):
         table.add_column(title, justify="left" if position < n_left else "right", no_wrap=True)

@@ -58,7 +58,15 @@ class Row(NamedTuple):
 
 
 COLUMNS = Row._fields
+UNKNOWN = "unknown"
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
+_OF_OLDER_FILES = {  # what a row has whose file lacks the column
+    "low": "nan",
+    "high": "nan",
+    "n_undefined": "0",
+    "dataset_fingerprint": UNKNOWN,
+    "method_version": "1",
+}
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -79,30 +87,60 @@ def read_rows(path: Path) -> list[Row]:
     HashbenchError
         If the file has other columns or values.
     """
-    if not path.is_file():
-        return []
+    return parse_rows(path.read_bytes(), str(path)) if path.is_file() else []
+
+
+def parse_rows(content: bytes, name: str) -> list[Row]:
+    """Parse a results file; its header is its schema.
+
+    Parameters
+    ----------
+    content : bytes
+        CSV. Columns that say how far to trust a value may be missing, as in a file of an older version: then the
+        tie range is NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's version 1.
+    name : str
+        What to call it in errors.
+
+    Returns
+    -------
+    list of Row
+        In the file's order.
+
+    Raises
+    ------
+    HashbenchError
+        If it has columns of a newer version, other columns or other values.
+    """
     try:
-        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+        lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise HashbenchError(f"{path} is no results file: {error}. Restore it from version control.") from error
-    if not lines or tuple(lines[0]) != COLUMNS:
+        raise HashbenchError(f"{name} is no results file: {error}. Restore it from version control.") from error
+    header = lines[0] if lines else []
+    beyond = [column for column in header if column not in COLUMNS]
+    if (header[:1] and header[0].startswith("#")) or (beyond and set(COLUMNS) <= set(header)):
         raise HashbenchError(
-            f"{path} has columns {','.join(lines[0]) if lines else 'none'}, expected {','.join(COLUMNS)}. "
+            f"{name} has {', '.join(beyond)} in its header, which this version of hashbench does not know: a newer one "
+            "wrote it. Upgrade hashbench."
+        )
+    if header != [column for column in COLUMNS if column in header or column not in _OF_OLDER_FILES]:
+        raise HashbenchError(
+            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}. "
             "Restore it from version control, or move it away and run again."
         )
-    return [_row(path, number, line) for number, line in enumerate(lines[1:], start=2)]
+    return [_row(name, header, number, line) for number, line in enumerate(lines[1:], start=2)]
 
 
-def _row(path: Path, number: int, line: list[str]) -> Row:
+def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
     try:
-        cells: list[Any] = [_KINDS.get(name, str)(text) for name, text in zip(COLUMNS, line, strict=True)]
+        texts = _OF_OLDER_FILES | dict(zip(header, line, strict=True))
+        cells: list[Any] = [_KINDS.get(column, str)(texts[column]) for column in COLUMNS]
         row = Row(*cells)
         for text in (row.value, row.low, row.high):
             float(text)
         if not isinstance(json.loads(row.params), dict):
             raise ValueError(f"params {row.params!r} are no JSON object")
     except (TypeError, ValueError) as error:
-        raise HashbenchError(f"{path}, line {number}: {error}. Restore it from version control.") from error
+        raise HashbenchError(f"{name}, line {number}: {error}. Restore it from version control.") from error
     return row
 
 

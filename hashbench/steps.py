@@ -12,7 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import _kernels, affinity, bits, counting, distances, evaluation, levels, metrics, storage, ties
+from hashbench import (
+    _kernels,
+    affinity,
+    bits,
+    counting,
+    distances,
+    evaluation,
+    kept_scores,
+    levels,
+    metrics,
+    storage,
+    ties,
+)
 from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
 from hashbench.dataset import Dataset, canonical_json
@@ -21,14 +33,13 @@ from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.method import HashMethod
-from hashbench.metrics import Scores, get_metric
+from hashbench.metrics import get_metric
 from hashbench.registry import dataset_names, source_digest, submodules
 from hashbench.storage import Codes
 from hashbench.threads import chunks
 
 _BATCH = 16384  # items encoded at a time
 _HELPERS = "hashbench.methods._"  # modules shared by methods, whose code decides the codes too
-_SCORING = (affinity, bits, distances, levels, _kernels, counting, ties, evaluation)  # whose code decides the scores
 
 Progress = Callable[..., None]  # takes parts done, all parts, and what they are if not items
 
@@ -245,20 +256,12 @@ def ensure_scores(
         Whether any metric was scored now.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
-    cache = data_dir() / "scores" / path.relative_to(data_dir() / "codes")
-    with locked(cache), storage.open_codes(path) as codes:
-        stamp = {
-            "schema_version": storage.SCHEMA_VERSION,
-            "content": codes.content,
-            "dataset_fingerprint": codes.dataset_fingerprint,
-            "made_by": source_digest(*_SCORING, *submodules(metrics)),
-        }
-        found = {} if force else storage.read_scores(cache, stamp)
-        known = {name: Scores(*values) for name, values in found.items()}
+    with storage.open_codes(path) as codes, kept_scores.opened(codes, _scored_by()) as kept:
+        known = {} if force else kept.read()
         missing = [name for name in names if name not in known]
         if missing:
             known |= _score(dataset, path, codes, missing, on_progress=on_progress).scores
-            storage.write_scores(cache, {name: np.stack(values) for name, values in known.items()}, stamp)
+            kept.write(known)
     n_undefined = int(np.isnan(known[names[0]].mean).sum())
     return Evaluation({name: known[name] for name in names}, n_undefined), bool(missing)
 
@@ -287,6 +290,12 @@ def _score(
         undefined=undefined,
         on_progress=on_progress,
     )
+
+
+@cache
+def _scored_by() -> str:
+    """Digest of the code that decides scores; scores made with another are made again."""
+    return source_digest(affinity, bits, distances, levels, _kernels, counting, ties, evaluation, *submodules(metrics))
 
 
 def _made_by(method: HashMethod) -> str:

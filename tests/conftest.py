@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from diffing import GIT_ENVIRONMENT, git
 
 from hashbench import registry, storage
 from hashbench.cli import cli
@@ -112,3 +114,30 @@ def tiny_file(tiny, tmp_path):
         return path
 
     return write
+
+
+@pytest.fixture
+def empty_folder(tmp_path, data):
+    """An empty working directory outside of any repository, untouched by the machine's git settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in GIT_ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+        (tmp_path / "here").mkdir()
+        patch.chdir(tmp_path / "here")
+        yield tmp_path / "here"
+
+
+@pytest.fixture
+def repository(empty_folder):
+    """The same as a git repository without commits."""
+    git("init", "--quiet", "--initial-branch=main")
+    return empty_folder
+
+
+@pytest.fixture
+def diff_json(hashbench):
+    def run(*arguments):
+        return json.loads(hashbench("diff", *arguments, "--format", "json").stdout)
+
+    return run

@@ -25,7 +25,9 @@ def imported_by(*arguments):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["evaluate", "-h"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["diff", "-h"], ["evaluate", "-h"], ["--version"]]
+)
 def test_help_imports_nothing_heavy(arguments):
     assert imported_by(*arguments) == []
 
@@ -71,7 +73,9 @@ def test_version_is_that_of_the_package(hashbench):
     assert hashbench("--version").stdout == f"hashbench, version {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["run", "encode", "evaluate", "tables", "plot", "prepare", "list", "info", "check"])
+@pytest.mark.parametrize(
+    "command", ["run", "encode", "evaluate", "tables", "plot", "diff", "prepare", "list", "info", "check"]
+)
 def test_mistake_in_the_options_is_a_usage_error(hashbench, command):
     result = hashbench(command, "--no-such-option")
     assert result.exit_code == 2

@@ -1,15 +1,16 @@
 """What the scores of every query tell about cells: bootstrap intervals, and paired tests against the best."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from hashbench.files import data_dir
-from hashbench.storage import read_attributes, read_scores
+from hashbench.kept_scores import find_scores
+from hashbench.results import Row
+from hashbench.significance import paired_tests
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 0.05
@@ -51,7 +52,8 @@ def add_confidence(
             for position in column.index[~column["is_best"] & (column["group"] != "baseline")]
             if scores[position] is not None and best and best[0] is not None
         ]
-        made.loc[tested, "p_value"] = holm([paired_test(best[0], scores[position]) for position in tested])
+        tests = paired_tests([best[0] - scores[position] for position in tested], _RESAMPLES)
+        made.loc[tested, "p_value"] = [test.p_holm for test in tests]
         on_progress("paired tests", number, len(columns))
     return made
 
@@ -75,57 +77,14 @@ def interval(scores: FloatArray) -> tuple[float, float]:
         n_resamples=_RESAMPLES,
         method="percentile",
         batch=_batch(scores),
-        random_state=np.random.default_rng(0),
+        rng=np.random.default_rng(0),
     )
     return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
-def paired_test(first: FloatArray, second: FloatArray) -> float:
-    """Test whether two methods score the same queries alike.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_queries,), float64
-        One finite value a query, in the same order.
-
-    Returns
-    -------
-    float
-        Two-sided p-value of a permutation test that swaps the two values of queries at random.
-    """
-    difference = first - second
-    test = partial(stats.permutation_test, permutation_type="samples", n_resamples=_RESAMPLES, vectorized=True)
-    found = test((difference,), np.mean, batch=_batch(difference), random_state=np.random.default_rng(0))
-    return float(found.pvalue)
-
-
-def holm(p_values: Sequence[float]) -> FloatArray:
-    """Adjust p-values of several tests by the method of Holm.
-
-    Parameters
-    ----------
-    p_values : sequence of float
-        Of each test.
-
-    Returns
-    -------
-    ndarray of shape (n_tests,), float64
-        Adjusted, in the same order.
-
-    Examples
-    --------
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    ordered = np.sort(p_values) * np.arange(len(p_values), 0, -1)
-    adjusted = np.empty(len(p_values))
-    adjusted[np.argsort(p_values, kind="stable")] = np.minimum(np.maximum.accumulate(ordered), 1)
-    return adjusted
-
-
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
     """Average the scores of every query over seeds; None unless those behind all rows are there."""
-    found = [_per_query(row) for row in rows.itertuples()]
+    found = [find_scores(_as_row(row)) for row in rows.to_dict("records")]
     if any(one is None for one in found):
         return None
     mean = np.mean([one for one in found if one is not None], axis=0)
@@ -133,21 +92,10 @@ def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
     return defined if len(defined) > 1 else None
 
 
-def _per_query(row: object) -> FloatArray | None:
-    """Find the scores that a row of results is the mean of: of the same codes, and with the same mean."""
-    key = {
-        name: getattr(row, name)
-        for name in ("method", "params", "n_bits", "seed", "dataset_fingerprint", "method_version")
-    }
-    metric, value = getattr(row, "metric", ""), getattr(row, "value", np.nan)
-    for path in sorted((data_dir() / "scores").glob(f"*/{key['method']}-{key['n_bits']}-s{key['seed']}*.h5")):
-        codes = read_attributes(data_dir() / "codes" / path.relative_to(data_dir() / "scores"))
-        if any(codes.get(name) != wanted for name, wanted in key.items()):
-            continue
-        scores = read_scores(path, {"content": codes["content"]}).get(metric)
-        if scores is not None and f"{np.nanmean(scores[0]):.6f}" == f"{value:.6f}":
-            return np.asarray(scores[0])
-    return None
+def _as_row(record: Mapping[Hashable, Any]) -> Row:
+    """Make a row of results as it stands in the file, where numbers are texts of six decimals."""
+    texts = {name: f"{record[name]:.6f}" for name in ("value", "low", "high")}
+    return Row(**{name: texts.get(name, record[name]) for name in Row._fields})
 
 
 def _batch(scores: FloatArray) -> int:

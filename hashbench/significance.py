@@ -1,0 +1,126 @@
+"""Whether a difference is more than luck in the choice of queries: paired tests, intervals, Holm's correction."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import bootstrap, permutation_test
+
+from hashbench.method import FloatArray
+
+ALPHA = 0.05
+N_RESAMPLES = 9999
+_SEED = 0
+_AT_ONCE = 16  # tests that share their sign flips
+_MEMORY = 1 << 22  # values resampled at a time
+
+
+class PairedTest(NamedTuple):
+    """A paired comparison over queries.
+
+    Parameters
+    ----------
+    p_value : float
+        Two-sided, of the hypothesis that each query's difference is as likely of the other sign.
+    p_holm : float
+        The same, corrected for all tests made together.
+    low, high : float
+        95 % bootstrap interval of the mean difference.
+    """
+
+    p_value: float
+    p_holm: float
+    low: float
+    high: float
+
+
+def paired_tests(
+    differences: Sequence[FloatArray],
+    n_resamples: int = N_RESAMPLES,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[PairedTest]:
+    """Test means of paired differences, and correct for their number.
+
+    Parameters
+    ----------
+    differences : sequence of ndarray of shape (n_queries,)
+        New minus old of each query, finite, at least two in each.
+    n_resamples : int, default=9999
+        Of the permutation test and of the bootstrap. All 2^n sign flips are taken if these are fewer.
+    on_progress : callable, optional
+        Called with tests made and all tests.
+
+    Returns
+    -------
+    list of PairedTest
+        One for each array, the same as if `scipy.stats.permutation_test` (``permutation_type="samples"``) were
+        called for it alone with ``rng=numpy.random.default_rng(0)``. The interval is the bootstrap's percentile
+        interval: unlike BCa it exists when all queries differ by the same.
+    """
+    by_length = defaultdict(list)
+    for position, values in enumerate(differences):
+        by_length[len(values)].append(position)
+    p_values, intervals = np.empty(len(differences)), np.empty((len(differences), 2))
+    n_done = 0
+    for _, positions in sorted(by_length.items()):
+        for start in range(0, len(positions), _AT_ONCE):
+            chosen = positions[start : start + _AT_ONCE]
+            values = np.stack([differences[position] for position in chosen])  # (n_tests, n_queries)
+            batch = max(_MEMORY // values.size, 1)
+            p_values[chosen] = permutation_test(
+                (values,),
+                np.mean,
+                permutation_type="samples",
+                vectorized=True,
+                n_resamples=n_resamples,
+                batch=batch,
+                axis=-1,
+                rng=np.random.default_rng(_SEED),
+            ).pvalue
+            interval = bootstrap(
+                (values,),
+                np.mean,
+                vectorized=True,
+                n_resamples=n_resamples,
+                batch=batch,
+                axis=-1,
+                method="percentile",
+                rng=np.random.default_rng(_SEED),
+            ).confidence_interval
+            intervals[chosen] = np.transpose(interval)
+            n_done += len(chosen)
+            if on_progress is not None:
+                on_progress(n_done, len(differences))
+    return [PairedTest(*map(float, row)) for row in np.column_stack([p_values, holm(p_values), intervals])]
+
+
+def holm(p_values: npt.ArrayLike) -> FloatArray:
+    """Correct p values for their number by Holm's step-down method.
+
+    Parameters
+    ----------
+    p_values : array of shape (n,)
+        Of n tests.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        The i-th smallest times n - i + 1, no less than those before it, at most 1. Tests with a value below alpha
+        include a false alarm with probability alpha at most, however the tests depend on each other.
+
+    References
+    ----------
+    .. [1] S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics, 1979.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    corrected = np.empty_like(values)
+    corrected[order] = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1.0)
+    return corrected

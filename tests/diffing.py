@@ -1,0 +1,86 @@
+"""Rows, commits and kept scores for the tests of `hashbench diff`."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from hashbench import kept_scores
+from hashbench.metrics import Scores
+from hashbench.results import COLUMNS, Row, csv_text
+from hashbench.revisions import Side
+from hashbench.storage import Codes
+
+GIT_ENVIRONMENT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    **{f"GIT_{role}_NAME": "tester" for role in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{role}_EMAIL": "tester@example.org" for role in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{role}_DATE": "2020-01-01T00:00:00Z" for role in ("AUTHOR", "COMMITTER")},
+}
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+def row(value=0.5, low=0.4, high=0.6, **changes):
+    fields = {
+        "dataset": "digits",
+        "features": "pixels",
+        "method": "lsh",
+        "params": "{}",
+        "n_bits": 16,
+        "seed": 0,
+        "metric": "AP",
+        "value": f"{value:.6f}",
+        "low": f"{low:.6f}",
+        "high": f"{high:.6f}",
+        "n_queries": 200,
+        "n_undefined": 0,
+        "dataset_fingerprint": "aaaa",
+        "method_version": 1,
+    }
+    return Row(**(fields | changes))
+
+
+def side(*rows, name="side"):
+    return Side(name, {one.key: one for one in rows})
+
+
+def write(path, *rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(csv_text(COLUMNS, rows))
+    return path
+
+
+def git(*arguments, cwd=None):
+    done = subprocess.run(["git", *map(str, arguments)], cwd=cwd, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(*rows, file="results/digits.csv"):
+    """Commit these rows as all results; give the first ten digits of the commit."""
+    write(Path(file), *rows)
+    git("add", ".")
+    git("commit", "--quiet", "--allow-empty", "--message", "results")
+    return git("rev-parse", "HEAD")[:10]
+
+
+def keep(values, **changes):
+    """Keep scores of queries as `hashbench run` does, and give the row it would write."""
+    rng = np.random.default_rng(crc32(values.tobytes()))
+    mean, n_undefined = np.nanmean(values), int(np.isnan(values).sum())
+    made = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
+    codes = Codes(
+        **{role: rng.integers(0, 256, (len(values), 2), dtype=np.uint8) for role in ("query", "database")},
+        **{name: getattr(made, name) for name in ("n_bits", "method", "method_version", "seed", "dataset", "features")},
+        dataset_fingerprint=made.dataset_fingerprint,
+        params=json.loads(made.params),
+    )
+    with kept_scores.opened(codes, "test") as kept:
+        kept.write({made.metric: Scores(values, values - 0.1, values + 0.1)})
+    return made
