@@ -105,12 +105,11 @@ class Progress:
             What became of it.
         """
         self.n_done += 1
-        self._print(text)
+        left = (time.monotonic() - self._start) / self.n_done * (self.n_jobs - self.n_done)
+        self._print(text + (f" (at this pace {left / 60:.0f} min left)" if left >= _WORTH_TELLING else ""))
         if self._bar is not None:
             self._bar.update(self._jobs, completed=self.n_done)
 
     def _print(self, text: str) -> None:
-        left = (time.monotonic() - self._start) / self.n_done * (self.n_jobs - self.n_done)
-        estimate = f" (at this pace {left / 60:.0f} min left)" if left >= _WORTH_TELLING else ""
-        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}{estimate}")
+        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}")
         self._last_line = time.monotonic()

@@ -10,6 +10,7 @@ from hashbench import console, descriptions, evaluate, storage
 from hashbench.errors import HashbenchError
 from hashbench.experiment import Outcome
 from hashbench.jobs import Job
+from hashbench.progress import Progress
 from hashbench.results import Row
 
 CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
@@ -258,3 +259,11 @@ def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
         descriptions.describe(str(tmp_path / "codes.npy"))
     with pytest.raises(HashbenchError, match="is a folder"):
         descriptions.describe(str(tmp_path))
+
+
+def test_long_training_is_told_of_before_any_job_is_done(capsys, monkeypatch):
+    monkeypatch.setattr("hashbench.progress._SILENCE", -1)
+    with Progress(2) as progress:
+        progress.part(3, 30, "epochs")
+        progress.done("digits")
+    assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]
