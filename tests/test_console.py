@@ -2,6 +2,7 @@ import csv
 import io
 import json
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,11 +127,17 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
     assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
 
 
-def test_progress_estimates_what_is_left(capsys, monkeypatch):
-    now = iter([100.0, 130.0, 400.0, 401.0])
-    monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
-    with console.Progress(3) as progress:
-        for _ in range(3):
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that stands still until it is set."""
+    now = [0.0]
+    monkeypatch.setattr("hashbench.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_progress_estimates_what_is_left(capsys, clock):
+    with Progress(3) as progress:
+        for clock[0] in (30.0, 300.0, 301.0):
             progress.done("done")
     first, second, third = capsys.readouterr().err.splitlines()
     assert first == "[1/3] done (at this pace 1 min left)"  # 30 s for the first, two more to go
@@ -138,10 +145,10 @@ def test_progress_estimates_what_is_left(capsys, monkeypatch):
     assert third == "[3/3] done"
 
 
-def test_progress_keeps_short_estimates_to_itself(capsys, monkeypatch):
-    now = iter([0.0, 29.0])
-    monkeypatch.setattr(console.time, "monotonic", lambda: next(now))
-    console.Progress(3).done("done")
+def test_progress_keeps_short_estimates_to_itself(capsys, clock):
+    progress = Progress(3)
+    clock[0] = 29.0
+    progress.done("done")
     assert capsys.readouterr().err == "[1/3] done\n"
 
 

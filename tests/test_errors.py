@@ -53,7 +53,7 @@ def complain(hashbench, digits_data, tmp_path):
         (["run", "--method", "pcah", "--bits", 100], ["pcah", "61", "n_bits=100", "--bits 61"]),
         (["run", "--method", "oracle-label", "--bits", 3], ["oracle-label needs 4 bits", "10 classes", "n_bits=3"]),
         (["run", "--method", "oracle-label", "--bits", 8, "--dataset", "digits-pairs"], ["'digits-pairs' has none"]),
-        (["run", "--method", "iqt", "--bits", 8], ["unknown method 'iqt'", "Did you mean 'itq'?", "itq, lsh"]),
+        (["run", "--method", "iqt", "--bits", 8], ["unknown method 'iqt'", "Did you mean 'itq'?", "itq, ksh, lsh"]),
         ([*RUN, "--dataset", "digit"], ["unknown dataset 'digit'", "Did you mean 'digits'?"]),
         ([*RUN, "--dataset", "none.h5"], ["no file none.h5"]),
         ([*RUN, "--dataset", "/"], ["/"]),

@@ -6,18 +6,20 @@ from click.testing import CliRunner
 
 from hashbench import tables
 from hashbench.cli import cli
-from hashbench.registry import method_names
+from hashbench.registry import get_method, method_names
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
 def make_digits(results: Path, data: Path) -> Path:
-    """Run digits through the whole pipeline, all methods at 16 bits with seed 0.
+    """Run digits through the whole pipeline, baselines and unsupervised methods at 16 bits with seed 0.
 
     Returns the results file. `make golden` calls this through ``make_golden.py``; the methods are those of
-    this repository, whatever else is installed.
+    this repository, whatever else is installed. Optimisers of supervised and learned ones may end in other codes
+    on other processors.
     """
-    grid = [f"--method={name}" for name in method_names() if (GOLDEN.parents[1] / "methods" / _file(name)).is_file()]
+    names = [name for name in method_names() if (GOLDEN.parents[1] / "methods" / _file(name)).is_file()]
+    grid = [f"--method={name}" for name in names if get_method(name).group in ("baseline", "unsupervised")]
     grid += ["--bits=16", "--seed=0", f"--results={results}"]
     CliRunner().invoke(cli, ["run", *grid], env={"HASHBENCH_DATA": str(data)}, catch_exceptions=False)
     return results / "digits.csv"
@@ -49,7 +51,7 @@ def test_golden_file_is_whole():
     lines = (GOLDEN / "digits.csv").read_text().splitlines()[1:]
     methods = [line.split(",")[2] for line in lines]
     assert sorted(methods) == sorted(6 * sorted(set(methods)))  # six metrics each
-    assert {"bre", "constant", "itq", "lsh", "oracle-label", "random", "sdh", "structhash"} <= set(methods)
+    assert {"constant", "itq", "lsh", "oracle-label", "pcah", "random", "sh"} <= set(methods)
 
 
 def test_golden_rows_are_those_of_the_committed_results():
