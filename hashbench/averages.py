@@ -2,10 +2,10 @@
 
 import json
 from functools import cache
+from typing import Any
 
 import pandas as pd
 
-from hashbench.dataset import canonical_json
 from hashbench.jobs import all_params, make_method
 from hashbench.method import GROUPS
 from hashbench.registry import get_method, method_names
@@ -74,11 +74,28 @@ def line_label(method: str, params: str) -> str:
     Returns
     -------
     str
-        The name, and the parameters unless all of them are the default ones.
+        The name, and the parameters that are not the default ones.
     """
-    if params == _default_params(method):
-        return method
-    return " ".join([method, *(f"{key}={value}" for key, value in json.loads(params).items())])
+    return " ".join([method, *(f"{key}={value}" for key, value in changed_params(method, params).items())])
+
+
+def changed_params(method: str, params: str) -> dict[str, Any]:
+    """Give the parameters that are not a method's defaults.
+
+    Parameters
+    ----------
+    method : str
+        Its name; of one that is no longer installed, all parameters count as changed.
+    params : str
+        All of its parameters, as JSON.
+
+    Returns
+    -------
+    dict
+        Names and values.
+    """
+    defaults = _default_params(method)
+    return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 
 
 def _group(method: str) -> str:
@@ -86,8 +103,5 @@ def _group(method: str) -> str:
 
 
 @cache
-def _default_params(method: str) -> str:
-    """Give the parameters that need no mention; none of a method that is no longer installed."""
-    if method not in method_names():
-        return "{}"
-    return canonical_json(all_params(make_method(method, 1, 0, {})))
+def _default_params(method: str) -> dict[str, Any]:
+    return all_params(make_method(method, 1, 0, {})) if method in method_names() else {}

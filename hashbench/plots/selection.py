@@ -1,5 +1,6 @@
 """What to draw: results cut to the methods, code lengths and metric chosen, one block a dataset."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,7 +140,7 @@ def choose_blocks(
             nearest = min(part["n_bits"], key=lambda length: (abs(length - usual_bits), length))
             part = part[part["n_bits"] == nearest]
         rows = chosen[(chosen[list(BLOCK)] == list(keys)).all(axis=1) & (chosen["metric"] == metric)]
-        stem = [dataset, features]
+        stem = [dataset, re.sub(r"[^A-Za-z0-9._-]+", "-", features).strip("-")]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
         blocks.append(

@@ -6,10 +6,11 @@ from typing import Any
 
 import pandas as pd
 
+from hashbench.averages import changed_params
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.metrics import get_metric
-from hashbench.tables.cells import BLOCK, LINE, changed_params, grouped, records
+from hashbench.tables.cells import BLOCK, LINE, grouped, records
 from hashbench.tables.formats import Block, Entry, Groups
 from hashbench.tables.layout import Layout
 from hashbench.tables.published import Published

@@ -1,12 +1,10 @@
 """From rows of results to cells: which a table shows, their means over seeds, the best of each column."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
-from hashbench.jobs import all_params, make_method
 from hashbench.method import GROUPS
 from hashbench.registry import get_method, method_names
 from hashbench.tables.layout import LAYOUTS
@@ -92,25 +90,6 @@ def records(frame: pd.DataFrame) -> Iterator[Any]:
         One row.
     """
     yield from frame.itertuples()
-
-
-def changed_params(method: str, params: str) -> dict[str, Any]:
-    """Give the parameters that are not a method's defaults.
-
-    Parameters
-    ----------
-    method : str
-        Its name; of one that is no longer installed, all parameters count as changed.
-    params : str
-        JSON.
-
-    Returns
-    -------
-    dict
-        Names and values.
-    """
-    defaults = all_params(make_method(method, 1, 0, {})) if method in method_names() else {}
-    return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 
 
 def _is_shown(results: pd.DataFrame, name: str, n_bits: Sequence[int]) -> "pd.Series[bool]":

@@ -8,12 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from hashbench.averages import changed_params
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.files import write_text
 from hashbench.registry import method_names
 from hashbench.results import csv_text, read_results
 from hashbench.tables.blocks import make_blocks, make_notes, make_uncertainty_blocks
-from hashbench.tables.cells import BLOCK, CELL, LINE, changed_params, grouped, make_cells, records
+from hashbench.tables.cells import BLOCK, CELL, LINE, grouped, make_cells, records
 from hashbench.tables.formats import latex, markdown
 from hashbench.tables.layout import LAYOUTS, Layout
 from hashbench.tables.published import Published, published_values
