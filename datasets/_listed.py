@@ -7,9 +7,8 @@ from pathlib import Path
 from hashbench.download import Needed
 from hashbench.errors import HashbenchError
 from hashbench.files import one_line
-from hashbench.images import ImageFiles
+from hashbench.images import ImageFiles, is_image
 
-_SUFFIXES = (".jpg", ".jpeg", ".png")
 _SHOWN = 3  # names of missing images
 
 
@@ -99,4 +98,4 @@ def find_images(folder: Path, wanted: Sequence[str], what: str) -> ImageFiles:
 def _image_files(folder: Path) -> Iterator[Path]:
     """All images below a folder, links to other folders followed."""
     for parent, _, names in os.walk(folder, followlinks=True):
-        yield from (Path(parent, name) for name in names if name.lower().endswith(_SUFFIXES))
+        yield from (Path(parent, name) for name in names if is_image(Path(name)))

@@ -27,6 +27,7 @@ class AnnBenchmarks(DatasetAdapter):
 
     name = "ann-benchmarks"
     summary = "any HDF5 file of that project: hashbench prepare --from FILE.hdf5 --name NAME"
+    takes = ("source",)
     needs = "such a file"
 
     def prepare(self) -> Dataset:

@@ -18,6 +18,7 @@ from hashbench.tabular import LABEL_KEYS, find_array, read_array, read_features,
 
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
+_BY_FOLDER = "split by folder: "
 _RULES = ("same-label", "shared-labels", "distance")
 
 
@@ -27,6 +28,7 @@ class Arrays(DatasetAdapter):
     name = "arrays"
     summary = "your own files or folder of images: hashbench prepare --from FILE --labels FILE --name NAME"
     features = ("features", *KINDS)
+    takes = ("weights", "image_size")
     needs = "your own files"
 
     def prepare(self) -> Dataset:
@@ -43,8 +45,10 @@ class Arrays(DatasetAdapter):
         items = self._of_folder(own) if is_folder else self._of_files(own)
         features, labels = items.get("features"), items.pop("labels")
         n_items = len(next(array for array in (features, items.get("images")) if array is not None))
-        n_given = items.pop("n_queries", 0)
-        (query, database, train), protocol = _split(own, n_items, n_given, labels)
+        n_given, folders = items.pop("n_queries", 0), items.pop("folders", [])
+        (query, database, train), protocol = _by_folder(own, folders) or _split(own, n_items, n_given, labels)
+        if len(set(folders)) > 1 and not protocol.startswith(_BY_FOLDER):
+            protocol += f"; folders {', '.join(sorted(set(folders)))} pooled"
         rule = own.rule or ("distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels")
         if rule not in _RULES:
             raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
@@ -106,6 +110,11 @@ class Arrays(DatasetAdapter):
         if own.query_items is not None:
             raise HashbenchError("queries of a folder of images are drawn; --query-from goes with files of features.")
         tree = read_tree(Path(own.items))
+        if len(tree.classes) < 2 and own.labels is None:
+            raise HashbenchError(
+                f"images of {own.items} lie in one class, {tree.classes[0]!r}; expected two or more folders "
+                "train/<class>/ or <class>/ with files, or give --labels."
+            )
         labels: npt.NDArray[Any] = tree.labels
         found = _labels(own.labels, own.items, len(tree.images)) if own.labels else None
         if found is not None:
@@ -115,8 +124,21 @@ class Arrays(DatasetAdapter):
             "features": extracted.features,
             "images": extracted.images,
             "labels": labels,
+            "folders": tree.splits,
             "about": {"features": extracted.how},
         }
+
+
+def _by_folder(own: Own, folders: list[str]) -> tuple[tuple[IntArray, ...], str] | None:
+    """Take the folders train/ and test/ or val/ for the split, if these are all and nothing is asked to be drawn."""
+    counts = (own.n_queries, own.n_train, own.queries_per_label, own.train_per_label)
+    if set(folders) not in ({"train", "test"}, {"train", "val"}) or any(count is not None for count in counts):
+        return None
+    is_train = np.array(folders) == "train"
+    query, database = np.flatnonzero(~is_train), np.flatnonzero(is_train)
+    (theirs,) = set(folders) - {"train"}
+    words = f"{len(query):,} images of {theirs}/ as queries, {len(database):,} of train/ as database, all for training"
+    return (query, database, database), f"{_BY_FOLDER}{words}"
 
 
 def _split(own: Own, n_items: int, n_given: int, labels: npt.NDArray[Any] | None) -> tuple[tuple[IntArray, ...], str]:

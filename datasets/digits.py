@@ -30,6 +30,7 @@ class Digits(DatasetAdapter):
     name = "digits"
     summary = "1,797 scans of digits, 8 x 8 pixels, ten classes"
     features = ("pixels",)
+    takes = ()
 
     def prepare(self) -> Dataset:
         """Draw 20 queries and 100 training items a class; the rest is database."""
@@ -55,6 +56,7 @@ class DigitsUnlabelled(DatasetAdapter):
     name = "digits-unlabelled"
     summary = "the same scans without labels: levels by Euclidean distance"
     features = ("pixels",)
+    takes = ()
 
     def prepare(self) -> Dataset:
         """Take thresholds from the training items: 5, 1, 0.2, 0.1 % nearest pairs have levels 1, 2, 5, 10."""
@@ -84,6 +86,7 @@ class DigitsPairs(DatasetAdapter):
     name = "digits-pairs"
     summary = "6,000 pairs of scans side by side, multi-label: level = digits in common"
     features = ("pixels",)
+    takes = ()
     n_query, n_database, n_train = 300, 5700, 1000
 
     def prepare(self) -> Dataset:

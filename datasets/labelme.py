@@ -21,6 +21,7 @@ class LabelMe(DatasetAdapter):
     name = "labelme"
     summary = "22,019 photos as GIST, no labels; 2,000 queries, 20,019 database, 5,000 of these for training"
     features = ("gist",)
+    takes = ("source",)
     needs = "LabelMe_gist.mat"
     shape = (22_019, 512)
     n_queries, n_train = N_QUERIES, N_TRAIN

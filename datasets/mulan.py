@@ -12,12 +12,13 @@ from hashbench.download import Needed, demand
 from hashbench.errors import HashbenchError
 from hashbench.files import data_dir
 from hashbench.levels import multi_hot
-from hashbench.tabular import FEATURE_KEYS, LABEL_KEYS, read_array
+from hashbench.tabular import LABEL_KEYS, read_array, read_features
 
 _SEED = 0
 
 
 class _Mulan(DatasetAdapter):
+    takes = ("source",)
     needs = "a file you fetch"
     shape: ClassVar[tuple[int, int, int]]  # items, features, labels
     file: ClassVar[str]
@@ -32,8 +33,8 @@ class _Mulan(DatasetAdapter):
         """Read features and labels, and split."""
         note = f"its {self.shape[0]:,} items as arrays features (n, {self.shape[1]}) and labels (n, {self.shape[2]})"
         needed = Needed(self.file, self.origin, "", note)
-        (path,) = demand(self.options.source or data_dir() / "sources" / self.name, [needed], self.name)
-        features = read_array(str(path), FEATURE_KEYS).astype(np.float32)
+        (path,) = demand(self.options.source or data_dir() / "sources" / self.name, [needed], f"dataset {self.name!r}")
+        features = read_features(str(path))
         labels = multi_hot(read_array(str(path), LABEL_KEYS), f"labels of {path}")
         if (*features.shape, labels.shape[1]) != self.shape or len(labels) != self.shape[0]:
             raise HashbenchError(

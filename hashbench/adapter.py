@@ -86,6 +86,28 @@ class Options:
     own: Own | None = None
     on_progress: Progress = field(default=_silent, compare=False)
 
+    def on_download(self, name: str) -> Callable[[int, int], None] | None:
+        """Give what a download reports to.
+
+        Parameters
+        ----------
+        name : str
+            The file that is downloaded.
+
+        Returns
+        -------
+        callable or None
+            Takes bytes done and all bytes; None, for a bar of its own, if nobody listens here.
+        """
+        if self.on_progress is _silent:
+            return None
+
+        def tell(n_done: int, n_all: int) -> None:
+            if n_all:  # unknown to some servers
+                self.on_progress(f"bytes of {name}", n_done, n_all)
+
+        return tell
+
 
 class DatasetAdapter(ABC):
     """Makes one named dataset. A file in ``datasets/`` holds one or a few adapters.
@@ -103,6 +125,8 @@ class DatasetAdapter(ABC):
         One line for ``hashbench list datasets``.
     features : tuple of str
         The kinds of features it can give, the default first.
+    takes : tuple of str
+        The options it can use, of ``source``, ``weights`` and ``image_size``; others are refused.
     needs : str
         What it cannot do without, such as ``a download of 170 MB``; empty if it needs nothing.
     """
@@ -110,6 +134,7 @@ class DatasetAdapter(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     features: ClassVar[tuple[str, ...]] = ("features",)
+    takes: ClassVar[tuple[str, ...]] = ("source", "weights", "image_size")
     needs: ClassVar[str] = ""
 
     def __init__(self, options: Options | None = None) -> None:

@@ -10,7 +10,22 @@ from typing import Any
 import click
 
 from hashbench._version import __version__
-from hashbench.cli_options import BITS, DATASET, FILE, FORCE, FORMAT, METHOD, METRIC, PARAM, RESULTS, RESUME, SEED
+from hashbench.cli_options import (
+    BITS,
+    DATASET,
+    FEATURES,
+    FILE,
+    FORCE,
+    FORMAT,
+    METHOD,
+    METRIC,
+    PARAM,
+    RESULTS,
+    RESUME,
+    SEED,
+    SOURCE,
+    WEIGHTS,
+)
 from hashbench.cli_reports import diff, plot, tables
 from hashbench.errors import HashbenchError
 
@@ -83,8 +98,8 @@ def info(name: str) -> None:
 @cli.command()
 @click.argument("names", nargs=-1, metavar="[DATASET]...")
 @click.option("--features", multiple=True, help="Kind of features, repeatable, where a dataset offers several.")
-@click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
-@click.option("--weights", type=FILE, help="Weights of the network that computes features.")
+@SOURCE
+@WEIGHTS
 @click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
 @click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
@@ -218,7 +233,7 @@ def evaluate(
         if any(value is not None for value in own.values()):
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
         with storage.open_codes(codes) as opened:
-            dataset = dataset or opened.dataset
+            dataset = dataset or str(preparation.find_by_content(opened.dataset_fingerprint) or opened.dataset)
             sizes = opened.n_bits, len(opened.database)
         loaded, _ = preparation.load_dataset(dataset)
         score = partial(steps.score, loaded, codes, undefined=undefined)
@@ -290,11 +305,18 @@ def run(
 @cli.command()
 @click.argument("kind", type=click.Choice(["method", "dataset"]))
 @click.argument("name")
-def check(kind: str, name: str) -> None:
+@FEATURES
+@SOURCE
+@WEIGHTS
+def check(kind: str, name: str, features: str | None, source: Path | None, weights: Path | None) -> None:
     """Run the conformance suite on a method or dataset, built-in or your own plugin."""
     from hashbench import registry, testing
+    from hashbench.adapter import Options
 
-    subject: Any = registry.get_method(name) if kind == "method" else registry.get_dataset(name)
+    if kind == "method" and (features or source or weights):
+        raise click.UsageError("--features, --source and --weights are for datasets.")
+    options = Options(features=features, source=source, weights=weights)
+    subject: Any = registry.get_method(name) if kind == "method" else registry.get_dataset(name, options)
     checks: Any = testing.METHOD_CHECKS if kind == "method" else testing.DATASET_CHECKS
     failures = 0
     for one in checks:

@@ -38,3 +38,6 @@ FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
 )
 FILE = click.Path(path_type=Path, dir_okay=False)
+FEATURES = click.option("--features", help="Kind of features, where a dataset offers several.")
+SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
+WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")

@@ -19,6 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
 _ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", "matrix", "neighbours", "images")
 RULES = ("same-label", "shared-labels", "hierarchy", "distance", "neighbours", "explicit")
+RULES_OF_QUERIES = ("neighbours", "explicit")  # these say nothing about pairs of training items
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +121,7 @@ class Dataset:
         HashbenchError
             If the rule is ``explicit`` or ``neighbours``: these say nothing about training items.
         """
-        if self.rule in ("explicit", "neighbours"):
+        if self.rule in RULES_OF_QUERIES:
             raise HashbenchError(
                 f"dataset {self.name!r} has {self.rule} affinities of queries to database items, which say nothing "
                 "about pairs of training items; choose an unsupervised method."

@@ -10,7 +10,7 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.inspection import inspect
 from hashbench.metrics import FAMILIES, get_metric
-from hashbench.preparation import dataset_path
+from hashbench.preparation import OF_USERS, dataset_path
 from hashbench.usage import CodeUsage, code_usage
 
 
@@ -44,12 +44,10 @@ def describe(name: str) -> str:
         if kind == "scores":
             return f"{name}: scores of every query, kept by hashbench to find them again"
         return describe_dataset(storage.read_dataset(Path(name)))
+    if name.partition(":")[0] in registry.dataset_names():
+        return _describe_named(name)
     if dataset_path(name).is_file():
         return describe_dataset(storage.read_dataset(dataset_path(name)))
-    if name.partition(":")[0] in registry.dataset_names():
-        adapter = registry.get_dataset(name.partition(":")[0])
-        choice = "" if len(adapter.features) == 1 else f"\nfeatures: {', '.join(adapter.features)}"
-        return f"{adapter.name}: {adapter.summary}{choice}\nnot prepared yet: hashbench prepare {adapter.name}"
     if name in registry.method_names():
         return _describe_method(name)
     try:
@@ -63,6 +61,19 @@ def describe(name: str) -> str:
             f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
         ) from None
     return f"{metric.name}\n{metric.family.summary}\nsource: {metric.family.source}"
+
+
+def _describe_named(name: str) -> str:
+    name, kind, spec = registry.resolve_dataset(name)
+    if dataset_path(spec).is_file():
+        return describe_dataset(storage.read_dataset(dataset_path(spec)))
+    cls = registry.dataset_class(name)
+    lines = [f"{name}: {cls.summary}"]
+    if len(cls.features) > 1:
+        lines.append(f"features: {', '.join(cls.features)}")
+    if name not in OF_USERS:
+        lines.append(f"not prepared yet: hashbench prepare {name}{'' if spec == name else f' --features {kind}'}")
+    return "\n".join(lines)
 
 
 def describe_dataset(dataset: Dataset) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hashbench.adapter import Progress as Preparing
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
@@ -76,7 +77,7 @@ def run(
         notes = []
         if job.dataset not in datasets:
             datasets.clear()  # one dataset in memory at a time
-            datasets[job.dataset], is_new = load_dataset(job.dataset)
+            datasets[job.dataset], is_new = load_dataset(job.dataset, _turned(on_progress))
             notes.append(f"{'prepared' if is_new else 'reused'} dataset")
         dataset = datasets[job.dataset]
         try:
@@ -91,6 +92,11 @@ def run(
         scored, is_new = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
         notes.append(f"{'computed' if is_new else 'reused'} scores")
         yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
+
+
+def _turned(on_progress: Progress | None) -> Preparing | None:
+    """Take what is being done first, as adapters tell it."""
+    return on_progress and (lambda what, n_done, n_all: on_progress(n_done, n_all, what))
 
 
 def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:

@@ -3,9 +3,11 @@
 import hashlib
 import lzma
 import tarfile
+import warnings
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import IO
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from hashbench.affinity import IntArray
 from hashbench.errors import HashbenchError
@@ -21,23 +23,22 @@ from hashbench.files import one_line
 
 ImageArray = npt.NDArray[np.uint8]
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
+MAX_BYTES = 32 << 30  # of images or features held in memory
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _LOSSY = (".jpeg", ".jpg")
+_UNDECODABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 class Images(ABC):
-    """A sequence of RGB images.
-
-    Attributes
-    ----------
-    native_size : int or None
-        Width and height of all images, None if they differ.
-    """
-
-    native_size: int | None
+    """A sequence of RGB images."""
 
     @abstractmethod
     def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def native_size(self) -> int | None:
+        """Width and height of all images, None if they differ."""
 
     @abstractmethod
     def read(self, rows: slice, size: int | None = None) -> ImageArray:
@@ -73,10 +74,15 @@ class ImageArrays(Images):
 
     def __init__(self, array: ImageArray) -> None:
         self.array = array
-        self.native_size = array.shape[1] if array.shape[1] == array.shape[2] else None
 
     def __len__(self) -> int:
         return len(self.array)
+
+    @property
+    def native_size(self) -> int | None:
+        """Width and height, None if they differ."""
+        height, width = self.array.shape[1:3]
+        return height if height == width else None
 
     def read(self, rows: slice, size: int | None = None) -> ImageArray:
         """Cut some images out, resized if need be; see `Images.read`."""
@@ -102,30 +108,40 @@ class ImageFiles(Images):
         The files.
     """
 
-    native_size = None
-
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = list(paths)
 
     def __len__(self) -> int:
         return len(self.paths)
 
+    @cached_property
+    def native_size(self) -> int | None:
+        """Width and height of all images by their headers, None if they differ."""
+        sizes = set()
+        for path in self.paths:
+            with _opened(path, str(path)) as image:
+                sizes.add(image.size)
+            if len(sizes) > 1:
+                return None
+        width, height = sizes.pop() if sizes else (0, 1)
+        return width if width == height else None
+
     def read(self, rows: slice, size: int | None = None) -> ImageArray:
         """Decode some files; see `Images.read`."""
-        if size is None:
+        if size is None and self.native_size is None:
             raise HashbenchError("image files differ in size; say which size they are to be resized to (--image-size).")
         return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
 
     @cached_property
     def content(self) -> str:
-        """Digest of the files' names, sizes and times of change."""
+        """Digest of the files' places, sizes and times of change."""
         digest = hashlib.sha256()
         for path in self.paths:
             try:
-                state = path.stat()
+                place, state = path.resolve(), path.stat()
             except OSError as error:
                 raise HashbenchError(f"cannot read image {path}: {error.strerror}.") from error
-            digest.update(f"{path}\0{state.st_size}\0{state.st_mtime_ns}\0".encode())
+            digest.update(f"{place}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\0".encode())
         return digest.hexdigest()[:16]
 
 
@@ -161,7 +177,8 @@ def read_tree(path: Path) -> ImageTree:
     ----------
     path : Path
         A folder or a ``.tar``, ``.tar.gz``, ``.tar.xz`` archive of ``train/<class>/*`` and ``test/<class>/*``, or of
-        ``<class>/*``. The images of an archive must have one size, since they are held in memory.
+        ``<class>/*``; folders that all images share before these do not count, nor do hidden files. The images of an
+        archive must have one size, since they are held in memory.
 
     Returns
     -------
@@ -174,21 +191,32 @@ def read_tree(path: Path) -> ImageTree:
         If there are no images, they lie at other depths, or one cannot be decoded.
     """
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix.lower() in _SUFFIXES and file.is_file())
-        found = [(_place(file.relative_to(path).parts, path), file) for file in files]
-        found.sort(key=lambda item: _order(item[0]))
-        places, images = [place for place, _ in found], ImageFiles([file for _, file in found])
-        return _tree(places, images, path)
-    members = sorted(
-        ((_place(Path(name).parts, path), pixels) for name, pixels in _archived_images(path)),
-        key=lambda item: _order(item[0]),
-    )
-    if not members:
-        return _tree([], ImageFiles([]), path)
-    shapes = {pixels.shape for _, pixels in members}
-    if len(shapes) > 1:
-        raise HashbenchError(f"images in {path} have {len(shapes)} different sizes; unpack it and give the folder.")
-    return _tree([place for place, _ in members], ImageArrays(np.stack([pixels for _, pixels in members])), path)
+        files = [file for file in path.rglob("*") if is_image(file.relative_to(path)) and file.is_file()]
+        places = _places([file.relative_to(path).parts for file in files], path)
+        order = _in_order(places)
+        images: Images = ImageFiles([files[row] for row in order])
+    else:
+        names, pixels = _archived_images(path)
+        places = _places([Path(name).parts for name in names], path)
+        order = _in_order(places)
+        images = ImageArrays(np.stack([pixels[row] for row in order]))
+    return _tree([places[row] for row in order], images)
+
+
+def is_image(path: Path) -> bool:
+    """Tell whether a file is an image, going by its name.
+
+    Parameters
+    ----------
+    path : Path
+        Relative to the folder or archive it was found in.
+
+    Returns
+    -------
+    bool
+        True for endings that Pillow knows, unless the file or a folder above it is hidden.
+    """
+    return path.suffix.lower() in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
 def check_to_end(archive: tarfile.TarFile) -> None:
@@ -209,9 +237,7 @@ def check_to_end(archive: tarfile.TarFile) -> None:
         pass
 
 
-def _tree(places: list[tuple[str, str, str]], images: Images, path: Path) -> ImageTree:
-    if not places:
-        raise HashbenchError(f"there are no images in {path}, expected folders train/<class>/ or <class>/ with files.")
+def _tree(places: list[tuple[str, str, str]], images: Images) -> ImageTree:
     names, labels = np.unique([class_name for _, class_name, _ in places], return_inverse=True)
     return ImageTree(
         images=images,
@@ -222,41 +248,84 @@ def _tree(places: list[tuple[str, str, str]], images: Images, path: Path) -> Ima
     )
 
 
-def _place(parts: Sequence[str], path: Path) -> tuple[str, str, str]:
-    """Tell split, class and file name from the path inside a tree."""
-    if len(parts) >= 3:
-        return parts[-3], parts[-2], parts[-1]
-    if len(parts) == 2:
-        return "", parts[0], parts[1]
-    raise HashbenchError(f"image {parts[-1]} of {path} lies in no folder, expected train/<class>/ or <class>/.")
+def _places(paths: Sequence[tuple[str, ...]], root: Path) -> list[tuple[str, str, str]]:
+    """Tell split, class and file name from the paths inside a tree."""
+    expected = "expected folders train/<class>/ or <class>/ with files"
+    if not paths:
+        raise HashbenchError(f"there are no images in {root}, {expected}.")
+    shortest, longest = min(paths, key=len), max(paths, key=len)
+    if len(shortest) == 1:
+        raise HashbenchError(f"image {shortest[0]} of {root} lies in no folder, {expected}.")
+    if len(shortest) != len(longest):
+        raise HashbenchError(
+            f"images of {root} lie at different depths, such as {'/'.join(shortest)} and {'/'.join(longest)}; "
+            f"{expected}."
+        )
+    if len({parts[:-3] for parts in paths}) > 1:
+        raise HashbenchError(f"image {'/'.join(shortest)} of {root} lies too deep, {expected}.")
+    return [(("", *parts)[-3], parts[-2], parts[-1]) for parts in paths]
 
 
-def _order(place: tuple[str, str, str]) -> tuple[bool, tuple[str, str, str]]:
-    return place[0] != "train", place
+def _in_order(places: Sequence[tuple[str, str, str]]) -> list[int]:
+    """Give the rows by split, class and file name, those for training first."""
+    return sorted(range(len(places)), key=lambda row: (places[row][0] != "train", places[row]))
 
 
-def _archived_images(path: Path) -> Iterator[tuple[str, ImageArray]]:
+def _archived_images(path: Path) -> tuple[list[str], list[ImageArray]]:
+    """Decode the images of an archive, which have one size."""
+    names: list[str] = []
+    images: list[ImageArray] = []
     try:
         with tarfile.open(path) as archive:
             for member in archive:
-                if member.isfile() and Path(member.name).suffix.lower() in _SUFFIXES:
-                    stored = archive.extractfile(member)
-                    if stored is not None:
-                        yield member.name, _decode(stored, f"{member.name} of {path}", None)
+                stored = archive.extractfile(member) if member.isfile() and is_image(Path(member.name)) else None
+                if stored is None:
+                    continue
+                names.append(member.name)
+                images.append(_decode(stored, f"{member.name} of {path}", None))
+                if images[-1].shape != images[0].shape:
+                    raise HashbenchError(
+                        f"images in {path} differ in size, such as {names[0]} and {names[-1]}; unpack it and give the "
+                        "folder."
+                    )
+                if len(images) * images[0].nbytes > MAX_BYTES:
+                    raise HashbenchError(
+                        f"images in {path} take more than {MAX_BYTES >> 30} GB of memory; unpack it and give the "
+                        "folder."
+                    )
             check_to_end(archive)
     except ARCHIVE_ERRORS as error:
         raise HashbenchError(
             f"cannot read {path} as an archive of images: {one_line(error).rstrip('.')}. Fetch it again, "
             "or give a folder."
         ) from error
+    return names, images
+
+
+@contextmanager
+def _opened(file: Path | IO[bytes], name: str) -> Iterator[Image.Image]:
+    """Open an image; whatever Pillow raises becomes a sentence."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file) as image:
+                yield image
+    except _UNDECODABLE as error:
+        raise HashbenchError(f"cannot decode image {name}: {one_line(error).rstrip('.')}.") from error
 
 
 def _decode(file: Path | IO[bytes], name: str, size: int | None) -> ImageArray:
-    try:
-        with Image.open(file) as image:
-            return _resized(image.convert("RGB"), size)
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
-        raise HashbenchError(f"cannot decode image {name}: {one_line(error).rstrip('.')}.") from error
+    with _opened(file, name) as image:
+        return _resized(_as_rgb(image), size)
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    """Convert an image to RGB; 16 bits become 8, which Pillow would only cut off at 255."""
+    if image.mode in ("I", "F"):
+        raise ValueError(f"values of mode {image.mode} have no known range; save it with 8 or 16 bits")
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray(np.round(np.asarray(image) / 257).astype(np.uint8))
+    return image.convert("RGB")
 
 
 def _resized(image: Image.Image, size: int | None) -> ImageArray:

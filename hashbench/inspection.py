@@ -62,7 +62,7 @@ def inspect(dataset: Dataset) -> Inspection:
     return Inspection(
         n_queries_in_database=in_database,
         n_queries_in_train=in_train,
-        n_constant=0 if features is None else int((features == features[0]).all(axis=0).sum()),
+        n_constant=0 if features is None else int((features.min(axis=0) == features.max(axis=0)).sum()),
         n_zero=0 if features is None else int((~features.any(axis=1)).sum()),
         class_sizes=sizes,
         n_without_label=n_without,

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, BoolArray, check_n_bits
-from hashbench.dataset import Dataset
+from hashbench.dataset import RULES_OF_QUERIES, Dataset
 from hashbench.errors import HashbenchError
 
 FloatArray = npt.NDArray[np.float64]
@@ -216,7 +216,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return f"{name} reads one class label an item, and dataset {dataset.name!r} has none."
         if self.supervision == "labels" and dataset.labels is None:
             return f"{name} learns from labels, and dataset {dataset.name!r} has none."
-        if self.supervision == "affinity" and dataset.rule == "explicit":
+        if self.supervision == "affinity" and dataset.rule in RULES_OF_QUERIES:
             return f"{name} learns from pairs of training items, and {dataset.name!r} has no affinity for them."
         return None
 

@@ -3,21 +3,24 @@
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import h5py
 
-from hashbench import affinity, bits, distances, storage
+from hashbench import affinity, bits, distances, images, levels, storage, tabular
 from hashbench import dataset as dataset_module
-from hashbench.adapter import DatasetAdapter, Options, Own
+from hashbench.adapter import Options, Own, Progress
 from hashbench.dataset import Dataset, check_name
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.features import extraction
 from hashbench.files import data_dir, locked
-from hashbench.registry import dataset_names, get_dataset, source_digest
+from hashbench.registry import dataset_class, dataset_names, get_dataset, helpers_of, resolve_dataset, source_digest
 
 _SUFFIXES = (".h5", ".hdf5")  # of dataset files
-_OWN = {"arrays", "ann-benchmarks"}  # adapters of users' own files
+OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
+_HELPERS = "hashbench.datasets._"  # modules shared by datasets, whose code decides these too
 
 
 def dataset_path(spec: str) -> Path:
@@ -57,23 +60,31 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     is_new : bool
         Whether it was made now.
     """
-    name, _, kind = spec.partition(":")
     options = options or Options()
-    adapter = get_dataset(name, replace(options, features=options.features or kind or None))
-    _demand_known_kind(adapter, name)
-    path = dataset_path(name if adapter.kind == adapter.features[0] else f"{name}:{adapter.kind}")
-    made_by = _made_by(adapter)
+    name, kind, spec = resolve_dataset(spec, options.features)
+    _refuse_useless(name, kind, options)
+    path, made_by = dataset_path(spec), _made_by(name, kind)
     with locked(path):
         found = storage.read_attributes(path)
-        before = json.loads(found.get("choices", "{}"))
-        choices = before | _chosen(adapter.options)
-        if _is_made_by(found, made_by) and choices == before and not force:
+        remembered = json.loads(found.get("choices", "{}"))
+        stamps = remembered.pop("stamps", {})
+        choices = _chosen(options) if force else remembered | _chosen(options)
+        now = _stamps(name, choices)
+        is_same = choices == remembered and now == {key: stamps.get(key) for key in now}
+        if _is_made_by(found, made_by) and is_same and not force:
             return storage.read_dataset(path), path, False
-        for key in ("source", "weights"):
-            choices[key] = Path(choices[key]) if key in choices else None
-        adapter.options = replace(adapter.options, **choices)
-        dataset = adapter.prepare()
-        storage.write_dataset(dataset, path, made_by, _chosen(adapter.options))
+        paths = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
+        for key, chosen in paths.items():
+            if getattr(options, key) is None and not chosen.exists():
+                raise HashbenchError(
+                    f"there is no {chosen} (chosen earlier; give --{key} again, or --force to start afresh)."
+                )
+        dataset = get_dataset(name, replace(options, **{**choices, **paths, "features": kind})).prepare()
+        if dataset.name != name:
+            raise HashbenchError(
+                f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own."
+            )
+        storage.write_dataset(dataset, path, made_by, choices | {"stamps": now})
     return dataset, path, True
 
 
@@ -89,23 +100,22 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
     """
     prepared: list[str] = []
     missing: dict[str, str] = {}
-    for name in sorted({*dataset_names()} - _OWN):
+    for name in sorted({*dataset_names()} - OF_USERS):
         try:
-            adapter = get_dataset(name)
+            cls = dataset_class(name)
         except HashbenchError:
             continue  # a broken plugin; whoever names it is told
-        if not adapter.needs:
+        if not cls.needs:
             continue
-        made_by = _made_by(adapter)
-        specs = [name, *(f"{name}:{kind}" for kind in adapter.features[1:])]
-        is_made = {spec: storage.read_attributes(dataset_path(spec)) for spec in specs}
-        found = [spec for spec in specs if _is_made_by(is_made[spec], made_by)]
-        stale = [spec for spec in specs if is_made[spec] and spec not in found]
+        kinds = {name if kind == cls.features[0] else f"{name}:{kind}": kind for kind in cls.features}
+        is_made = {spec: storage.read_attributes(dataset_path(spec)) for spec in kinds}
+        found = [spec for spec, kind in kinds.items() if _is_made_by(is_made[spec], _made_by(name, kind))]
+        stale = [spec for spec in kinds if is_made[spec] and spec not in found]
         prepared += found
         for spec in stale or ([] if found else [name]):
             kind = spec.partition(":")[2]
             command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
-            missing[spec] = f"{command} ({'made by another version' if stale else f'needs {adapter.needs}'})"
+            missing[spec] = f"{command} ({'made by another version' if stale else f'needs {cls.needs}'})"
     return prepared, missing
 
 
@@ -132,27 +142,58 @@ def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
         If the name is a known dataset's, or the files do not make a dataset.
     """
     check_name(own.name)
-    if any(own.name == name or own.name.startswith(f"{name}-") for name in dataset_names()):
+    folded = own.name.casefold()
+    if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
     if own.name.endswith(_SUFFIXES):
         raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
-    adapter = get_dataset("ann-benchmarks" if _is_ann_benchmark(own) else "arrays", replace(options, own=own))
-    _demand_known_kind(adapter, own.name)
-    dataset = adapter.prepare()
+    name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
+    kinds = dataset_class(name).features
+    kind = options.features or kinds[0]
+    if kind not in kinds:
+        raise unknown_name("feature kind", f"{own.name}:{kind}", kinds, like=kind)
+    _refuse_useless(name, kind, options)
+    dataset = get_dataset(name, replace(options, own=own)).prepare()
     path = dataset_path(own.name)
     with locked(path):
         storage.write_dataset(dataset, path, made_by="own")
     return dataset, path
 
 
-def _demand_known_kind(adapter: DatasetAdapter, name: str) -> None:
-    """Refuse features that a dataset does not have."""
-    if adapter.kind not in adapter.features:
-        raise unknown_name("feature kind", f"{name}:{adapter.kind}", adapter.features, like=adapter.kind)
+def _refuse_useless(name: str, kind: str, options: Options) -> None:
+    """Refuse options that a dataset with such features cannot use."""
+    given = kind == "features"
+    useless = {"weights": given or kind in {*extraction.KINDS} - {*extraction.NETWORKS}, "image_size": given}
+    takes = [key for key in dataset_class(name).takes if not useless.get(key)]
+    for key in ("source", "weights", "image_size"):
+        if getattr(options, key) is not None and key not in takes:
+            raise HashbenchError(
+                f"{name}:{kind} has no use for --{key.replace('_', '-')}; leave it out"
+                f"{', or choose other --features' if len(dataset_class(name).features) > 1 else ''}."
+            )
 
 
-def _made_by(adapter: DatasetAdapter) -> str:
-    return source_digest(type(adapter), affinity, bits, distances, dataset_module)
+def _made_by(name: str, kind: str) -> str:
+    """Digest the code that decides a dataset; features of images have a version of their own."""
+    cls = dataset_class(name)
+    helpers = helpers_of(cls, _HELPERS)
+    code = source_digest(cls, *helpers, affinity, bits, distances, dataset_module, images, levels, tabular)
+    return f"{code}-{extraction._VERSION}" if kind in extraction.KINDS else code
+
+
+def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:
+    """Digest sizes and times of the files a dataset is made of, as far as they are there."""
+    places = {"source": data_dir() / "sources" / name, **choices}
+    paths = {key: Path(places[key]) for key in ("source", "weights") if key in places}
+    return {key: _stamp(path) for key, path in paths.items() if path.exists()}
+
+
+def _stamp(path: Path) -> str:
+    """Digest a file's size and times, or those of the files of a folder."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    states = [(file.name, file.stat()) for file in files if file.is_file()]
+    stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
+    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
 
 
 def _is_made_by(found: Mapping[str, Any], made_by: str) -> bool:
@@ -177,7 +218,24 @@ def _chosen(options: Options) -> dict[str, Any]:
     return {key: str(value.resolve()) if isinstance(value, Path) else value for key, value in chosen.items() if value}
 
 
-def load_dataset(spec_or_path: str) -> tuple[Dataset, bool]:
+def find_by_content(fingerprint: str) -> Path | None:
+    """Find a prepared dataset by what it holds.
+
+    Parameters
+    ----------
+    fingerprint : str
+        Of its content.
+
+    Returns
+    -------
+    Path or None
+        Its file, if there is one.
+    """
+    paths = sorted((data_dir() / "datasets").glob("*.h5"))
+    return next((path for path in paths if storage.read_attributes(path).get("fingerprint") == fingerprint), None)
+
+
+def load_dataset(spec_or_path: str, on_progress: Progress | None = None) -> tuple[Dataset, bool]:
     """Open a dataset file, or prepare a named dataset if need be.
 
     Parameters
@@ -185,6 +243,8 @@ def load_dataset(spec_or_path: str) -> tuple[Dataset, bool]:
     spec_or_path : str
         A known name, ``NAME:FEATURES``, the name of a dataset that the user prepared from own files, or the path of
         a dataset file.
+    on_progress : callable, optional
+        Called while it is prepared, see `hashbench.adapter.Options`.
 
     Returns
     -------
@@ -201,13 +261,14 @@ def load_dataset(spec_or_path: str) -> tuple[Dataset, bool]:
     name, _, kind = spec_or_path.partition(":")
     if name in dataset_names():
         others = sorted(path.stem.removeprefix(f"{name}-") for path in dataset_path(name).parent.glob(f"{name}-*.h5"))
-        others = [other for other in others if other in get_dataset(name).features]
+        kinds = dataset_class(name).features
+        others = [other for other in others if other in kinds]
         if not kind and others and not dataset_path(name).exists():
             raise HashbenchError(
                 f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
-                f"{name}:{others[0]} (or {name}:{get_dataset(name).features[0]} to prepare those)."
+                f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
             )
-        dataset, _, is_new = prepare(spec_or_path)
+        dataset, _, is_new = prepare(spec_or_path, None if on_progress is None else Options(on_progress=on_progress))
         return dataset, is_new
     path = Path(spec_or_path)
     if path.suffix in _SUFFIXES or path.is_file():

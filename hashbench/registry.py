@@ -95,15 +95,92 @@ def get_dataset(name: str, options: Options | None = None) -> DatasetAdapter:
     HashbenchError
         If there is no such dataset, or its plugin cannot be imported.
     """
+    cls = dataset_class(name)
+    try:
+        return cls(options)
+    except TypeError as error:
+        raise HashbenchError(
+            f"dataset plugin {name!r} cannot be made of options: {one_line(error)}. Let its __init__ take them, or "
+            "leave that to DatasetAdapter."
+        ) from error
+
+
+def dataset_class(name: str) -> type[DatasetAdapter]:
+    """Find the class of a dataset's adapter.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``digits``.
+
+    Returns
+    -------
+    type
+        A subclass of `hashbench.adapter.DatasetAdapter`.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such dataset, or its plugin cannot be imported.
+    """
     _demand_one("dataset", name, name in _adapters())
     if name in _adapters():
-        return _adapters()[name](options)
+        return _adapters()[name]
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
             raise HashbenchError(f"dataset plugin {name!r} is {cls!r}, expected a subclass of DatasetAdapter.")
-        return cls(options)
+        return cls
     raise unknown_name("dataset", name, dataset_names())
+
+
+def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, str]:
+    """Tell which dataset a name means.
+
+    Parameters
+    ----------
+    spec : str
+        A known name, or ``NAME:FEATURES``.
+    features : str, optional
+        The kind of features; by default the one in ``spec``, else the first.
+
+    Returns
+    -------
+    name, kind : str
+        Dataset and kind of features.
+    spec : str
+        The one spelling of both: the name alone for the first kind, else ``NAME:FEATURES``.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such dataset, or it has no such features.
+    """
+    name, _, kind = spec.partition(":")
+    kinds = dataset_class(name).features
+    kind = features or kind or kinds[0]
+    if kind not in kinds:
+        raise unknown_name("feature kind", f"{name}:{kind}", kinds, like=kind)
+    return name, kind, name if kind == kinds[0] else f"{name}:{kind}"
+
+
+def helpers_of(cls: type, prefix: str) -> list[object]:
+    """Find what a plugin's module imports of modules that several plugins share.
+
+    Parameters
+    ----------
+    cls : type
+        The plugin's class.
+    prefix : str
+        How the names of these modules begin.
+
+    Returns
+    -------
+    list of object
+        Classes and functions, for `source_digest`.
+    """
+    things = vars(sys.modules[cls.__module__]).values()
+    return [thing for thing in things if str(getattr(thing, "__module__", "")).startswith(prefix)]
 
 
 def method_summary(name: str) -> str:

@@ -1,6 +1,5 @@
 """Encode and score: each step is found again by its fingerprint and not repeated."""
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -34,7 +33,7 @@ from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.method import HashMethod
 from hashbench.metrics import get_metric
-from hashbench.registry import dataset_names, source_digest, submodules
+from hashbench.registry import dataset_names, helpers_of, resolve_dataset, source_digest, submodules
 from hashbench.storage import Codes
 from hashbench.threads import chunks
 
@@ -59,9 +58,9 @@ def codes_path(dataset: Dataset, job: Job) -> Path:
     Path
         Inside the data folder; need not exist.
     """
-    folder, suffix = job.dataset.replace(":", "-"), ""
-    if job.dataset.partition(":")[0] not in dataset_names():
-        folder = dataset.name
+    folder, suffix = dataset.name, ""
+    if job.dataset.partition(":")[0] in dataset_names():
+        folder = resolve_dataset(job.dataset)[2].replace(":", "-")
     if job.params:
         suffix = "-" + sha256(canonical_json(job.params).encode()).hexdigest()[:8]
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
@@ -276,10 +275,13 @@ def _score(
     on_progress: Progress | None = None,
 ) -> Evaluation:
     if codes.dataset_fingerprint != dataset.fingerprint:
+        spec = dataset.name
+        if spec in dataset_names():
+            spec = resolve_dataset(spec, dataset.features_name.removesuffix(" (JPEG)"))[2]
         raise HashbenchError(
             f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset "
-            f"{dataset.name} now holds {dataset.fingerprint}. Encode again: "
-            f"hashbench encode --method {codes.method} --dataset {dataset.name} --bits {codes.n_bits}."
+            f"{spec} now holds {dataset.fingerprint}. Encode again: "
+            f"hashbench encode --method {codes.method} --dataset {spec} --bits {codes.n_bits}."
         )
     return evaluation.evaluate_packed(
         codes.query,
@@ -299,8 +301,7 @@ def _scored_by() -> str:
 
 
 def _made_by(method: HashMethod) -> str:
-    module = sys.modules[type(method).__module__]
-    helpers = [thing for thing in vars(module).values() if str(getattr(thing, "__module__", "")).startswith(_HELPERS)]
+    helpers = helpers_of(type(method), _HELPERS)
     return source_digest(type(method), *helpers, *method.modules, affinity, bits, distances, dataset_module)
 
 

@@ -102,7 +102,7 @@ def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float3
         If there is no such file or array, or it holds other than numbers in two dimensions.
     """
     (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
-    array = read_array(spec, FEATURE_KEYS, aside=label_key if path == label_path else None)
+    array = read_array(spec, FEATURE_KEYS, aside=label_key if path.resolve() == label_path.resolve() else None)
     if array.ndim != 2 or not array.size or array.dtype.kind not in "biuf":
         raise HashbenchError(
             f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features), not empty."
@@ -140,7 +140,8 @@ def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -
     path : Path
         Its suffix tells the format.
     only : str, optional
-        The one array that is wanted: of a ``.mat`` or HDF5 file the others, which may be huge, are left unread.
+        The one array that is wanted: of an ``.npz``, ``.mat`` or HDF5 file the others, which may be huge, are left
+        unread.
     aside : str, optional
         A column of a table that is no feature.
 
@@ -166,7 +167,7 @@ def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -
             return {"features": load_array(path)}
         if suffix == ".npz":
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-                return dict(archive)
+                return {name: archive[name] for name in archive.files if only in (None, name)}
         if suffix in (".h5", ".hdf5"):
             return _of_hdf5(path, only)
         return _of_mat(path, only) if suffix == ".mat" else _of_table(path, suffix, aside)
@@ -220,14 +221,21 @@ def _read_csv(path: Path) -> Any:
     """Read a table whose first line may hold names: words, or 0, 1, 2 and so on as pandas counts columns."""
     import pandas as pd
 
-    first = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False).iloc[0]
+    top = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
+    first = top.iloc[0]
     has_index = first.iloc[0] == ""  # pandas leaves the name of its index empty
     names = first.iloc[int(has_index) :]
     n_numbers = int(pd.to_numeric(names, errors="coerce").notna().sum())
-    has_names = n_numbers == 0 or names.tolist() == [str(number) for number in range(len(names))]
-    if not has_names and n_numbers < len(names):
+    is_counted = names.tolist() == [str(number) for number in range(len(names))]
+    if 0 < n_numbers < len(names):
         raise HashbenchError(
             f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; put a "
             "line of names, one a column, first."
         )
+    if is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all():
+        raise HashbenchError(
+            f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; put a line of "
+            "names, one a column, first."
+        )
+    has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
     return pd.read_csv(path, header=0 if has_names else None, index_col=0 if has_index and has_names else None)

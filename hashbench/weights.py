@@ -171,7 +171,7 @@ class Extractor:
         with (
             torch.inference_mode(),
             torch.autocast(self.device, enabled=False),
-            torch.backends.cudnn.flags(deterministic=True, allow_tf32=False),
+            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
         ):
             for batch in chunks(0, len(images), _BATCH[self.device]):
                 pixels = torch.from_numpy(np.array(images[batch])).to(self.device)

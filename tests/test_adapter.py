@@ -138,3 +138,12 @@ def test_an_adapter_that_prepares_nothing_cannot_be_made():
 
     with pytest.raises(TypeError, match="prepare"):
         Lazy()
+
+
+def test_a_download_reports_to_whoever_listens():
+    seen = []
+    assert Options().on_download("a.tar") is None
+    tell = Options(on_progress=lambda *words: seen.append(words)).on_download("a.tar")
+    tell(5, 0)
+    tell(5, 10)
+    assert seen == [("bytes of a.tar", 5, 10)]

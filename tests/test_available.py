@@ -13,9 +13,7 @@ def put(tiny):
         name, _, kind = spec.partition(":")
         adapter = registry.get_dataset(name)
         made = tiny(name=name, features_name=kind or adapter.features[0])
-        current = registry.source_digest(
-            type(adapter), *(preparation.affinity, preparation.bits, preparation.distances, preparation.dataset_module)
-        )
+        current = preparation._made_by(name, kind or adapter.features[0])
         storage.write_dataset(made, preparation.dataset_path(spec), made_by or current, {})
 
     return write

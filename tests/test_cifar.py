@@ -197,6 +197,12 @@ def test_pickle_that_calls_anything_is_refused_and_nothing_is_called(make, tmp_p
     assert not marker.exists()
 
 
+@pytest.mark.parametrize(("module", "name"), [("numpy.ma.core", "ndarray"), ("numpyx", "dtype"), ("numpy", "bytes")])
+def test_only_the_very_names_of_a_pickle_of_arrays_are_looked_up(module, name):
+    with pytest.raises(pickle.UnpicklingError, match=f"{module}.{name}"):
+        _cifar._Unpickler(io.BytesIO()).find_class(module, name)
+
+
 @pytest.mark.parametrize("files_of", [python_files, binary_files, tree_files])
 @pytest.mark.parametrize("name", ["c.tar.gz", "c.tar.xz"])
 @pytest.mark.parametrize("share", [0.001, 0.3, 0.9])

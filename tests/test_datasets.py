@@ -6,7 +6,7 @@ from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
 from hashbench import registry, testing
-from hashbench.adapter import DatasetAdapter
+from hashbench.adapter import DatasetAdapter, Options
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 
@@ -184,3 +184,14 @@ def test_conformance_suite_finds_a_broken_adapter(tiny):
             check(broken)
     for check in testing.DATASET_CHECKS:
         check(adapter(lambda: tiny(about={**words, "citation": "words"})))
+
+
+def test_words_in_place_of_features_are_refused_in_a_sentence(tmp_path):
+    np.savez(tmp_path / "a.npz", features=np.array([["a", "b"]]), labels=np.array([[0, 1]]))
+    with pytest.raises(HashbenchError, match=r"holds <U1 of shape .* expected numbers"):
+        registry.get_dataset("corel5k", Options(source=tmp_path / "a.npz")).prepare()
+
+
+def test_a_missing_file_is_asked_for_in_the_name_of_the_dataset():
+    with pytest.raises(HashbenchError, match=r"^dataset 'corel5k' lacks 1 of 1 files"):
+        registry.get_dataset("corel5k").prepare()

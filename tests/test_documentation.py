@@ -32,6 +32,11 @@ def test_readme_mentions_every_plugin_and_metric(name):
     assert f"`{name}`" in README
 
 
+@pytest.mark.parametrize("name", registry.dataset_names())
+def test_the_page_on_datasets_mentions_every_dataset(name):
+    assert f"`{name}`" in (ROOT / "docs" / "datasets.md").read_text()
+
+
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.pattern)
 def test_readme_mentions_every_option_of_a_metric(family):
     for option in family.options:

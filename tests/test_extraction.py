@@ -72,12 +72,20 @@ def test_without_a_size_images_of_different_sizes_are_refused(files, kind):
 @pytest.mark.parametrize(("kind", "bytes_a_value"), [("pixels", 4), ("images", 1)])
 def test_what_would_not_fit_into_memory_is_refused(monkeypatch, kind, bytes_a_value):
     n_bytes = 10 * 36 * 36 * 3 * bytes_a_value
-    monkeypatch.setattr(extraction, "_MAX_BYTES", n_bytes)
+    monkeypatch.setattr(extraction, "MAX_BYTES", n_bytes)
     extract(kind, IMAGES, Options())
-    monkeypatch.setattr(extraction, "_MAX_BYTES", n_bytes - 1)
+    monkeypatch.setattr(extraction, "MAX_BYTES", n_bytes - 1)
     with pytest.raises(HashbenchError, match=f"10 images of 36 x 36 pixels take .* as {kind}; choose a smaller"):
         extract(kind, IMAGES, Options())
     extract(kind, IMAGES, Options(image_size=35))
+
+
+def test_features_that_would_not_fit_into_memory_are_refused_before_they_are_computed(monkeypatch, counted):
+    compute = counted()
+    monkeypatch.setattr(extraction, "MAX_BYTES", 10 * 512 * 4 - 1)
+    with pytest.raises(HashbenchError, match=r"10 images take .* as gist"):
+        extract("gist", IMAGES, Options())
+    assert compute.calls == []
 
 
 # ---------------------------------------------------------------- computed in blocks
@@ -153,6 +161,22 @@ def test_parts_of_another_length_are_not_mixed_in(counted, monkeypatch):
     np.testing.assert_array_equal(extract("gist", IMAGES, Options()).features, compute.compute(PIXELS))
 
 
+def test_large_images_come_in_smaller_blocks(counted, monkeypatch):
+    monkeypatch.setattr(extraction, "_BLOCK_BYTES", 3 * 36 * 36 * 3 + 1)
+    compute = counted()
+    extract("gist", IMAGES, Options())
+    assert compute.calls == [3, 3, 3, 1]
+
+
+def test_parts_left_behind_beside_whole_features_are_removed(counted, data):
+    counted()
+    extract("gist", IMAGES, Options())
+    ((path,),) = ([*(data / "features").glob("*.npy")],)
+    path.with_suffix(".parts").mkdir()
+    extract("gist", IMAGES, Options())
+    assert len(stored(data)) == 1
+
+
 @pytest.mark.parametrize("share", [0, 0.5])
 def test_damaged_features_are_computed_again(counted, data, share):
     first = extract("gist", IMAGES, Options()).features
@@ -171,7 +195,7 @@ def test_other_images_sizes_or_code_give_other_features(counted, monkeypatch, ch
     pixels = PIXELS.copy()
     pixels[9, 35, 35, 2] ^= change == "image"
     if change == "code":
-        monkeypatch.setattr(extraction, "_source", lambda module: "other")
+        monkeypatch.setattr(extraction, "_VERSION", 0)
     extract("gist", ImageArrays(pixels), Options(image_size=32 if change == "size" else None))
     assert compute.calls == [4, 4, 2] * 2
 
@@ -207,6 +231,7 @@ def network(monkeypatch, tmp_path):
     class Fake:
         def __init__(self, name, weights_path, *, image_size, device):
             made.append((name, weights_path, image_size, device))
+            self.n_features, self.device = 3, device
             self.factor = weights_path.read_bytes()[0]
             self.provenance = f"{name}, {image_size} px, weights {self.factor}"
 
@@ -226,7 +251,7 @@ def test_a_network_sees_blocks_of_images_as_they_are(network):
     np.testing.assert_allclose(found.features, 2 * PIXELS.mean(axis=(1, 2)), rtol=1e-6)
     assert calls == [(4, 36, 36, 3), (4, 36, 36, 3), (2, 36, 36, 3)]
     assert made == [("resnet18", path, 144, "cpu")]  # small images are enlarged four times, not to 224
-    assert found.how == "resnet18, 144 px, weights 2"
+    assert found.how == "resnet18, 144 px, weights 2, on cpu"
 
 
 @pytest.mark.parametrize(
@@ -274,6 +299,13 @@ def test_features_of_a_network_are_computed_once_for_its_weights_and_size(networ
     np.testing.assert_allclose(other, first * 1.5, rtol=1e-6)
 
 
+def test_features_of_a_network_are_computed_once_for_each_device(network):
+    path, _, calls = network
+    for device in ("cpu", "cuda", "cpu"):
+        assert extract("resnet18", IMAGES, Options(weights=path, device=device)).how.endswith(f"on {device}")
+    assert len(calls) == 6
+
+
 def test_weights_that_are_not_downloaded_are_asked_for(network):
     _, made, _ = network
     with pytest.raises(HashbenchError, match=r"weights of vgg-f have no published .* give the file as --weights"):
@@ -286,7 +318,7 @@ def test_weights_are_downloaded_once_where_their_checksum_is_known(network, monk
 
     path, made, _ = network
     asked = []
-    monkeypatch.setattr(download, "fetch", lambda *what: asked.append(what) or path)
+    monkeypatch.setattr(download, "fetch", lambda *what, on_progress: asked.append(what) or path)
     extract("resnet18", IMAGES, Options())
     ((url, checksum, target),) = asked
     assert url.startswith("https://")

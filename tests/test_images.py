@@ -1,10 +1,12 @@
 import os
 import tarfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from hashbench import images
 from hashbench.errors import HashbenchError
 from hashbench.images import ImageArrays, ImageFiles, read_tree
 
@@ -161,6 +163,60 @@ def test_content_of_files_changes_when_one_does(tmp_path):
     assert ImageFiles(paths).content not in (before, later)
 
 
+def test_files_of_the_same_name_in_two_folders_have_different_contents(tmp_path, monkeypatch):
+    contents = []
+    for name, pixels in (("one", NOISE[0]), ("two", 255 - NOISE[0])):
+        path = write_image(tmp_path / name / "a" / "0.bmp", pixels)
+        os.utime(path, ns=(0, 0))
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path / name)
+            contents.append(ImageFiles([Path("a/0.bmp")]).content)
+    assert contents[0] != contents[1]
+
+
+def test_content_changes_when_a_file_is_replaced_by_one_with_the_same_size_and_time(tmp_path):
+    path = write_image(tmp_path / "a.bmp", NOISE[0])
+    os.utime(path, ns=(0, 0))
+    before = ImageFiles([path]).content
+    write_image(tmp_path / "b.bmp", 255 - NOISE[0]).replace(path)
+    os.utime(path, ns=(0, 0))
+    assert ImageFiles([path]).content != before
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"), [([(8, 8)] * 3, 8), ([(8, 8), (8, 8), (9, 9)], None), ([(8, 9)] * 2, None)]
+)
+def test_native_size_of_files_is_that_of_equal_squares(tmp_path, shapes, expected):
+    paths = [write_image(tmp_path / f"{number}.png", NOISE[number, :h, :w]) for number, (h, w) in enumerate(shapes)]
+    found = ImageFiles(paths)
+    assert found.native_size == expected
+    if expected:
+        np.testing.assert_array_equal(found.read(slice(0, 3)), NOISE[:3, :8, :8])
+
+
+def test_sixteen_bits_become_eight(tmp_path):
+    gradient = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
+    Image.fromarray(gradient).save(tmp_path / "a.png")
+    (found,) = ImageFiles([tmp_path / "a.png"]).read(slice(0, 1), 8)
+    for channel in range(3):
+        np.testing.assert_allclose(found[..., channel], gradient / 65535 * 255, atol=0.5 + 1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_values_without_a_known_range_are_refused(tmp_path, dtype):
+    Image.fromarray(np.ones((8, 8), dtype)).save(tmp_path / "a.tiff")
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*a\.tiff: values of mode [IF] have no known range"):
+        ImageFiles([tmp_path / "a.tiff"]).read(slice(0, 1), 8)
+
+
+@pytest.mark.parametrize("limit", [10, 30])
+def test_an_image_too_large_to_be_true_is_refused(tmp_path, monkeypatch, limit):
+    path = write_image(tmp_path / "a.png", NOISE[0, :6, :7])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)  # 42 pixels: a warning above it, an error above twice
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*a\.png: .*42 pixels"):
+        ImageFiles([path]).read(slice(0, 1), 8)
+
+
 # ---------------------------------------------------------------- trees
 
 NAMES = [
@@ -224,7 +280,7 @@ def test_images_of_a_folder_may_differ_in_size_but_not_those_of_an_archive(tmp_p
     numbered(tmp_path / "t", names)
     write_image(tmp_path / "t" / names[1], NOISE[0])
     assert read_tree(tmp_path / "t").images.read(slice(0, 2), 8).shape == (2, 8, 8, 3)
-    with pytest.raises(HashbenchError, match="2 different sizes; unpack it and give the folder"):
+    with pytest.raises(HashbenchError, match=r"differ in size, such as \S*/a/0\.png and \S*/root/a/1\.png; unpack"):
         read_tree(archived(tmp_path / "t", tmp_path / "a.tar", names))
 
 
@@ -242,6 +298,43 @@ def test_tree_without_images_is_refused(tmp_path, packing):
     source = tmp_path / "folder" if packing == "folder" else archived(tmp_path / "folder", tmp_path / packing, [])
     with pytest.raises(HashbenchError, match=r"there are no images in .*, expected folders train/<class>/ or <class>/"):
         read_tree(source)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["train/a/images/0.png", "train/b/images/1.png", "val/a/images/2.png"], r"image .*images/.* lies too deep"),
+        (["a/0.png", "train/b/1.png"], r"at different depths, such as a/0\.png and train/b/1\.png"),
+    ],
+)
+def test_images_at_other_depths_are_refused(tmp_path, names, message):
+    with pytest.raises(HashbenchError, match=message):
+        read_tree(numbered(tmp_path, names))
+
+
+def test_folders_that_all_images_share_do_not_count(tmp_path):
+    tree = read_tree(numbered(tmp_path, ["set/all/train/a/0.png", "set/all/train/b/1.png", "set/all/test/a/2.png"]))
+    assert (tree.splits, tree.classes) == (["train", "train", "test"], ["a", "b"])
+
+
+@pytest.mark.parametrize("packing", ["folder", "a.tar"])
+def test_hidden_files_are_left_out(tmp_path, packing):
+    names = ["a/0.png", "b/1.png", "a/._0.png", ".cache/2.png"]
+    source = numbered(tmp_path / "folder", names)
+    if packing != "folder":
+        source = archived(source, tmp_path / packing, names)
+    tree = read_tree(source)
+    assert (len(tree.images), tree.classes) == (2, ["a", "b"])
+
+
+def test_an_archive_that_would_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    names = ["a/0.png", "a/1.png"]
+    path = archived(numbered(tmp_path / "t", names), tmp_path / "a.tar", names)
+    monkeypatch.setattr(images, "MAX_BYTES", 2 * 4 * 4 * 3)
+    assert len(read_tree(path).images) == 2
+    monkeypatch.setattr(images, "MAX_BYTES", 2 * 4 * 4 * 3 - 1)
+    with pytest.raises(HashbenchError, match=r"images in .*a\.tar take more than .* of memory; unpack"):
+        read_tree(path)
 
 
 def test_image_in_no_folder_is_refused(tmp_path):

@@ -435,6 +435,14 @@ def test_oracle_label_needs_enough_bits_for_the_classes(tiny, n_classes, needed)
             OracleLabel(needed - 1).fit(dataset.labels[dataset.train, None])
 
 
+@pytest.mark.parametrize("rule", ["explicit", "neighbours"])
+def test_methods_that_learn_from_pairs_refuse_affinities_of_queries_alone(tiny, rule):
+    changes = {"neighbours": np.arange(16).reshape(8, 2)} if rule == "neighbours" else {}
+    dataset = tiny(rule, **changes)
+    assert "no affinity for them" in registry.get_method("ksh")(4).refusal(dataset)
+    assert registry.get_method("lsh")(4).refusal(dataset) is None
+
+
 @pytest.mark.parametrize("rule", ["shared-labels", "distance", "explicit"])
 def test_oracle_label_refuses_datasets_without_single_labels(tiny, rule):
     assert "tiny" in OracleLabel(16).refusal(tiny(rule))

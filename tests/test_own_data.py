@@ -260,6 +260,39 @@ def test_a_folder_of_images_becomes_gist(prepare, photos):
     assert dataset.about["features"] == "GIST, 512-d, of 32 x 32 pixels"
 
 
+def test_images_of_one_size_need_no_size(prepare, photos):
+    dataset, _ = prepare(photos, "--features", "pixels")
+    assert dataset.features.shape == (20, 36 * 36 * 3)
+
+
+def test_images_of_different_sizes_need_one(complaint, photos):
+    Image.new("RGB", (30, 30)).save(photos / "cat" / "99.png")
+    assert "images differ in size; give --image-size for features 'pixels'" in complaint(photos, "--features", "pixels")
+
+
+def test_images_of_one_class_alone_are_refused(complaint, photos):
+    for number in range(8):
+        (photos / "dog" / f"{number:02d}.png").unlink()
+    assert "lie in one class, 'cat'; expected two or more folders" in complaint(photos, "--features", "pixels")
+
+
+@pytest.mark.parametrize("theirs", ["test", "val"])
+def test_folders_for_training_and_testing_are_the_split(prepare, photos, theirs):
+    (photos.parent / "set" / theirs).mkdir(parents=True)
+    photos.rename(photos.parent / "set" / "train")
+    for name in ("cat", "dog"):
+        (photos.parent / "set" / theirs / name).mkdir()
+        (photos.parent / "set" / "train" / name / "00.png").rename(photos.parent / "set" / theirs / name / "00.png")
+    items = photos.parent / "set", "--features", "pixels", "--image-size", 8
+    dataset, _ = prepare(*items)
+    assert (dataset.query.tolist(), dataset.database.tolist()) == ([18, 19], list(range(18)))
+    np.testing.assert_array_equal(dataset.train, dataset.database)
+    assert f"2 images of {theirs}/ as queries, 18 of train/ as database" in dataset.about["protocol"]
+    dataset, _ = prepare(*items, "--queries", 5)
+    assert len(dataset.query) == 5
+    assert dataset.about["protocol"].endswith(f"folders {', '.join(sorted([theirs, 'train']))} pooled")
+
+
 def test_labels_of_images_may_come_from_a_file(prepare, photos, save):
     tags = MULTI_HOT[:20]
     dataset, _ = prepare(photos, "--features", "pixels", "--image-size", 8, "--labels", save("y", tags))
@@ -271,7 +304,6 @@ def test_labels_of_images_may_come_from_a_file(prepare, photos, save):
     ("options", "message"),
     [
         ([], "photos is a folder; say which --features to compute: pixels, gist"),
-        (["--features", "pixels"], "images differ in size; give --image-size for features 'pixels'"),
         (["--features", "sift", "--image-size", 8], "unknown feature kind '.*:sift'. .*Known feature kinds: .*gist"),
         (["--features", "pixels", "--image-size", 8, "--query-from", "Q.npy"], "--query-from goes with files"),
         (
@@ -378,6 +410,7 @@ def test_a_missing_name_in_a_table_is_no_class(complaint, tmp_path):
     [
         ("digits", "'digits' is, or begins like, the name of a built-in dataset; choose another --name"),
         ("digits-mine", "begins like"),
+        ("Digits", "built-in"),
         ("arrays", "built-in"),
         ("my data", "made of letters, digits, '.', '_' and '-', got 'my data'"),
         ("../mine", "made of letters"),

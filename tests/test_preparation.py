@@ -9,6 +9,7 @@ from hashbench import preparation, registry, storage
 from hashbench.adapter import DatasetAdapter, Options
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
+from hashbench.features import extraction
 from hashbench.preparation import dataset_path, load_dataset, prepare
 
 
@@ -160,9 +161,14 @@ def test_kinds_of_features_have_codes_and_rows_of_their_own(hashbench, data, tmp
 
 def test_info_tells_the_kinds_and_what_is_prepared(hashbench):
     assert "features: near, far\nnot prepared yet: hashbench prepare toy" in hashbench("info", "toy").stdout
+    assert "not prepared yet: hashbench prepare toy --features far" in hashbench("info", "toy:far").stdout
     prepare("toy:far")
     assert "1 far (float32)" in hashbench("info", "toy:far").stdout
     assert "not prepared yet" in hashbench("info", "toy").stdout
+    prepare("toy")
+    assert hashbench("info", "toy:near").stdout == hashbench("info", "toy").stdout
+    assert "unknown feature kind 'toy:nonsense'" in hashbench("info", "toy:nonsense").stderr
+    assert "not prepared" not in hashbench("info", "arrays").stdout
 
 
 # ---------------------------------------------------------------- choices
@@ -191,13 +197,149 @@ def test_a_choice_may_be_changed_and_the_others_stay(toy, source, tmp_path):
     assert toy[-1].source == tmp_path / "other.txt"
 
 
-def test_a_source_is_found_again_from_another_folder(toy, source, monkeypatch):
+def test_a_source_is_found_again_from_another_folder(toy, source, monkeypatch, change_code):
     with monkeypatch.context() as patch:
         patch.chdir(source.parent)
         prepare("toy", Options(source=Path("raw.txt")))
-    _, _, is_new = prepare("toy", force=True)
+    change_code()
+    _, _, is_new = prepare("toy")
     assert is_new
     assert toy[-1].source == source.resolve()
+
+
+def test_force_starts_afresh_from_the_options_given(toy, source):
+    prepare("toy", Options(source=source, image_size=32))
+    assert prepare("toy", Options(image_size=16), force=True)[2]
+    assert (toy[-1].source, toy[-1].image_size) == (None, 16)
+    assert not prepare("toy")[2]
+
+
+def test_a_source_that_was_replaced_in_place_makes_the_dataset_anew(toy, source):
+    prepare("toy", Options(source=source))
+    source.write_text("7")
+    dataset, _, is_new = prepare("toy")
+    assert (is_new, dataset.features[-1, 0]) == (True, 8)
+    assert not prepare("toy")[2]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_file_that_changed_in_a_source_folder_makes_the_dataset_anew(toy, data, tmp_path, given):
+    folder = tmp_path / "raw" if given else data / "sources" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("1")
+    options = {"source": str(folder)} if given else {}
+    before = preparation._stamps("toy", options)
+    assert preparation._stamps("toy", options) == before
+    (folder / "a.txt").write_text("2")
+    assert preparation._stamps("toy", options) != before
+
+
+def test_a_source_that_is_gone_is_asked_for_once_it_is_needed(toy, source, change_code):
+    prepare("toy", Options(source=source))
+    source.unlink()
+    assert not prepare("toy")[2]
+    change_code()
+    with pytest.raises(
+        HashbenchError, match=r"no .*raw\.txt \(chosen earlier; give --source again, or --force to start"
+    ):
+        prepare("toy")
+    assert prepare("toy", force=True)[2]
+
+
+def test_code_that_features_of_images_share_makes_them_anew(monkeypatch):
+    assert prepare("digits")[2]
+    assert not prepare("digits")[2]
+    monkeypatch.setattr(extraction, "_VERSION", 0)
+    assert prepare("digits")[2]
+
+
+def test_helpers_of_datasets_are_part_of_the_code_that_made_them(monkeypatch):
+    digested = []
+    monkeypatch.setattr(preparation, "source_digest", lambda *things: digested.extend(things) or "")
+    preparation._made_by("nuswide", "gist")
+    assert preparation.images in digested
+    assert preparation.tabular in digested
+    assert {"find_images", "read_lines"} <= {getattr(thing, "__name__", "") for thing in digested}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["digits", "--source", "x"], "digits:pixels has no use for --source"),
+        (["digits", "--image-size", 9], "digits:pixels has no use for --image-size"),
+        (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist has no use for --weights"),
+        (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features has no use for --source"),
+    ],
+)
+def test_options_that_a_dataset_cannot_use_are_refused(hashbench, arguments, option):
+    result = hashbench("prepare", *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert option in result.stderr
+
+
+def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monkeypatch):
+    class Bare(Toy):
+        def __init__(self):
+            super().__init__()
+
+    monkeypatch.setitem(registry._adapters(), "toy", Bare)
+    with pytest.raises(HashbenchError, match=r"dataset plugin 'toy' cannot be made of options: .* Let its __init__"):
+        prepare("toy")
+    listed = hashbench("list", "datasets")
+    assert listed.exit_code == 0
+    assert "(dataset plugin 'toy' cannot be made" in listed.stdout
+
+
+def test_a_plugin_that_calls_its_dataset_otherwise_is_refused(monkeypatch):
+    monkeypatch.setitem(registry._adapters(), "other", Toy)
+    with pytest.raises(HashbenchError, match="dataset plugin 'other' makes a dataset called 'toy'"):
+        prepare("other")
+
+
+def test_an_adapter_is_constructed_once_with_all_choices(toy, source, change_code, monkeypatch):
+    made = []
+
+    class Counted(Toy):
+        def __init__(self, options=None):
+            made.append(options)
+            super().__init__(options)
+
+    monkeypatch.setitem(registry._adapters(), "toy", Counted)
+    prepare("toy:far", Options(source=source))
+    change_code()
+    prepare("toy:far")
+    assert [(options.source, options.features) for options in made] == [(source, "far")] * 2
+
+
+@pytest.mark.parametrize("spec", ["toy:far", "toy:near"])
+def test_codes_of_any_kind_of_features_find_their_dataset(hashbench, data, spec, tmp_path):
+    for one in ("toy", "toy:far"):
+        prepare(one)
+    encoded = hashbench("encode", "--dataset", spec, "--method", "lsh", "--bits", 8)
+    assert hashbench("evaluate", encoded.stdout.strip()).exit_code == 0
+    assert {path.parent.name for path in (data / "codes").rglob("*.h5")} == {
+        spec.replace(":", "-").removesuffix("-near")
+    }
+
+
+def test_advice_on_codes_of_other_content_names_the_kind_of_features(hashbench, source):
+    prepare("toy:far")
+    encoded = hashbench("encode", "--dataset", "toy:far", "--method", "lsh", "--bits", 8)
+    prepare("toy:far", Options(source=source))
+    result = hashbench("evaluate", encoded.stdout.strip(), "--dataset", "toy:far")
+    assert "but toy:far now holds" in result.stderr.replace("dataset ", "")
+    assert "hashbench encode --method lsh --dataset toy:far --bits 8" in result.stderr
+
+
+def test_check_takes_what_a_dataset_is_made_of(hashbench, toy, source):
+    hashbench("check", "dataset", "toy", "--source", source, "--features", "far")
+    assert (toy[0].source, toy[0].features) == (source, "far")
+    assert hashbench("check", "method", "lsh", "--source", source).exit_code == 2
+
+
+def test_progress_of_preparing_reaches_a_grid(toy):
+    load_dataset("toy", print)
+    assert toy[0].on_progress is print
 
 
 def test_where_a_network_runs_is_no_choice_to_remember(toy):

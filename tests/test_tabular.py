@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.io import savemat
 
 from hashbench.errors import HashbenchError
-from hashbench.tabular import FEATURE_KEYS, LABEL_KEYS, find_array, read_array, read_arrays, split_spec
+from hashbench.tabular import FEATURE_KEYS, LABEL_KEYS, find_array, read_array, read_arrays, read_features, split_spec
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.array([0, 1, 2, 1, 0, 2, 1])
@@ -177,6 +177,38 @@ def test_a_csv_file_as_numpy_writes_it_is_read(tmp_path):
     np.testing.assert_allclose(read_array(str(tmp_path / "a.csv"), FEATURE_KEYS), X)
     np.savetxt(tmp_path / "y.csv", Y + 1, fmt="%d")
     assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).ravel().tolist() == (Y + 1).tolist()
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_column_of_numbers_without_a_name_loses_none(tmp_path, first):
+    values = [first, *Y.tolist()]
+    np.savetxt(tmp_path / "y.csv", values, fmt="%d")
+    assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).ravel().tolist() == values
+    pd.DataFrame(values).to_csv(tmp_path / "indexed.csv")
+    assert read_array(str(tmp_path / "indexed.csv"), LABEL_KEYS).ravel().tolist() == values
+
+
+def test_a_first_line_that_counts_above_whole_numbers_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("0,1,2\n3,1,2\n")
+    with pytest.raises(
+        HashbenchError, match=r"first line of .*a.csv counts from 0 to 2, so it may be names or an item"
+    ):
+        read_arrays(tmp_path / "a.csv")
+    pd.DataFrame([[3, 1, 2]]).to_csv(tmp_path / "indexed.csv")
+    assert read_array(str(tmp_path / "indexed.csv"), FEATURE_KEYS).tolist() == [[3, 1, 2]]
+
+
+def test_one_array_of_npz_is_read_whatever_the_others_are(tmp_path):
+    path = save(tmp_path / "a.npz", X=X, objects=np.array([{"a": 1}], dtype=object))
+    np.testing.assert_array_equal(read_array(f"{path}:X", FEATURE_KEYS), X)
+
+
+def test_labels_are_no_feature_however_their_file_is_spelt(tmp_path, monkeypatch):
+    path = save_table(tmp_path / "a.csv", pd.DataFrame(X, columns=list("abc")).assign(quality=Y))
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        assert read_features("a.csv", f"{path}:quality").shape == (7, 3)
+        assert read_features(str(path), "./a.csv:quality").shape == (7, 3)
 
 
 def test_a_first_line_that_may_be_names_or_an_item_is_refused(tmp_path):

@@ -277,6 +277,19 @@ def test_images_may_be_a_view_and_are_left_alone(squeezenet, images):
     assert np.array_equal(extractor(images[3::-1]), extractor(images[:4])[::-1])
 
 
+def test_cudnn_is_on_while_features_are_computed(squeezenet, images, monkeypatch):
+    extractor, seen = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu"), []
+    monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
+
+    def look(*_):
+        cudnn = torch.backends.cudnn
+        seen.append((cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32))
+
+    extractor._network.register_forward_hook(look)
+    extractor(images[:1])
+    assert seen == [(True, False, True, False)]
+
+
 def test_no_images_have_no_features(squeezenet, images):
     assert Extractor("squeezenet", squeezenet[0], image_size=64)(images[:0]).shape == (0, 512)
 

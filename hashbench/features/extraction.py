@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
 from hashbench.files import data_dir, locked, replacing
-from hashbench.images import ImageArray, Images
+from hashbench.images import MAX_BYTES, ImageArray, Images
 from hashbench.threads import chunks
 
 FloatArray = npt.NDArray[np.float32]
@@ -22,9 +22,9 @@ KINDS = ("pixels", "gist", *NETWORKS, "images")
 _VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
 _ANY_SIZE = ("squeezenet", "resnet18", "resnet50")  # networks without a fully connected layer before the features
 _ENLARGED = 4  # how many times they see small images enlarged: 128 pixels for CIFAR's 32
-_BLOCK = 2000  # images between two saves
+_BLOCK = 2000  # images between two saves, fewer if they are large
+_BLOCK_BYTES = 256 << 20
 _GIST_SIZE = 128  # of images whose own size is not the same throughout
-_MAX_BYTES = 32 << 30  # of images or features held in memory
 
 
 class Extracted(NamedTuple):
@@ -75,25 +75,34 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
 
         size = size or _GIST_SIZE
         key = f"{_VERSION} {images.content} {size}"
-        features = _in_blocks(lambda block: gist.gist(block), images, size, "gist", key, options)
+        features = _in_blocks(gist.gist, gist.N_FEATURES, images, size, "gist", key, options)
         return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
     if size is None:
         raise HashbenchError(f"images differ in size; give --image-size for features {kind!r}.")
-    n_bytes = len(images) * size * size * 3 * (4 if kind == "pixels" else 1)
-    if n_bytes > _MAX_BYTES:
-        raise HashbenchError(
-            f"{len(images):,} images of {size} x {size} pixels take {n_bytes >> 30} GB as {kind}; "
-            "choose a smaller --image-size or other --features."
-        )
-    parts = []
-    for rows in chunks(0, len(images), _BLOCK):
-        parts.append(images.read(rows, size))
+    dtype = np.uint8 if kind == "images" else np.float32
+    _demand_memory(images, size * size * 3 * np.dtype(dtype).itemsize, f" of {size} x {size} pixels", kind)
+    array = np.empty((len(images), size, size, 3), dtype)
+    for rows in _blocks(images, size):
+        array[rows] = images.read(rows, size)
         options.on_progress("images", rows.stop, len(images))
-    array = np.concatenate(parts)
     how = f"RGB, {size} x {size} pixels"
     if kind == "images":
         return Extracted(None, array, how)
-    return Extracted(array.reshape(len(array), -1).astype(np.float32), None, how)
+    return Extracted(array.reshape(len(array), -1), None, how)
+
+
+def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
+    """Refuse what would not fit, from the bytes of one image."""
+    if len(images) * n_bytes > MAX_BYTES:
+        raise HashbenchError(
+            f"{len(images):,} images{what} take {len(images) * n_bytes >> 30} GB as {kind}; "
+            "choose a smaller --image-size or other --features."
+        )
+
+
+def _blocks(images: Images, size: int) -> list[slice]:
+    """Cut the images into blocks of so many bytes at most."""
+    return chunks(0, len(images), max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size))))
 
 
 def _by_network(kind: str, images: Images, options: Options) -> Extracted:
@@ -105,9 +114,9 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
         size = min(size, _ENLARGED * images.native_size)
     network = weights.Extractor(kind, _weights(kind, options), image_size=size, device=options.device)
     read_size = None if images.native_size else size  # images of one size are resized by the network's front end
-    key = f"{_VERSION} {network.provenance} {images.content}"
-    features = _in_blocks(network, images, read_size, kind, key, options)
-    return Extracted(features, None, network.provenance)
+    how = f"{network.provenance}, on {network.device}"  # machines round differently
+    key = f"{_VERSION} {how} {images.content}"
+    return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, how)
 
 
 def _weights(kind: str, options: Options) -> Path:
@@ -124,11 +133,12 @@ def _weights(kind: str, options: Options) -> Path:
             f"{backbone.weights_url} and give the file as --weights."
         )
     path = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
-    return fetch(backbone.weights_url, backbone.sha256_prefix, path)
+    return fetch(backbone.weights_url, backbone.sha256_prefix, path, on_progress=options.on_download(path.name))
 
 
 def _in_blocks(
     compute: Callable[[ImageArray], FloatArray],
+    n_features: int,
     images: Images,
     size: int | None,
     kind: str,
@@ -136,22 +146,23 @@ def _in_blocks(
     options: Options,
 ) -> FloatArray:
     """Compute features of blocks of images, each saved as soon as it is done."""
+    _demand_memory(images, 4 * n_features, "", kind)
     path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
     folder = path.with_suffix(".parts")
     with locked(path):
         stored = _load(path)
         if stored is not None:
+            shutil.rmtree(folder, ignore_errors=True)
             return stored
-        parts = []
-        for rows in chunks(0, len(images), _BLOCK):
+        features = np.empty((len(images), n_features), np.float32)
+        for rows in _blocks(images, size or images.native_size or 1):
             part = folder / f"{rows.start}-{rows.stop}.npy"
             block = _load(part)
             if block is None:
                 block = compute(images.read(rows, size))
                 _save(part, block)
-            parts.append(block)
+            features[rows] = block
             options.on_progress(f"{kind} features", rows.stop, len(images))
-        features = np.concatenate(parts)
         _save(path, features)
         shutil.rmtree(folder, ignore_errors=True)
     return features

@@ -18,7 +18,7 @@ from hashbench.errors import HashbenchError
 from hashbench.files import data_dir
 from hashbench.jobs import all_params, make_method
 from hashbench.plots.selection import Block
-from hashbench.registry import dataset_names, get_dataset, method_names
+from hashbench.registry import dataset_class, dataset_names, method_names
 from hashbench.steps import score
 from hashbench.usage import bucket_sizes
 
@@ -201,5 +201,5 @@ def _param_options(method: str, params: str) -> str:
 
 def _spec(dataset: str, features: str) -> str:
     """Say how users call a dataset with its features."""
-    is_usual = dataset not in dataset_names() or get_dataset(dataset).features[0] == features
+    is_usual = dataset not in dataset_names() or dataset_class(dataset).features[0] == features
     return dataset if is_usual else f"{dataset}:{features}"
