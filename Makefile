@@ -56,7 +56,7 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	@$(BIN)/hashbench list missing
 
 test: $(VENV)/.installed ## Run the tests
-	$(BIN)/pytest -q -n auto --durations 5
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations 5
 
 format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .
