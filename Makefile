@@ -45,7 +45,7 @@ reproduce-tables: $(VENV)/.installed ## Run the quick methods, also on what is p
 	$(BIN)/hashbench run $(METHODS:%=--method %) $(GRID) --available > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
-reproduce-all: $(VENV)/.installed ## The same with the slower methods too: half an hour on two cores
+reproduce-all: $(VENV)/.installed ## The same with the slower methods too
 	$(BIN)/hashbench run $(METHODS:%=--method %) $(SLOWER:%=--method %) $(GRID) --available > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
