@@ -35,8 +35,21 @@ def describe_unlabelled(
         Split and affinity rule, as fields of `Dataset`.
     """
     query, database, train = draw_any(len(features), n_queries, n_train, 0)
-    thresholds = squared_distance_percentiles(features[train], _PERCENTILES)
-    return {
-        **{"query": query, "database": database, "train": train},
-        **{"rule": "distance", "rule_params": {"squared_thresholds": thresholds, "levels": _LEVELS}},
-    }
+    return {"query": query, "database": database, "train": train, **distance_rule(features[train])}
+
+
+def distance_rule(features: npt.NDArray[np.float32]) -> dict[str, Any]:
+    """Find the distances of the four levels.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_train, n_features), float32
+        Training items.
+
+    Returns
+    -------
+    dict
+        ``rule`` and ``rule_params``, as fields of `Dataset`.
+    """
+    thresholds = squared_distance_percentiles(features, _PERCENTILES)
+    return {"rule": "distance", "rule_params": {"squared_thresholds": thresholds, "levels": _LEVELS}}

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hashbench.adapter import DatasetAdapter, Own, draw_any, draw_by_label, draw_split
 from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
-from hashbench.distances import squared_distance_percentiles
+from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
 from hashbench.features.extraction import KINDS, extract
 from hashbench.images import read_tree
@@ -55,8 +55,7 @@ class Arrays(DatasetAdapter):
         params = {}
         if rule == "distance" and features is not None:
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
-            thresholds = squared_distance_percentiles(features[measured], [5, 1, 0.2, 0.1])
-            params = {"squared_thresholds": thresholds, "levels": [1, 2, 5, 10]}
+            params = distance_rule(features[measured])["rule_params"]
             protocol += f"; levels by percentiles of the distances between {len(measured):,} training items"
         return Dataset(
             name=own.name,

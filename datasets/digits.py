@@ -7,7 +7,7 @@ from sklearn.datasets import load_digits
 from hashbench.adapter import DatasetAdapter, draw_split
 from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
-from hashbench.distances import squared_distance_percentiles
+from hashbench.datasets._unlabelled import distance_rule
 
 _ABOUT = {
     "source": "sklearn.datasets.load_digits: test part of Optical Recognition of Handwritten Digits, UCI",
@@ -62,7 +62,6 @@ class DigitsUnlabelled(DatasetAdapter):
         """Take thresholds from the training items: 5, 1, 0.2, 0.1 % nearest pairs have levels 1, 2, 5, 10."""
         features, labels = _scans()
         query, database, train = draw_split(labels, _QUERIES_PER_CLASS, _TRAIN_PER_CLASS, _SEED)
-        thresholds = squared_distance_percentiles(features[train], [5, 1, 0.2, 0.1])
         protocol = (
             "split of digits; level 1, 2, 5, 10 for distances up to the 5, 1, 0.2, 0.1 percentile of the "
             "distances between training items (the LabelMe protocol)"
@@ -73,10 +72,9 @@ class DigitsUnlabelled(DatasetAdapter):
             query=query,
             database=database,
             train=train,
-            rule="distance",
-            rule_params={"squared_thresholds": thresholds, "levels": [1, 2, 5, 10]},
             features_name="pixels",
             about={**_ABOUT, "summary": self.summary, "protocol": protocol},
+            **distance_rule(features[train]),
         )
 
 

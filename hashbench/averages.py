@@ -12,6 +12,7 @@ from hashbench.registry import get_method, method_names
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
+GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
 def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
@@ -30,19 +31,7 @@ def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
         tables, methods that are no longer installed last; in a group and metric of a block the line with the highest
         mean over all its code lengths comes first.
     """
-    cells = (
-        results.groupby([*BLOCK, "metric", *LINE, "n_bits"], sort=True)
-        .agg(
-            value=("value", "mean"),
-            low=("low", "mean"),
-            high=("high", "mean"),
-            n_seeds=("seed", "nunique"),
-            n_queries=("n_queries", "first"),
-            n_undefined=("n_undefined", "first"),
-        )
-        .reset_index()
-    )
-    cells["group"] = cells["method"].map({name: _group(name) for name in cells["method"].unique()})
+    cells = mean_over_seeds(results)
     n_versions = cells.groupby([*BLOCK, "method"])["method_version"].transform("nunique")
     cells["label"] = [
         line_label(method, params) + (f" (version {version})" if several > 1 else "")
@@ -55,10 +44,41 @@ def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
         **dict.fromkeys((*LINE, "n_bits"), True),
     }
     ranked = cells.assign(
-        group_rank=cells["group"].map({name: rank for rank, name in enumerate((*GROUPS, ""))}),
+        group_rank=cells["group"].map(GROUP_RANK),
         score=cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean"),
     ).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     return ranked.drop(columns=["group_rank", "score"])
+
+
+def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
+    """Average over seeds, without names or order.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.results.read_results` gives.
+
+    Returns
+    -------
+    DataFrame
+        One row a ``BLOCK``, metric, ``LINE`` and ``n_bits``: means of ``value``, ``low`` and ``high``, ``spread`` (the
+        standard deviation of ``value``), ``n_seeds``, ``n_queries``, ``n_undefined`` and ``group``, empty for methods
+        that are no longer installed.
+    """
+    cells = (
+        results.groupby([*BLOCK, "metric", *LINE, "n_bits"], sort=True)
+        .agg(
+            value=("value", "mean"),
+            spread=("value", "std"),
+            low=("low", "mean"),
+            high=("high", "mean"),
+            n_seeds=("seed", "nunique"),
+            n_queries=("n_queries", "first"),
+            n_undefined=("n_undefined", "first"),
+        )
+        .reset_index()
+    )
+    return cells.assign(group=cells["method"].map({name: _group(name) for name in cells["method"].unique()}))
 
 
 def line_label(method: str, params: str) -> str:

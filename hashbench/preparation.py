@@ -1,7 +1,7 @@
 """Prepared datasets: where they lie, made when asked for, found again by name."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -218,20 +218,22 @@ def _chosen(options: Options) -> dict[str, Any]:
     return {key: str(value.resolve()) if isinstance(value, Path) else value for key, value in chosen.items() if value}
 
 
-def find_by_content(fingerprint: str) -> Path | None:
+def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:
     """Find a prepared dataset by what it holds.
 
     Parameters
     ----------
     fingerprint : str
         Of its content.
+    first : sequence of Path, optional
+        Files to look at before those in the data folder.
 
     Returns
     -------
     Path or None
         Its file, if there is one.
     """
-    paths = sorted((data_dir() / "datasets").glob("*.h5"))
+    paths = [*first, *sorted((data_dir() / "datasets").glob("*.h5"))]
     return next((path for path in paths if storage.read_attributes(path).get("fingerprint") == fingerprint), None)
 
 

@@ -79,21 +79,39 @@ def paired_tests(
                 axis=-1,
                 rng=np.random.default_rng(_SEED),
             ).pvalue
-            interval = bootstrap(
-                (values,),
-                np.mean,
-                vectorized=True,
-                n_resamples=n_resamples,
-                batch=batch,
-                axis=-1,
-                method="percentile",
-                rng=np.random.default_rng(_SEED),
-            ).confidence_interval
-            intervals[chosen] = np.transpose(interval)
+            intervals[chosen] = bootstrap_intervals(values, n_resamples)
             n_done += len(chosen)
             if on_progress is not None:
                 on_progress(n_done, len(differences))
     return [PairedTest(*map(float, row)) for row in np.column_stack([p_values, holm(p_values), intervals])]
+
+
+def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
+    """Compute the bootstrap intervals of means over queries.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_rows, n_queries), float64
+        Finite values, at least two in each row.
+    n_resamples : int, default=9999
+        Of the queries; the same for every row.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, 2), float64
+        Low and high of the 95 % percentile interval of each row.
+    """
+    found = bootstrap(
+        (values,),
+        np.mean,
+        vectorized=True,
+        n_resamples=n_resamples,
+        batch=max(_MEMORY // values.size, 1),
+        axis=-1,
+        method="percentile",
+        rng=np.random.default_rng(_SEED),
+    )
+    return np.transpose(found.confidence_interval)
 
 
 def holm(p_values: npt.ArrayLike) -> FloatArray:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.training import Batch, LearnedHash
 
@@ -47,3 +47,22 @@ class _Ranked(LearnedHash):
 
         alpha = self.alpha * 2.0 ** (batch.epoch // self.continuation if self.continuation else 0)
         return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, self.n_bins or self.n_bits)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _TALR(_Ranked):
+    """Learns to rank by a relaxed metric.
+
+    Parameters
+    ----------
+    relaxation : {"simplified", "full"}
+        The form that the authors train, or one that is exact on whole counts.
+    """
+
+    relaxation: str = "simplified"
+
+    modules = (*_Ranked.modules, "hashbench.methods._ranked")
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **_Ranked._parameter_constraints,
+        "relaxation": [StrOptions({"simplified", "full"})],
+    }

@@ -4,9 +4,7 @@ from dataclasses import dataclass
 from math import factorial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
-from hashbench.methods._ranked import _Ranked
+from hashbench.methods._ranked import _TALR
 from hashbench.training import Batch
 
 if TYPE_CHECKING:
@@ -76,7 +74,7 @@ def _n_relevant(n_rel: "Tensor") -> "Tensor":
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TALRAP(_Ranked):
+class TALRAP(_TALR):
     """Tie-aware learning to rank for average precision [1]_, on features.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
@@ -111,18 +109,11 @@ class TALRAP(_Ranked):
     (60, 4)
     """
 
-    relaxation: str = "simplified"
-
-    modules = (*_Ranked.modules, "hashbench.methods._ranked")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"scaling": "none", "epochs": 50, "batch_size": 250, "learning_rate": 0.01, "halve_every": 0},
             **{"alpha": 0.5, "head": "linear"},
         }
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Ranked._parameter_constraints,
-        "relaxation": [StrOptions({"simplified", "full"})],
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import StrOptions
-
-from hashbench.methods._ranked import _Ranked
+from hashbench.methods._ranked import _TALR
 from hashbench.training import Batch
 
 if TYPE_CHECKING:
@@ -86,7 +84,7 @@ def _cumulative_discount(n_ranks: int, like: "Tensor") -> "Tensor":
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TALRNDCG(_Ranked):
+class TALRNDCG(_TALR):
     """Tie-aware learning to rank for NDCG [1]_, on features.
 
     Gains are 2^level - 1. All other parameters are those of `hashbench.training.LearnedHash`.
@@ -122,19 +120,13 @@ class TALRNDCG(_Ranked):
     """
 
     learning_rate: float = 0.3
-    relaxation: str = "simplified"
 
     criterion = "NDCG"
-    modules = (*_Ranked.modules, "hashbench.methods._ranked")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"head": "linear", "scaling": "none", "epochs": 50, "batch_size": 256},
             **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5},
         }
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Ranked._parameter_constraints,
-        "relaxation": [StrOptions({"simplified", "full"})],
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

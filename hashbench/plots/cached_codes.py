@@ -1,6 +1,5 @@
 """Codes and datasets found in the data folder by what the results say they were made from."""
 
-import json
 from collections.abc import Hashable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -11,13 +10,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from hashbench import storage
-from hashbench.averages import BLOCK, LINE
+from hashbench.averages import BLOCK, LINE, changed_params
 from hashbench.curves import curve_metrics, lay_out
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.files import data_dir
-from hashbench.jobs import all_params, make_method
 from hashbench.plots.selection import Block
+from hashbench.preparation import find_by_content
 from hashbench.registry import dataset_class, dataset_names, method_names
 from hashbench.steps import score
 from hashbench.usage import bucket_sizes
@@ -158,9 +157,9 @@ def _path_of(row: Mapping[Hashable, Any]) -> Path | None:
 
 
 def _dataset_path(block: Block) -> Path:
-    for path in (*block.dataset_files, *sorted((data_dir() / "datasets").glob("*.h5"))):
-        if storage.read_attributes(path).get("fingerprint") == block.dataset_fingerprint:
-            return path
+    path = find_by_content(block.dataset_fingerprint, block.dataset_files)
+    if path is not None:
+        return path
     raise HashbenchError(
         f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
         f"folder. Prepare it (hashbench prepare {_spec(block.dataset, block.features)}), or give its file: --dataset."
@@ -195,8 +194,7 @@ def _commands(missing: pd.DataFrame) -> Iterator[str]:
 def _param_options(method: str, params: str) -> str:
     if method not in method_names():
         return ""
-    usual = all_params(make_method(method, 1, 0, {}))
-    return " ".join(f"--param {key}={value}" for key, value in json.loads(params).items() if usual.get(key) != value)
+    return " ".join(f"--param {key}={value}" for key, value in changed_params(method, params).items())
 
 
 def _spec(dataset: str, features: str) -> str:

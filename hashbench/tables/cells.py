@@ -5,8 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.method import GROUPS
-from hashbench.registry import get_method, method_names
+from hashbench.averages import GROUP_RANK, mean_over_seeds
 from hashbench.tables.layout import LAYOUTS
 from hashbench.tables.published import published_values
 
@@ -32,26 +31,12 @@ def make_cells(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> 
     DataFrame
         See `hashbench.tables.Table`; empty if there is nothing to show.
     """
-    cells = (
-        results[_is_shown(results, name, n_bits)]
-        .groupby(CELL, sort=True)
-        .agg(
-            value=("value", "mean"),
-            spread=("value", "std"),
-            low=("low", "mean"),
-            high=("high", "mean"),
-            n_seeds=("seed", "nunique"),
-            n_queries=("n_queries", "first"),
-            n_undefined=("n_undefined", "first"),
-        )
-        .reset_index()
-    )
-    group = {method: _group(method) for method in cells["method"].unique()}
-    cells.insert(0, "group", cells["method"].map(group))
-    rank = {name: position for position, name in enumerate((*GROUPS, ""))}
+    cells = mean_over_seeds(results[_is_shown(results, name, n_bits)])
+    published = {one.our_method: one.group for one in reversed(published_values())}
+    cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(published).fillna(""))
     cells = cells.sort_values(
         [*BLOCK, "metric", *LINE, "n_bits"],
-        key=lambda column: column.map(rank) if column.name == "group" else column,
+        key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column,
         ignore_index=True,
     )
     return _compared(cells)
@@ -119,9 +104,3 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     highest = cells["high"].where(is_best).groupby(column).transform("max")
     overlaps = ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
     return cells.assign(is_best=is_best, overlaps=overlaps)
-
-
-def _group(method: str) -> str:
-    if method in method_names():
-        return get_method(method).group
-    return next((one.group for one in published_values() if one.our_method == method), "")

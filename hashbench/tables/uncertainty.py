@@ -6,16 +6,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from hashbench.kept_scores import find_scores
 from hashbench.results import Row
-from hashbench.significance import paired_tests
+from hashbench.significance import bootstrap_intervals, paired_tests
 
 FloatArray = npt.NDArray[np.float64]
 LEVEL = 0.05
 _RESAMPLES = 1_999
-_BATCH = 4_000_000  # numbers in memory at a time
 
 
 def add_confidence(
@@ -71,15 +69,8 @@ def interval(scores: FloatArray) -> tuple[float, float]:
     low, high : float
         The 95 % percentile interval.
     """
-    found = stats.bootstrap(
-        (scores,),
-        np.mean,
-        n_resamples=_RESAMPLES,
-        method="percentile",
-        batch=_batch(scores),
-        rng=np.random.default_rng(0),
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    low, high = bootstrap_intervals(scores[None], _RESAMPLES)[0]
+    return float(low), float(high)
 
 
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
@@ -96,7 +87,3 @@ def _as_row(record: Mapping[Hashable, Any]) -> Row:
     """Make a row of results as it stands in the file, where numbers are texts of six decimals."""
     texts = {name: f"{record[name]:.6f}" for name in ("value", "low", "high")}
     return Row(**{name: texts.get(name, record[name]) for name in Row._fields})
-
-
-def _batch(scores: FloatArray) -> int:
-    return max(1, _BATCH // len(scores))
