@@ -164,6 +164,24 @@ def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, s
     return name, kind, name if kind == kinds[0] else f"{name}:{kind}"
 
 
+def dataset_spec(name: str, features_name: str) -> str:
+    """Say how users call a dataset with its features.
+
+    Parameters
+    ----------
+    name, features_name : str
+        As in a dataset or a row of results, where words such as ``(JPEG)`` may follow the kind of features.
+
+    Returns
+    -------
+    str
+        Its name, or ``NAME:FEATURES`` where these are not the first of a known dataset.
+    """
+    kind = features_name.partition(" ")[0]
+    is_usual = name not in dataset_names() or dataset_class(name).features[0] == kind
+    return name if is_usual else f"{name}:{kind}"
+
+
 def helpers_of(cls: type, prefix: str) -> list[object]:
     """Find what a plugin's module imports of modules that several plugins share.
 

@@ -33,7 +33,7 @@ from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, all_params, make_method
 from hashbench.method import HashMethod
 from hashbench.metrics import get_metric
-from hashbench.registry import dataset_names, helpers_of, resolve_dataset, source_digest, submodules
+from hashbench.registry import dataset_names, dataset_spec, helpers_of, resolve_dataset, source_digest, submodules
 from hashbench.storage import Codes
 from hashbench.threads import chunks
 
@@ -275,9 +275,7 @@ def _score(
     on_progress: Progress | None = None,
 ) -> Evaluation:
     if codes.dataset_fingerprint != dataset.fingerprint:
-        spec = dataset.name
-        if spec in dataset_names():
-            spec = resolve_dataset(spec, dataset.features_name.removesuffix(" (JPEG)"))[2]
+        spec = dataset_spec(dataset.name, dataset.features_name)
         raise HashbenchError(
             f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset "
             f"{spec} now holds {dataset.fingerprint}. Encode again: "

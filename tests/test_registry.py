@@ -116,3 +116,16 @@ def test_broken_file_among_the_methods_leaves_the_list_whole(monkeypatch, tmp_pa
         assert registry.method_summary("itq").startswith("ITQ")
     finally:
         registry._module_names.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "features_name", "spec"),
+    [
+        ("cifar10-s1", "gist (JPEG)", "cifar10-s1:gist"),
+        ("cifar10-s1", "pixels (JPEG)", "cifar10-s1"),
+        ("digits", "pixels", "digits"),
+        ("mine", "gist", "mine"),
+    ],
+)
+def test_names_in_rows_of_results_lead_back_to_what_users_type(name, features_name, spec):
+    assert registry.dataset_spec(name, features_name) == spec

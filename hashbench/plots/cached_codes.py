@@ -17,7 +17,7 @@ from hashbench.errors import HashbenchError
 from hashbench.files import data_dir
 from hashbench.plots.selection import Block
 from hashbench.preparation import find_by_content
-from hashbench.registry import dataset_class, dataset_names, method_names
+from hashbench.registry import dataset_spec, method_names
 from hashbench.steps import score
 from hashbench.usage import bucket_sizes
 
@@ -161,8 +161,8 @@ def _dataset_path(block: Block) -> Path:
     if path is not None:
         return path
     raise HashbenchError(
-        f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
-        f"folder. Prepare it (hashbench prepare {_spec(block.dataset, block.features)}), or give its file: --dataset."
+        f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data folder. "
+        f"Prepare it (hashbench prepare {dataset_spec(block.dataset, block.features)}), or give its file: --dataset."
     )
 
 
@@ -185,7 +185,7 @@ def _commands(missing: pd.DataFrame) -> Iterator[str]:
     options = [_param_options(method, params) for method, params in zip(missing.method, missing.params, strict=True)]
     keys = ["dataset", "features", "options"]
     for (dataset, features, params), rows in missing.assign(options=options).groupby(keys, sort=True):
-        parts = ["hashbench encode", f"--dataset {_spec(str(dataset), str(features))}"]
+        parts = ["hashbench encode", f"--dataset {dataset_spec(str(dataset), str(features))}"]
         for option, key in (("--method", "method"), ("--bits", "n_bits"), ("--seed", "seed")):
             parts += [f"{option} {value}" for value in sorted(rows[key].unique())]
         yield " ".join([*parts, *([str(params)] if params else [])])
@@ -195,9 +195,3 @@ def _param_options(method: str, params: str) -> str:
     if method not in method_names():
         return ""
     return " ".join(f"--param {key}={value}" for key, value in changed_params(method, params).items())
-
-
-def _spec(dataset: str, features: str) -> str:
-    """Say how users call a dataset with its features."""
-    is_usual = dataset not in dataset_names() or dataset_class(dataset).features[0] == features
-    return dataset if is_usual else f"{dataset}:{features}"
