@@ -161,8 +161,9 @@ def _dataset_path(block: Block) -> Path:
     if path is not None:
         return path
     raise HashbenchError(
-        f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data folder. "
-        f"Prepare it (hashbench prepare {dataset_spec(block.dataset, block.features)}), or give its file: --dataset."
+        f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
+        f"folder. Prepare it (hashbench prepare {dataset_spec(block.dataset, block.features)}), "
+        "or give its file: --dataset."
     )
 
 
