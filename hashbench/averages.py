@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.jobs import all_params, make_method
+from hashbench.jobs import make_method
 from hashbench.method import GROUPS
 from hashbench.registry import get_method, method_names
 
@@ -124,4 +124,4 @@ def _group(method: str) -> str:
 
 @cache
 def _default_params(method: str) -> dict[str, Any]:
-    return all_params(make_method(method, 1, 0, {})) if method in method_names() else {}
+    return make_method(method, 1, 0, {}).get_params(deep=False) if method in method_names() else {}

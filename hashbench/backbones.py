@@ -19,6 +19,7 @@ else:
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+_ENLARGED = 4  # how many times networks see small images enlarged
 
 
 class Network(nn.Module):
@@ -263,6 +264,8 @@ class Backbone:
         Of the weights.
     input_size : int, default=224
         Width and height of the images it was trained on, in pixels.
+    any_size : bool, default=False
+        Whether it takes other sizes too: no layer before the features is tied to one.
     pixel_max : int, default=1
         What the brightest pixel is before the mean is subtracted: 1 or 255.
     mean, std : tuple of float
@@ -275,9 +278,26 @@ class Backbone:
     sha256_prefix: str | None
     licence: str
     input_size: int = 224
+    any_size: bool = False
     pixel_max: int = 1
     mean: tuple[float, float, float] = IMAGENET_MEAN
     std: tuple[float, float, float] = IMAGENET_STD
+
+    def usual_size(self, native_size: int | None) -> int:
+        """Choose the size that images are resized to where users do not.
+
+        Parameters
+        ----------
+        native_size : int or None
+            Width and height of the images themselves, None if they differ.
+
+        Returns
+        -------
+        int
+            ``input_size``; less where that would enlarge small images more than four times, 128 pixels for
+            CIFAR's 32, if the network allows it.
+        """
+        return min(self.input_size, _ENLARGED * native_size) if self.any_size and native_size else self.input_size
 
     def to_input(self, images: npt.NDArray[Any] | Tensor, size: int | None = None) -> Tensor:
         """Resize images and bring them to the scale that the network was trained on.
@@ -315,7 +335,7 @@ class Backbone:
         return (resized * (self.pixel_max / 255) - mean) / std
 
 
-def _torchvision(build: Callable[[], Network], n_features: int, file: str) -> Backbone:
+def _torchvision(build: Callable[[], Network], n_features: int, file: str, *, any_size: bool = True) -> Backbone:
     """Describe a network whose official weights are a file of torchvision, with its SHA-256 in the name."""
     return Backbone(
         build=build,
@@ -323,11 +343,12 @@ def _torchvision(build: Callable[[], Network], n_features: int, file: str) -> Ba
         weights_url=f"https://download.pytorch.org/models/{file}",
         sha256_prefix=file.removesuffix(".pth").rpartition("-")[2],
         licence="BSD-3-Clause",
+        any_size=any_size,
     )
 
 
 BACKBONES: dict[str, Backbone] = {
-    "alexnet": _torchvision(AlexNet, 4096, "alexnet-owt-7be5be79.pth"),
+    "alexnet": _torchvision(AlexNet, 4096, "alexnet-owt-7be5be79.pth", any_size=False),
     "vgg-f": Backbone(
         build=VGGF,
         n_features=4096,

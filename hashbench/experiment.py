@@ -8,7 +8,7 @@ from hashbench.adapter import Progress as Preparing
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
-from hashbench.jobs import Job, all_params, make_method
+from hashbench.jobs import Job, make_method
 from hashbench.metrics import get_metric
 from hashbench.preparation import load_dataset
 from hashbench.results import Row
@@ -106,7 +106,7 @@ def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
             dataset=dataset.name,
             features=dataset.features_name,
             method=job.method,
-            params=canonical_json(all_params(method)),
+            params=canonical_json(method.recorded_params()),
             n_bits=job.n_bits,
             seed=job.seed,
             metric=name,

@@ -125,23 +125,6 @@ def make_method(name: str, n_bits: int, seed: int, params: Mapping[str, Any]) ->
     return method
 
 
-def all_params(method: HashMethod) -> dict[str, Any]:
-    """Give the parameters that identify codes besides length and seed.
-
-    Parameters
-    ----------
-    method : HashMethod
-        A method, fitted or not.
-
-    Returns
-    -------
-    dict
-        All of its parameters but ``n_bits`` and ``random_state``, sorted by name.
-    """
-    params = method.get_params(deep=False)
-    return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
-
-
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     """Read ``name=value`` options.
 

@@ -66,7 +66,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         What ``fit`` needs as ``y``: nothing, the labels of the training items, or their
         `hashbench.affinity.Affinity` to each other.
     reads : {"features", "labels"}
-        Which part of a dataset is ``X``; only the oracle baseline reads labels.
+        Which part of a dataset is ``X``, if parameters do not decide otherwise (``input_kind``); only the
+        oracle baseline reads labels.
     group : str
         The block of a table the method stands in, one of ``GROUPS``.
     version : int
@@ -122,9 +123,14 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             fit the items.
         """
         self.check_parameters()
-        checked = validate_data(self, X, dtype=np.float64)
+        checked = self._checked_items(X, reset=True)
         self._fit(checked, self._checked_supervision(y, len(checked)))
         return self
+
+    @property
+    def input_kind(self) -> Literal["features", "labels", "images"]:
+        """Which part of a dataset is ``X``, with the parameters as they are."""
+        return self.reads
 
     @property
     def label(self) -> str:
@@ -167,7 +173,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             If a value is not finite.
         """
         check_is_fitted(self)
-        checked = validate_data(self, X, dtype=np.float64, reset=False)
+        checked = self._checked_items(X, reset=False)
         values = self._project(checked)
         if values.shape != (len(checked), self.n_bits):
             raise HashbenchError(
@@ -196,6 +202,17 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self.project(X) > 0
 
+    def recorded_params(self) -> dict[str, Any]:
+        """Give the parameters that identify codes, besides length and seed.
+
+        Returns
+        -------
+        dict
+            By name, sorted; of values that results and codes files can hold.
+        """
+        params = self.get_params(deep=False)
+        return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
+
     def refusal(self, dataset: Dataset) -> str | None:
         """Say why this method cannot run on a dataset.
 
@@ -210,15 +227,27 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             A sentence, or None if it can run.
         """
         name = self.label
-        if self.reads == "features" and dataset.features is None:
-            return f"{name} reads features, and dataset {dataset.name!r} has images only. Prepare it with --features."
-        if self.reads == "labels" and not dataset.is_single_label:
+        if self.input_kind == "features" and dataset.features is None:
+            return (
+                f"{name} reads features, and dataset {dataset.name!r} as prepared has images only. Choose other "
+                "features, or a method that learns from images: hashbench info dpsh."
+            )
+        if self.input_kind == "images" and dataset.images is None:
+            return (
+                f"{name} with a backbone reads images, and dataset {dataset.name!r} as prepared has features only. "
+                f"Choose its images, if it has any: {dataset.name}:images."
+            )
+        if self.input_kind == "labels" and not dataset.is_single_label:
             return f"{name} reads one class label an item, and dataset {dataset.name!r} has none."
         if self.supervision == "labels" and dataset.labels is None:
             return f"{name} learns from labels, and dataset {dataset.name!r} has none."
         if self.supervision == "affinity" and dataset.rule in RULES_OF_QUERIES:
             return f"{name} learns from pairs of training items, and {dataset.name!r} has no affinity for them."
         return None
+
+    def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
+        """Give items as ``_fit`` and ``_project`` take them; ``reset`` says that these are the training items."""
+        return validate_data(self, X, dtype=np.float64, reset=reset)
 
     def _checked_supervision(self, y: Any, n_samples: int) -> Any:
         """Give what ``_fit`` learns from: labels of every item, or the affinity of the items to each other."""

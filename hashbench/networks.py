@@ -4,17 +4,25 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor, nn
 
 from hashbench.errors import HashbenchError
 from hashbench.files import one_line, replacing
 from hashbench.method import Epoch, FloatArray
+from hashbench.optional import import_torch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = import_torch()
+    Tensor, nn = torch.Tensor, torch.nn
 
 Layers = list[tuple[FloatArray, FloatArray]]
+
+_SHIFT = 8  # images move by up to a part in so many of their height and width
 
 
 def find_device(name: str) -> torch.device:
@@ -33,8 +41,10 @@ def find_device(name: str) -> torch.device:
     Raises
     ------
     HashbenchError
-        If a GPU is asked for and there is none.
+        If it is none of these, or a GPU is asked for and there is none.
     """
+    if name not in ("auto", "cpu", "cuda"):
+        raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")
     if name == "cuda" and not torch.cuda.is_available():
         raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose device='cpu' or 'auto'.")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
@@ -117,25 +127,60 @@ def make_head(n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Genera
     return nn.Sequential(first, CentredReLU(), last)
 
 
-def parameter_groups(network: nn.Module, bias_multiplier: float) -> list[dict[str, Any]]:
+def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_multiplier: float) -> list[dict[str, Any]]:
     """Group a network's parameters by their learning rate.
 
     Parameters
     ----------
     network : nn.Module
-        The network.
+        The network; what its parameters of names ``pretrained.*`` know is to be kept.
     bias_multiplier : float
-        Of the learning rate of biases.
+        Of the learning rate of the other biases.
+    pretrained_multiplier : float
+        Of that of pretrained weights and biases.
 
     Returns
     -------
     list of dict
         Groups for an optimizer, each with its ``multiplier``.
     """
-    named = list(network.named_parameters())
-    weights = [value for name, value in named if not name.endswith("bias")]
-    biases = [value for name, value in named if name.endswith("bias")]
-    return [{"params": weights, "multiplier": 1.0}, {"params": biases, "multiplier": bias_multiplier}]
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, value in network.named_parameters():
+        if name.startswith("pretrained."):
+            multiplier = pretrained_multiplier
+        else:
+            multiplier = bias_multiplier if name.endswith("bias") else 1.0
+        groups.setdefault(multiplier, []).append(value)
+    return [{"params": values, "multiplier": multiplier} for multiplier, values in groups.items() if multiplier]
+
+
+def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
+    """Vary images as one meets them in training.
+
+    Parameters
+    ----------
+    images : Tensor of shape (n, height, width, n_channels)
+        The images.
+    how : {"none", "flip", "crop"}
+        Leave them alone; mirror every second one, left to right; or also move each by up to an eighth of its
+        height and width, where what moves in repeats the edge.
+    generator : torch.Generator
+        Decides which ones, and how far.
+
+    Returns
+    -------
+    Tensor of the same shape and dtype
+        Other images each time.
+    """
+    if how == "none":
+        return images
+    n, height, width = images.shape[:3]
+    rows, columns = (torch.arange(length).expand(n, length) for length in (height, width))
+    if how == "crop":
+        rows, columns = (_moved(indices, generator) for indices in (rows, columns))
+    is_mirrored = torch.rand((n, 1), generator=generator) < 0.5
+    columns = torch.where(is_mirrored, columns.flip(1), columns)
+    return images[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
 def head_layers(head: nn.Sequential) -> Layers:
@@ -243,6 +288,12 @@ class TrainingState:
         self.all_outputs.copy_(content["all_outputs"])
         self.history = [Epoch(*values) for values in content["history"]]
         self.best = content["best"]
+
+
+def _moved(indices: Tensor, generator: torch.Generator) -> Tensor:
+    n, length = indices.shape
+    most = length // _SHIFT
+    return (indices + torch.randint(-most, most + 1, (n, 1), generator=generator)).clamp(0, length - 1)
 
 
 def _linear(n_in: int, n_out: int, variance: float, generator: torch.Generator) -> nn.Linear:

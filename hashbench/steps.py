@@ -30,14 +30,14 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.files import data_dir, locked
-from hashbench.jobs import Job, all_params, make_method
+from hashbench.jobs import Job, make_method
 from hashbench.method import HashMethod
 from hashbench.metrics import get_metric
 from hashbench.registry import dataset_names, dataset_spec, helpers_of, resolve_dataset, source_digest, submodules
 from hashbench.storage import Codes
 from hashbench.threads import chunks
 
-_BATCH = 16384  # items encoded at a time
+_BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
 _HELPERS = "hashbench.methods._"  # modules shared by methods, whose code decides the codes too
 
 Progress = Callable[..., None]  # takes parts done, all parts, and what they are if not items
@@ -111,7 +111,7 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
     for role in ("query", "database"):
         index = getattr(dataset, role)
         parts = []
-        for rows in chunks(0, len(index), _BATCH):
+        for rows in chunks(0, len(index), _BATCH[method.input_kind]):
             parts.append(pack(method.transform(_inputs(dataset, method, index[rows]))))
             n_done += rows.stop - rows.start
             if on_progress is not None:
@@ -123,7 +123,7 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
         n_bits=job.n_bits,
         method=job.method,
         method_version=method.version,
-        params=all_params(method),
+        params=method.recorded_params(),
         seed=job.seed,
         dataset=dataset.name,
         dataset_fingerprint=dataset.fingerprint,
@@ -170,7 +170,7 @@ def ensure_codes(
     wanted = {
         "method": job.method,
         "method_version": method.version,
-        "params": canonical_json(all_params(method)),
+        "params": canonical_json(method.recorded_params()),
         "n_bits": job.n_bits,
         "seed": job.seed,
         "dataset_fingerprint": dataset.fingerprint,
@@ -316,6 +316,6 @@ def _checkpoint_path(dataset: Dataset, job: Job) -> Path:
 
 
 def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-    if method.reads == "labels":
+    if method.input_kind == "labels":
         return np.asarray(dataset.labels)[rows, None]
-    return np.asarray(dataset.features)[rows]
+    return np.asarray(dataset.images if method.input_kind == "images" else dataset.features)[rows]

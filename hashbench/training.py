@@ -8,9 +8,11 @@ from functools import cached_property
 from hashlib import sha256
 from importlib.util import find_spec
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.affinity import Affinity, IntArray, SharedLabels
@@ -23,9 +25,12 @@ from hashbench.method import Epoch, FloatArray, HashMethod
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from hashbench.weights import Extractor
+
 _MOMENTUM = 0.9
 _HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
-_ENCODED = 4096  # items that go through the network at a time, without gradients
+_ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
+_OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "weights")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +83,25 @@ class Batch:
 class LearnedHash(HashMethod):
     """Bits are signs of a network's outputs; the network learns from pairs of training items.
 
+    Items are features, or with a ``backbone`` images (n, height, width, 1 or 3), uint8.
+
     A subclass is a dataclass that adds its parameters, and gives the loss of a `Batch` in ``_loss``.
 
     Parameters
     ----------
     n_bits : int, default=32
         Code length; any.
+    backbone : {None, "alexnet", "vgg-f", "squeezenet", "resnet18"}, default=None
+        The pretrained network that images go through; it is trained together with the head.
+    weights : str, optional
+        File of its weights; by default the official ones, downloaded once.
+    image_size : int, default=0
+        Width and height in pixels that images are resized to; 0 for what the network was trained on, or
+        less for small images (128 for CIFAR's).
+    pretrained_multiplier : float, default=0.01
+        Of the learning rate of pretrained layers; 0 leaves them as they are.
+    augmentation : {"none", "flip", "crop"}, default="none"
+        Whether training images are mirrored at random, and also moved by up to an eighth.
     head : {"mlp", "linear"}, default="mlp"
         A hidden layer of rectified units and a linear layer, or the latter alone.
     n_hidden : int, default=1024
@@ -114,15 +132,22 @@ class LearnedHash(HashMethod):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Mean of the training items.
+        Mean of the training items, or of the features that the pretrained network gives for them.
     layers_ : list of tuple of ndarray
         Weights (n_in, n_out) and biases (n_out,) of the head's layers.
+    network_ : hashbench.fine_tuning.ImageNetwork
+        From images to outputs; only with a backbone.
     history_ : list of Epoch
         How training went.
     """
 
     n_bits: int = 32
     _: KW_ONLY
+    backbone: str | None = None
+    weights: str | None = None
+    image_size: int = 0
+    pretrained_multiplier: float = 0.01
+    augmentation: str = "none"
     head: str = "mlp"
     n_hidden: int = 1024
     scaling: str = "variance"
@@ -139,10 +164,15 @@ class LearnedHash(HashMethod):
 
     supervision = "affinity"
     criterion: ClassVar[str] = "AP"
-    modules: ClassVar[tuple[str, ...]] = ("hashbench.networks",)
+    modules: ClassVar[tuple[str, ...]] = ("hashbench.networks", "hashbench.fine_tuning")
     libraries = (*HashMethod.libraries, "torch")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
+        "backbone": [StrOptions({"alexnet", "vgg-f", "squeezenet", "resnet18"}), None],
+        "weights": [str, None],
+        "image_size": [Interval(Integral, 0, None, closed="left")],
+        "pretrained_multiplier": [Interval(Real, 0, None, closed="left")],
+        "augmentation": [StrOptions({"none", "flip", "crop"})],
         "head": [StrOptions({"linear", "mlp"})],
         "n_hidden": [Interval(Integral, 1, None, closed="left")],
         "scaling": [StrOptions({"variance", "norm", "none"})],
@@ -169,23 +199,66 @@ class LearnedHash(HashMethod):
                 f"{self.label} needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
             )
 
-    def _fit(self, X: FloatArray, y: Affinity) -> None:
+    @property
+    def input_kind(self) -> Literal["features", "images"]:
+        """Which part of a dataset is ``X``: images, if there is a backbone for them."""
+        return "features" if self.backbone is None else "images"
+
+    def recorded_params(self) -> dict[str, Any]:
+        """Give the parameters that identify codes; see `HashMethod.recorded_params`.
+
+        Returns
+        -------
+        dict
+            Without those of images where there is no backbone; weights by the first 8 hex digits of their SHA-256.
+        """
+        params = super().recorded_params()
+        if self.backbone is None:
+            return {key: value for key, value in params.items() if key not in _OF_IMAGES}
+        from hashbench.weights import weights_digest
+
+        return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
+
+    def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
+        if self.input_kind == "features":
+            return super()._checked_items(X, reset=reset)
+        images = np.asarray(X)
+        if images.ndim != 4 or images.dtype != np.uint8 or images.shape[3] not in (1, 3) or not images.size:
+            raise HashbenchError(
+                f"{self.label} with a backbone got {images.dtype} items of shape {images.shape}, expected images: "
+                "uint8 of shape (n, height, width, 3)."
+            )
+        return images if images.shape[3] == 3 else images.repeat(3, axis=3)
+
+    def _fit(self, X: npt.NDArray[Any], y: Affinity) -> None:
         import torch
 
         from hashbench import networks
 
-        X = np.ascontiguousarray(X)  # sums then run in one order
-        self.mean_ = X.mean(axis=0)
-        inputs = self._front_end(X)
+        extractor = self._extractor(X)
+        features = np.ascontiguousarray(X if extractor is None else extractor(X), np.float64)  # sums run in one order
+        self.mean_ = features.mean(axis=0)
+        inputs = self._front_end(features)
         if not inputs.any():
             raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
-        head = networks.make_head(X.shape[1], self.n_bits, n_hidden, generator)
-        self.history_ = train(self, head, torch.from_numpy(inputs).float(), y, generator)
+        head = networks.make_head(inputs.shape[1], self.n_bits, n_hidden, generator)
+        if extractor is None:
+            self.history_ = train(self, head, torch.from_numpy(inputs).float(), y, generator)
+        else:
+            from hashbench.fine_tuning import ImageNetwork
+
+            extractor.network.requires_grad_(self.pretrained_multiplier > 0)
+            self.network_ = ImageNetwork(extractor, self.mean_, self._norm(inputs.shape[1]), head)
+            self.history_ = train(self, self.network_, torch.from_numpy(X), y, generator)
         self.layers_ = networks.head_layers(head)
 
-    def _project(self, X: FloatArray) -> FloatArray:
+    def _project(self, X: npt.NDArray[Any]) -> FloatArray:
+        if self.backbone is not None:
+            from hashbench.weights import in_batches
+
+            return in_batches(self.network_.eval(), X, self.n_bits, self.network_.extractor.device).astype(np.float64)
         values = self._front_end(X)
         for position, (weights, bias) in enumerate(self.layers_):
             if position:
@@ -193,13 +266,34 @@ class LearnedHash(HashMethod):
             values = values @ weights + bias
         return values
 
+    @property
+    def _weights_path(self) -> Path | None:
+        return None if self.weights is None else Path(self.weights)
+
+    def _extractor(self, images: npt.NDArray[Any]) -> "Extractor | None":
+        """Read the backbone, if there is one."""
+        if self.backbone is None:
+            return None
+        from hashbench.backbones import get_backbone
+        from hashbench.weights import Extractor, find_weights
+
+        path = find_weights(self.backbone, self._weights_path)
+        height, width = images.shape[1:3]
+        size = self.image_size or get_backbone(self.backbone).usual_size(height if height == width else None)
+        return Extractor(self.backbone, path, image_size=size, device=self.device)
+
     def _front_end(self, X: FloatArray) -> FloatArray:
         centred: FloatArray = X - self.mean_
-        if self.scaling == "none":
+        norm = self._norm(X.shape[1])
+        if norm is None:
             return centred
         norms = np.linalg.norm(centred, axis=1, keepdims=True)
         centred /= np.where(norms > 0, norms, 1)
-        return centred * np.sqrt(X.shape[1] / 2) if self.scaling == "variance" else centred
+        return centred * norm
+
+    def _norm(self, n_features: int) -> float | None:
+        """Give the norm that the front end brings features to, None for that they have."""
+        return {"variance": float(np.sqrt(n_features / 2)), "norm": 1.0, "none": None}[self.scaling]
 
 
 def train(
@@ -237,7 +331,6 @@ def train(
 
     device = networks.find_device(method.device)
     network.to(device)
-    inputs = inputs.to(device)
     n_held = round(method.validation * len(inputs))
     held, kept = torch.arange(len(inputs)).tensor_split([0])
     if n_held:
@@ -247,7 +340,7 @@ def train(
                 [n_held, len(inputs) - n_held]
             )
         )
-    groups = networks.parameter_groups(network, method.bias_multiplier)
+    groups = networks.parameter_groups(network, method.bias_multiplier, method.pretrained_multiplier)
     optimizer = torch.optim.SGD(groups, lr=method.learning_rate, momentum=_MOMENTUM, weight_decay=method.weight_decay)
     all_outputs = torch.zeros(len(kept), method.n_bits, device=device)
     state = networks.TrainingState(network, optimizer, generator, all_outputs)
@@ -267,7 +360,7 @@ def train(
             network.train()
             for position, rows in enumerate(order.tensor_split(n_batches)):  # sizes differ by one at most
                 with torch.autocast(device.type, torch.bfloat16, enabled=is_mixed):
-                    outputs = network(inputs[kept[rows].to(device)])
+                    outputs = network(networks.augmented(inputs[kept[rows]], method.augmentation, generator).to(device))
                 outputs = outputs.float()
                 all_outputs[rows.to(device)] = outputs.detach()
                 step = epoch * n_batches + position
@@ -306,9 +399,10 @@ def _held_out_score(
     if not len(held):
         return float("nan")
     network.eval()
+    device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
     with torch.no_grad():
         held_codes, kept_codes = (
-            torch.cat([network(inputs[few.to(inputs.device)]) > 0 for few in torch.split(rows, _ENCODED)]).cpu().numpy()
+            torch.cat([network(inputs[few].to(device)) > 0 for few in torch.split(rows, n_at_once)]).cpu().numpy()
             for rows in (held, kept)
         )
     part = affinity.part(held.numpy(), kept.numpy())
@@ -341,7 +435,8 @@ def _n_classes(affinity: Affinity) -> int:
 
 def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:
     """Digest what a checkpoint belongs to."""
-    digest = sha256(canonical_json([method.label, method.version, method.get_params(deep=False)]).encode())
+    params = method.recorded_params() | {"n_bits": method.n_bits, "random_state": method.random_state}
+    digest = sha256(canonical_json([method.label, method.version, params]).encode())
     digest.update(inputs.cpu().numpy().data)
     digest.update(affinity.block(slice(0, 8), slice(0, affinity.n_database)).tobytes())
     return digest.hexdigest()

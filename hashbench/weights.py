@@ -1,7 +1,7 @@
 """Files of pretrained weights: read, checked against their network, and put to work on images."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,8 +11,10 @@ import numpy.typing as npt
 from scipy.io import loadmat
 
 from hashbench.backbones import Network, blank, get_backbone
+from hashbench.download import Tell, fetch
 from hashbench.errors import HashbenchError
-from hashbench.files import one_line
+from hashbench.files import data_dir, one_line
+from hashbench.networks import find_device
 from hashbench.optional import import_torch
 from hashbench.threads import chunks
 
@@ -55,15 +57,11 @@ def read_weights(name: str, path: Path) -> Weights:
     HashbenchError
         If the file is missing or damaged, is no weights file or belongs to another network.
     """
-    backbone = get_backbone(name)
     formats = {".pth": _read_torch, ".pt": _read_torch} | ({".mat": _read_mat} if name == "vgg-f" else {})
-    advice = f"Give a file such as {backbone.weights_url}."
+    advice = _advice(name)
     if path.suffix not in formats:
         raise HashbenchError(f"weights of {name} are read from {', '.join(formats)} files, got {path}. {advice}")
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise HashbenchError(f"cannot read {path}: {error.strerror or one_line(error)}. {advice}") from error
+    content = _content(name, path)
     try:
         state = formats[path.suffix](content)
     except Exception as error:  # readers meet damaged files with errors of any kind
@@ -78,6 +76,68 @@ def read_weights(name: str, path: Path) -> Weights:
     if complaints:
         raise HashbenchError(f"{path} does not hold the weights of {name}: {'; '.join(complaints)}. {advice}")
     return Weights(state, hashlib.sha256(content).hexdigest())
+
+
+def find_weights(
+    name: str, path: Path | None = None, on_download: Callable[[str], Tell | None] = lambda _: None
+) -> Path:
+    """Find the weights of a network: the user's file, or the official one, downloaded once.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path, optional
+        The user's file.
+    on_download : callable, optional
+        From the name of the file to what `hashbench.download.fetch` reports to.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    HashbenchError
+        If it cannot be downloaded, or may not because nobody published its checksum.
+    """
+    backbone = get_backbone(name)
+    if path is not None:
+        return path
+    if backbone.sha256_prefix is None:
+        raise HashbenchError(
+            f"the weights of {name} have no published checksum, so they are not downloaded for you: fetch "
+            f"{backbone.weights_url} and give the file as --weights FILE, or to a method as --param weights=FILE."
+        )
+    official = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
+    return fetch(backbone.weights_url, backbone.sha256_prefix, official, on_progress=on_download(official.name))
+
+
+def weights_digest(name: str, path: Path | None = None) -> str:
+    """Tell one weights file from another.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path, optional
+        The user's file; by default the official one, which is not read.
+
+    Returns
+    -------
+    str
+        The first 8 hex digits of its SHA-256.
+
+    Raises
+    ------
+    HashbenchError
+        If the file cannot be read, or is needed and not given.
+    """
+    official = get_backbone(name).sha256_prefix
+    if path is None and official is not None:
+        return official[:8]
+    return hashlib.sha256(_content(name, find_weights(name, path))).hexdigest()[:8]
 
 
 def pretrained(name: str, path: Path) -> tuple[Network, str]:
@@ -124,6 +184,10 @@ class Extractor:
 
     Attributes
     ----------
+    name : str
+        The backbone's name.
+    network : Network
+        The network, in evaluation mode.
     n_features : int
         Length of a feature vector.
     image_size : int
@@ -140,13 +204,14 @@ class Extractor:
     """
 
     def __init__(self, name: str, weights_path: Path, *, image_size: int | None = None, device: str = "auto") -> None:
-        self._backbone = get_backbone(name)
-        self.n_features = self._backbone.n_features
-        self.image_size = self._backbone.input_size if image_size is None else image_size
-        self.device = _choose_device(device)
+        self.name = name
+        backbone = get_backbone(name)
+        self.n_features = backbone.n_features
+        self.image_size = backbone.input_size if image_size is None else image_size
+        self.device = find_device(device).type
         _check_size(name, self.image_size)
         network, sha256 = pretrained(name, weights_path)
-        self._network = network.to(self.device)
+        self.network = network.to(self.device)
         self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
 
     def __call__(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
@@ -167,17 +232,66 @@ class Extractor:
         HashbenchError
             If the images have another shape or dtype.
         """
-        features = np.empty((len(images), self.n_features), np.float32)
-        with (
-            torch.inference_mode(),
-            torch.autocast(self.device, enabled=False),
-            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
-        ):
-            for batch in chunks(0, len(images), _BATCH[self.device]):
-                pixels = torch.from_numpy(np.array(images[batch])).to(self.device)
-                inputs = self._backbone.to_input(pixels, self.image_size)
-                features[batch] = self._network(inputs).cpu().numpy()
+        return in_batches(self.forward, images, self.n_features, self.device)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute the features of images that go through the network together.
+
+        Parameters
+        ----------
+        images : Tensor of shape (n, height, width, 3), uint8
+            RGB, on the network's device.
+
+        Returns
+        -------
+        Tensor of shape (n, n_features), float32
+            Differentiable with respect to the network's parameters.
+        """
+        features: Tensor = self.network(get_backbone(self.name).to_input(images, self.image_size))
         return features
+
+
+def in_batches(
+    compute: Callable[[Tensor], Tensor], images: npt.NDArray[np.uint8], n_values: int, device: str
+) -> npt.NDArray[np.float32]:
+    """Compute something of many images, without gradients.
+
+    Parameters
+    ----------
+    compute : callable
+        From images (n, height, width, n_channels), uint8, to values (n, n_values), on the device.
+    images : ndarray of shape (n, height, width, n_channels), uint8
+        The images.
+    n_values : int
+        How many values an image has.
+    device : {"cpu", "cuda"}
+        Where to compute.
+
+    Returns
+    -------
+    ndarray of shape (n, n_values), float32
+        In the order of the images, at full precision.
+    """
+    values = np.empty((len(images), n_values), np.float32)
+    with (
+        torch.inference_mode(),
+        torch.autocast(device, enabled=False),
+        torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+    ):
+        for batch in chunks(0, len(images), _BATCH[device]):
+            values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
+    return values
+
+
+def _content(name: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HashbenchError(f"cannot read {path}: {error.strerror or one_line(error)}. {_advice(name)}") from error
+
+
+def _advice(name: str) -> str:
+    return f"Give a file such as {get_backbone(name).weights_url}."
 
 
 def _read_torch(content: bytes) -> dict[str, Tensor]:
@@ -225,17 +339,6 @@ def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
         for what, found in (("missing", missing), ("unexpected", unexpected), ("misshapen", misshapen))
         if found
     ]
-
-
-def _choose_device(device: str) -> str:
-    has_cuda = torch.cuda.is_available()
-    if device not in ("auto", "cpu", "cuda"):
-        raise HashbenchError(f"device is {device!r}, expected 'auto', 'cpu' or 'cuda'.")
-    if device == "cuda" and not has_cuda:
-        raise HashbenchError("device 'cuda' was asked for, but PyTorch finds no GPU here. Choose 'cpu' or 'auto'.")
-    if device == "auto":
-        return "cuda" if has_cuda else "cpu"
-    return device
 
 
 def _check_size(name: str, size: int) -> None:

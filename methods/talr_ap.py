@@ -112,7 +112,7 @@ class TALRAP(_TALR):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"scaling": "none", "epochs": 50, "batch_size": 250, "learning_rate": 0.01, "halve_every": 0},
-            **{"alpha": 0.5, "head": "linear"},
+            **{"alpha": 0.5, "head": "linear", "pretrained_multiplier": 0.1},
         }
     }
 

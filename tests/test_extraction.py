@@ -314,11 +314,11 @@ def test_weights_that_are_not_downloaded_are_asked_for(network):
 
 
 def test_weights_are_downloaded_once_where_their_checksum_is_known(network, monkeypatch, data):
-    from hashbench import download
+    from hashbench import weights
 
     path, made, _ = network
     asked = []
-    monkeypatch.setattr(download, "fetch", lambda *what, on_progress: asked.append(what) or path)
+    monkeypatch.setattr(weights, "fetch", lambda *what, on_progress: asked.append(what) or path)
     extract("resnet18", IMAGES, Options())
     ((url, checksum, target),) = asked
     assert url.startswith("https://")

@@ -285,7 +285,7 @@ def test_cudnn_is_on_while_features_are_computed(squeezenet, images, monkeypatch
         cudnn = torch.backends.cudnn
         seen.append((cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.allow_tf32))
 
-    extractor._network.register_forward_hook(look)
+    extractor.network.register_forward_hook(look)
     extractor(images[:1])
     assert seen == [(True, False, True, False)]
 
@@ -307,7 +307,7 @@ def test_device_is_chosen_by_what_there_is(squeezenet, monkeypatch):
     with pytest.raises(HashbenchError, match="device is 'gpu', expected 'auto', 'cpu' or 'cuda'"):
         Extractor("squeezenet", squeezenet[0], device="gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(HashbenchError, match="PyTorch finds no GPU here"):
+    with pytest.raises(HashbenchError, match="PyTorch finds no CUDA GPU here"):
         Extractor("squeezenet", squeezenet[0], device="cuda")
 
 

@@ -20,8 +20,6 @@ NETWORKS = ("squeezenet", "alexnet", "vgg-f", "resnet18", "resnet50")
 KINDS = ("pixels", "gist", *NETWORKS, "images")
 
 _VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
-_ANY_SIZE = ("squeezenet", "resnet18", "resnet50")  # networks without a fully connected layer before the features
-_ENLARGED = 4  # how many times they see small images enlarged: 128 pixels for CIFAR's 32
 _BLOCK = 2000  # images between two saves, fewer if they are large
 _BLOCK_BYTES = 256 << 20
 _GIST_SIZE = 128  # of images whose own size is not the same throughout
@@ -108,32 +106,13 @@ def _blocks(images: Images, size: int) -> list[slice]:
 def _by_network(kind: str, images: Images, options: Options) -> Extracted:
     from hashbench import backbones, weights
 
-    backbone = backbones.get_backbone(kind)
-    size = options.image_size or backbone.input_size
-    if options.image_size is None and kind in _ANY_SIZE and images.native_size:
-        size = min(size, _ENLARGED * images.native_size)
-    network = weights.Extractor(kind, _weights(kind, options), image_size=size, device=options.device)
+    size = options.image_size or backbones.get_backbone(kind).usual_size(images.native_size)
+    path = weights.find_weights(kind, options.weights, options.on_download)
+    network = weights.Extractor(kind, path, image_size=size, device=options.device)
     read_size = None if images.native_size else size  # images of one size are resized by the network's front end
     how = f"{network.provenance}, on {network.device}"  # machines round differently
     key = f"{_VERSION} {how} {images.content}"
     return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, how)
-
-
-def _weights(kind: str, options: Options) -> Path:
-    """Find the weights of a network: the user's file, or the official one, downloaded once."""
-    from hashbench.backbones import get_backbone
-    from hashbench.download import fetch
-
-    backbone = get_backbone(kind)
-    if options.weights is not None:
-        return options.weights
-    if backbone.sha256_prefix is None:
-        raise HashbenchError(
-            f"the weights of {kind} have no published checksum, so they are not downloaded for you: fetch "
-            f"{backbone.weights_url} and give the file as --weights."
-        )
-    path = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
-    return fetch(backbone.weights_url, backbone.sha256_prefix, path, on_progress=options.on_download(path.name))
 
 
 def _in_blocks(
