@@ -42,7 +42,7 @@ def dpsh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", eta: 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DPSH(LearnedHash):
-    """Deep pairwise-supervised hashing [1]_, on features.
+    """Deep pairwise-supervised hashing [1]_.
 
     Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
     All other parameters are those of `hashbench.training.LearnedHash`.

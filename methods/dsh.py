@@ -87,7 +87,7 @@ def _from_binary(outputs: "Tensor") -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DSH(LearnedHash):
-    """Deep supervised hashing [1]_, with its original or the dispersion objective [2]_, on features.
+    """Deep supervised hashing [1]_, with its original or the dispersion objective [2]_.
 
     A level above 0 counts as similar, grades are lost; but dispersion tells class from superclass under the
     affinity rule ``hierarchy``. Other parameters: see `hashbench.training.LearnedHash`.
@@ -97,8 +97,7 @@ class DSH(LearnedHash):
     objective : {"original", "dispersion"}, default="original"
         Whether similar items should share a code or spread over near ones.
     margin : float, default=2
-        Times ``n_bits``, the distance that is far enough. 2 as printed is Hamming distance n_bits / 2 for the
-        original; n_bits for dispersion, which no three classes can have.
+        Times ``n_bits``, the distance that is far enough: of 2, as printed, Hamming n_bits / 2; n_bits if dispersed.
     alpha : float, default=0.01
         Weight of the distance of outputs from -1 and 1.
     learning_rate : float, default=0.03

@@ -48,7 +48,7 @@ def dtsh_loss(outputs: "Tensor", levels: "Tensor", eta: float) -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DTSH(LearnedHash):
-    """Deep supervised hashing with triplet labels [1]_, on features.
+    """Deep supervised hashing with triplet labels [1]_.
 
     Learns from triplets: query, an item, and one of a lower level. All other parameters are those of
     `hashbench.training.LearnedHash`.

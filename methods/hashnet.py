@@ -59,7 +59,7 @@ def hashnet_loss(outputs: "Tensor", similar: "Tensor", beta: float, slope: float
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HashNet(LearnedHash):
-    """HashNet [1]_, on features.
+    """HashNet [1]_.
 
     Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
     All other parameters are those of `hashbench.training.LearnedHash`.

@@ -37,7 +37,7 @@ def _entropy(p: "Tensor") -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MIHash(_Ranked):
-    """Hashing with mutual information [1]_, by batches [2]_, on features.
+    """Hashing with mutual information [1]_, by batches [2]_.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
     All other parameters are those of `hashbench.training.LearnedHash`.

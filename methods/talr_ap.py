@@ -75,7 +75,7 @@ def _n_relevant(n_rel: "Tensor") -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TALRAP(_TALR):
-    """Tie-aware learning to rank for average precision [1]_, on features.
+    """Tie-aware learning to rank for average precision [1]_.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
     All other parameters are those of `hashbench.training.LearnedHash`.

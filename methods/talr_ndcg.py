@@ -85,14 +85,14 @@ def _cumulative_discount(n_ranks: int, like: "Tensor") -> "Tensor":
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TALRNDCG(_TALR):
-    """Tie-aware learning to rank for NDCG [1]_, on features.
+    """Tie-aware learning to rank for NDCG [1]_.
 
     Gains are 2^level - 1. All other parameters are those of `hashbench.training.LearnedHash`.
 
     Parameters
     ----------
-    learning_rate : float, default=0.3
-        Gradients of NDCG are small; on held-out items this did better than the other methods' 0.1.
+    learning_rate, epochs, halve_every : float and int, default=0.3, 60 and 20
+        Gradients of NDCG are small; on held-out items this did better than the other methods' 0.1, 30 and 10.
     relaxation : {"simplified", "full"}, default="simplified"
         DCG_s of the supplement, as the authors', or a form that is exact on whole counts.
     alpha : float, default=1
@@ -120,12 +120,14 @@ class TALRNDCG(_TALR):
     """
 
     learning_rate: float = 0.3
+    epochs: int = 60
+    halve_every: int = 20
 
     criterion = "NDCG"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"head": "linear", "scaling": "none", "epochs": 50, "batch_size": 256},
-            **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5},
+            **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5, "pretrained_multiplier": 0.01},
         }
     }
 
