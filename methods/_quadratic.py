@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
 from hashbench.method import FloatArray
 
@@ -27,13 +28,16 @@ class Bit(NamedTuple):
     gain: float
 
 
-def whitening(features: FloatArray) -> FloatArray:
-    """Factor K^T K with a small ridge, larger where it cannot have full rank.
+def whitening(features: FloatArray, ridge: float | None = None) -> FloatArray:
+    """Factor K^T K with a ridge.
 
     Parameters
     ----------
     features : ndarray of shape (n_items, n_anchors)
         K.
+    ridge : float, optional
+        What is added to the diagonal, as a share of its mean; by default little, more where K^T K cannot
+        have full rank.
 
     Returns
     -------
@@ -41,12 +45,12 @@ def whitening(features: FloatArray) -> FloatArray:
         Lower triangular L with L L^T = K^T K + ridge.
     """
     gram = features.T @ features
-    ridge = (1e-8 if len(features) > len(gram) else 1e-4) * np.trace(gram) / len(gram)
-    return np.asarray(np.linalg.cholesky(gram + ridge * np.eye(len(gram))))
+    share = (1e-8 if len(features) > len(gram) else 1e-4) if ridge is None else ridge
+    return np.asarray(np.linalg.cholesky(gram + share * np.trace(gram) / len(gram) * np.eye(len(gram))))
 
 
 def candidate_bits(
-    white: FloatArray, matrix: FloatArray, reduced: FloatArray, n_starts: int, max_iter: int
+    white: FloatArray, matrix: FloatArray | csr_array, reduced: FloatArray, n_starts: int, max_iter: int
 ) -> list[Bit]:
     """Look for the bits h that maximise h^T M h.
 
@@ -54,7 +58,7 @@ def candidate_bits(
     ----------
     white : ndarray of shape (n_items, n_features)
         K, with K^T K about the identity.
-    matrix : ndarray of shape (n_items, n_items)
+    matrix : ndarray or csr_array of shape (n_items, n_items)
         M, symmetric.
     reduced : ndarray of shape (n_features, n_features)
         K^T M K.
@@ -82,7 +86,7 @@ def candidate_bits(
     return bits
 
 
-def smooth_loss(direction: FloatArray, white: FloatArray, matrix: FloatArray) -> tuple[float, FloatArray]:
+def smooth_loss(direction: FloatArray, white: FloatArray, matrix: FloatArray | csr_array) -> tuple[float, FloatArray]:
     """Compute -u^T M u for u = tanh(K a / 2), and its gradient.
 
     Parameters
@@ -91,7 +95,7 @@ def smooth_loss(direction: FloatArray, white: FloatArray, matrix: FloatArray) ->
         The function a.
     white : ndarray of shape (n_items, n_features)
         K.
-    matrix : ndarray of shape (n_items, n_items)
+    matrix : ndarray or csr_array of shape (n_items, n_items)
         M, symmetric.
 
     Returns

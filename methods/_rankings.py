@@ -198,7 +198,7 @@ class Master:
         solved = linprog(cost, A_ub=-np.column_stack([gains, np.ones(len(gains))]), b_ub=-np.array(self.losses))
         return float(solved.fun), solved.x[:-1], float(solved.x[-1]), -solved.ineqlin.marginals
 
-    def combined(self, duals: FloatArray) -> FloatArray:
+    def combined(self, duals: FloatArray) -> csr_array:
         """Add up the couplings of all constraints.
 
         Parameters
@@ -208,12 +208,11 @@ class Master:
 
         Returns
         -------
-        ndarray of shape (n_items, n_items)
+        csr_array of shape (n_items, n_items)
             M, symmetric; a new bit z promises z^T M z / 2.
         """
         total = sum(dual * couplings for dual, couplings in zip(duals, self.couplings, strict=True) if dual > 0)
-        dense = total.toarray()
-        return np.asarray((dense + dense.T) / 2)
+        return csr_array((total + total.T) / 2)
 
 
 def _gain(couplings: csr_array, signs: FloatArray) -> float:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.sparse import csr_array
 from sklearn.utils._param_validation import Interval
 
 from hashbench.affinity import IntArray
@@ -27,11 +28,11 @@ class StructHash(HashMethod):
     ----------
     n_bits : int, default=32
         Code length.
-    n_anchors : int, default=300
+    n_anchors : int, default=1000
         Training items at the centres of the kernel features; all items if there are fewer.
-    n_items : int, default=1000
+    n_items : int, default=5000
         Training items that queries and lists are drawn from, themselves drawn if there are more.
-    n_queries : int, default=100
+    n_queries : int, default=1000
         Training items used as queries.
     n_relevant, n_irrelevant : int, default=30, 90
         Length of a query's lists, or all items there are.
@@ -41,6 +42,8 @@ class StructHash(HashMethod):
         Most rounds of constraints for each bit.
     n_steps : int, default=20
         Most steps of the smooth optimisation of one bit.
+    ridge : float, default=0.01
+        Regularisation of the kernel functions, as a share of the mean of the diagonal of K^T K.
     tol : float, default=1e-3
         Constraints violated by no more than this are not added.
     random_state : int, default=0
@@ -69,6 +72,10 @@ class StructHash(HashMethod):
     the next bit, which maximises z^T M z / 2; the master may have no use for it, then it is added all
     the same. A bit equal to an earlier one, or its complement, is passed over for the next eigenvector.
 
+    With K the kernel features, a function K a is scaled to a^T (K^T K + ridge) a = n and optimised from
+    there. A few hundred items, or next to no ridge, let the first bits rank all lists without loss; these
+    and later bits then know the lists by heart, and say little of other items.
+
     References
     ----------
     .. [1] G. Lin, C. Shen, J. Wu, "Optimizing Ranking Measures for Compact Binary Code Learning",
@@ -85,6 +92,7 @@ class StructHash(HashMethod):
 
     supervision = "affinity"
     group = "list-based"
+    version = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -95,6 +103,7 @@ class StructHash(HashMethod):
         "n_items": [Interval(Integral, 2, None, closed="left")],
         "C": [Interval(Real, 0, None, closed="neither")],
         "n_steps": [Interval(Integral, 0, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="neither")],
         "tol": [Interval(Real, 0, None, closed="left")],
     }
 
@@ -102,14 +111,15 @@ class StructHash(HashMethod):
         self,
         n_bits: int = 32,
         *,
-        n_anchors: int = 300,
-        n_items: int = 1000,
-        n_queries: int = 100,
+        n_anchors: int = 1000,
+        n_items: int = 5000,
+        n_queries: int = 1000,
         n_relevant: int = 30,
         n_irrelevant: int = 90,
         C: float = 50.0,
         n_cuts: int = 3,
         n_steps: int = 20,
+        ridge: float = 0.01,
         tol: float = 1e-3,
         random_state: int = 0,
     ) -> None:
@@ -122,6 +132,7 @@ class StructHash(HashMethod):
         self.C = C
         self.n_cuts = n_cuts
         self.n_steps = n_steps
+        self.ridge = ridge
         self.tol = tol
         self.random_state = random_state
 
@@ -131,7 +142,7 @@ class StructHash(HashMethod):
         rows = draw_rows(len(X), self.n_items, rng)
         lists = self._draw_lists(y, rows, rng)
         features = self.anchors_.features(X[rows])
-        root = whitening(features)
+        root = whitening(features, self.ridge)
         white = solve_triangular(root, features.T, lower=True).T
 
         bits: list[Bit] = []
@@ -185,7 +196,7 @@ class StructHash(HashMethod):
         return self.anchors_.project(X, self.weights_)
 
 
-def _next_bit(white: FloatArray, matrix: FloatArray, bits: list[Bit], n_steps: int) -> Bit:
+def _next_bit(white: FloatArray, matrix: csr_array, bits: list[Bit], n_steps: int) -> Bit:
     """Choose the best bit that is not there yet; the best of all if there is no other."""
     found = candidate_bits(white, matrix, white.T @ matrix @ white, _N_STARTS, n_steps)
     found.sort(key=lambda bit: -bit.gain)

@@ -3,7 +3,9 @@ from itertools import combinations_with_replacement, permutations
 import numpy as np
 import pytest
 
+from hashbench import evaluate
 from hashbench.affinity import Explicit
+from hashbench.methods._quadratic import whitening
 from hashbench.methods._rankings import Master, RankedList, worst_ranking, worst_rankings
 from hashbench.methods.structhash import StructHash
 
@@ -109,9 +111,33 @@ def test_the_bound_never_rises_as_bits_are_added_and_cuts_are_made_to_the_end(tr
 
 
 def test_no_bit_is_another_one_again(train):
-    codes = StructHash(24).fit(*train).transform(train[0])
+    codes = StructHash(24, n_anchors=100, n_queries=100).fit(*train).transform(train[0])
     same = (codes[:, :, None] == codes[:, None, :]).mean(axis=0)
     assert (np.abs(same - 0.5)[np.triu_indices(24, k=1)] < 0.5).all()
+
+
+def test_many_queries_and_a_ridge_serve_items_that_were_not_learnt_from():
+    rng = np.random.default_rng(0)
+    y = np.arange(1600) % 8
+    X = rng.normal(size=(1600, 30)) + 2 * np.eye(30)[y]
+    train, query, database = slice(0, 800), slice(800, 1000), slice(1000, 1600)
+
+    def score(**parameters):
+        method = StructHash(**{"n_bits": 12, "n_anchors": 200, "n_queries": 400, **parameters}).fit(X[train], y[train])
+        codes = method.transform(X[query]), method.transform(X[database])
+        return evaluate(*codes, (y[query], y[database]), metrics=["AP"]).summary["AP"].mean
+
+    plain = score()
+    assert plain > score(n_queries=30) + 0.02
+    assert plain > score(n_items=200) + 0.02
+    assert plain > score(ridge=1e-8) + 0.02
+
+
+def test_a_ridge_is_a_share_of_the_mean_diagonal():
+    features = np.random.default_rng(0).normal(size=(40, 6)) * np.arange(1, 7)
+    gram = features.T @ features
+    root = whitening(features, 0.5)
+    np.testing.assert_allclose(root @ root.T, gram + 0.5 * np.diag(gram).mean() * np.eye(6))
 
 
 def test_lists_ask_for_every_level(train):
@@ -128,7 +154,7 @@ def test_lists_ask_for_every_level(train):
 
 
 def test_weights_of_bits_are_there_for_who_wants_them(train):
-    method = StructHash(16).fit(*train)
+    method = StructHash(16, n_anchors=100, n_queries=100).fit(*train)
     assert method.bit_weights_.shape == (16,)
     assert (method.bit_weights_ >= 0).all()
     assert (method.bit_weights_ > 0).any()
