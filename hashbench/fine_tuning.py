@@ -13,6 +13,8 @@ else:
     torch = import_torch()
     Tensor, nn = torch.Tensor, torch.nn
 
+_TINY = 1e-6  # norm below which features only grow in proportion: gradients stay finite
+
 
 class ImageNetwork(nn.Module):
     """A pretrained network whose features go through the front end and a head.
@@ -55,7 +57,7 @@ class ImageNetwork(nn.Module):
         """
         features = self.extractor.forward(images) - self.mean
         if self.norm is not None:
-            features = nn.functional.normalize(features) * self.norm
+            features = nn.functional.normalize(features, eps=_TINY) * self.norm
         outputs: Tensor = self.head(features)
         return outputs
 

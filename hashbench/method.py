@@ -80,6 +80,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Where a method that learns in epochs leaves its state after each; set before ``fit``.
     resume : bool
         Whether ``fit`` goes on from ``checkpoint`` if it is there.
+    made_by : str
+        What else a checkpoint belongs to, such as the code; set before ``fit``.
     on_epoch : callable or None
         Called with an `Epoch` after each.
     """
@@ -93,6 +95,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "scikit-learn")
     checkpoint: Path | None = None
     resume: bool = False
+    made_by: str = ""
     on_epoch: Callable[[Epoch], None] | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_bits": [Interval(Integral, 1, MAX_BITS, closed="both")],

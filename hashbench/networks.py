@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,7 @@ def reproducible(device: torch.device) -> Iterator[None]:
         Until then; PyTorch is left as it was found.
     """
     n_threads, was_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
     if device.type == "cpu":
         torch.set_num_threads(1)  # how a sum is cut among threads decides its last digits
         torch.use_deterministic_algorithms(True)
@@ -73,7 +75,7 @@ def reproducible(device: torch.device) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(n_threads)
-        torch.use_deterministic_algorithms(was_strict)
+        torch.use_deterministic_algorithms(was_strict, warn_only=only_warned)
 
 
 class CentredReLU(nn.ReLU):
@@ -253,8 +255,10 @@ class TrainingState:
             "history": [tuple(epoch) for epoch in self.history],
             "best": self.best,
         }
-        with replacing(path) as part, part.open("wb") as file:
-            torch.save(content, file)
+        buffer = BytesIO()
+        torch.save(content, buffer)  # into a file, a full disk would be told as a failed assertion of PyTorch's
+        with replacing(path) as part:
+            part.write_bytes(buffer.getbuffer())
 
     def read(self, path: Path, key: str) -> None:
         """Take up training where a checkpoint left it.
@@ -298,7 +302,7 @@ def _moved(indices: Tensor, generator: torch.Generator) -> Tensor:
 
 def _linear(n_in: int, n_out: int, variance: float, generator: torch.Generator) -> nn.Linear:
     with torch.device("meta"):  # PyTorch's own initial weights would draw from its global generator
-        layer = nn.Linear(n_in, n_out)
+        layer = nn.Linear(n_in, n_out, dtype=torch.float32)
     layer.to_empty(device="cpu")
     nn.init.normal_(layer.weight, std=math.sqrt(variance), generator=generator)
     nn.init.zeros_(layer.bias)

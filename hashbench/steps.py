@@ -100,6 +100,7 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
     elif method.supervision == "affinity":
         supervision = dataset.train_affinity()
     method.checkpoint, method.resume = _checkpoint_path(dataset, job), resume
+    method.made_by = canonical_json([_made_by(method), _libraries(method)])
     if on_progress is not None:
         method.on_epoch = lambda epoch: on_progress(epoch.number, epoch.n_epochs, f"epochs, {epoch}")
     start = time.perf_counter()

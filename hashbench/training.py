@@ -3,6 +3,7 @@
 PyTorch is imported when a method is fitted, not before.
 """
 
+import pickle
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -194,6 +195,12 @@ class LearnedHash(HashMethod):
     def check_parameters(self) -> None:
         """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
         super().check_parameters()
+        useless = [name for name in ("weights", "image_size", "augmentation") if self._is_set(name)]
+        if self.backbone is None and useless:
+            raise HashbenchError(
+                f"{self.label} has no use for {' and '.join(useless)} without a backbone. Add one, such as "
+                "backbone=squeezenet, or leave this out."
+            )
         if find_spec("torch") is None:
             raise HashbenchError(
                 f"{self.label} needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
@@ -228,19 +235,27 @@ class LearnedHash(HashMethod):
                 f"{self.label} with a backbone got {images.dtype} items of shape {images.shape}, expected images: "
                 "uint8 of shape (n, height, width, 3)."
             )
-        return images if images.shape[3] == 3 else images.repeat(3, axis=3)
+        colour = images if images.shape[3] == 3 else images.repeat(3, axis=3)
+        return np.require(colour, requirements=["C", "W"])  # as PyTorch takes arrays
+
+    def _is_set(self, name: str) -> bool:
+        return bool(getattr(self, name) != getattr(type(self), name))
 
     def _fit(self, X: npt.NDArray[Any], y: Affinity) -> None:
         import torch
 
         from hashbench import networks
 
+        if (X[0] == X).all():
+            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
+        self.__dict__.pop("network_", None)  # of an earlier fit
+        device = networks.find_device(self.device)
         extractor = self._extractor(X)
-        features = np.ascontiguousarray(X if extractor is None else extractor(X), np.float64)  # sums run in one order
+        with networks.reproducible(device):
+            given = X if extractor is None else extractor(X)
+        features: FloatArray = np.ascontiguousarray(given, np.float64)  # sums then run in one order
         self.mean_ = features.mean(axis=0)
         inputs = self._front_end(features)
-        if not inputs.any():
-            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
         head = networks.make_head(inputs.shape[1], self.n_bits, n_hidden, generator)
@@ -252,19 +267,28 @@ class LearnedHash(HashMethod):
             extractor.network.requires_grad_(self.pretrained_multiplier > 0)
             self.network_ = ImageNetwork(extractor, self.mean_, self._norm(inputs.shape[1]), head)
             self.history_ = train(self, self.network_, torch.from_numpy(X), y, generator)
+            self.network_.cpu()
         self.layers_ = networks.head_layers(head)
 
     def _project(self, X: npt.NDArray[Any]) -> FloatArray:
         if self.backbone is not None:
-            from hashbench.weights import in_batches
-
-            return in_batches(self.network_.eval(), X, self.n_bits, self.network_.extractor.device).astype(np.float64)
+            return self._project_images(X)
         values = self._front_end(X)
         for position, (weights, bias) in enumerate(self.layers_):
             if position:
                 values = np.maximum(values, 0) - _HIDDEN_MEAN  # as CentredReLU
             values = values @ weights + bias
         return values
+
+    def _project_images(self, images: npt.NDArray[np.uint8]) -> FloatArray:
+        from hashbench import networks
+        from hashbench.weights import in_batches
+
+        device = networks.find_device(self.device)
+        with networks.reproducible(device):
+            outputs = in_batches(self.network_.to(device).eval(), images, self.n_bits, device.type)
+        self.network_.cpu()
+        return outputs.astype(np.float64)
 
     @property
     def _weights_path(self) -> Path | None:
@@ -344,13 +368,13 @@ def train(
     optimizer = torch.optim.SGD(groups, lr=method.learning_rate, momentum=_MOMENTUM, weight_decay=method.weight_decay)
     all_outputs = torch.zeros(len(kept), method.n_bits, device=device)
     state = networks.TrainingState(network, optimizer, generator, all_outputs)
-    key = _key(method, inputs, affinity)
+    key = "" if method.checkpoint is None else _key(method, inputs, affinity)
     if method.resume and method.checkpoint is not None and method.checkpoint.exists():
         state.read(method.checkpoint, key)
 
     n_batches = -(-len(kept) // method.batch_size)
     is_mixed = method.mixed_precision and device.type == "cuda"
-    with networks.reproducible(device):
+    with networks.reproducible(device), torch.enable_grad():
         for epoch in range(len(state.history), method.epochs):
             halvings = epoch // method.halve_every if method.halve_every else 0
             for group in optimizer.param_groups:
@@ -362,9 +386,12 @@ def train(
                 with torch.autocast(device.type, torch.bfloat16, enabled=is_mixed):
                     outputs = network(networks.augmented(inputs[kept[rows]], method.augmentation, generator).to(device))
                 outputs = outputs.float()
+                if not outputs.isfinite().all():
+                    raise _failure(method, f"in epoch {epoch + 1}: outputs are no longer finite")
                 all_outputs[rows.to(device)] = outputs.detach()
                 step = epoch * n_batches + position
-                loss = method._loss(Batch(outputs, rows.numpy(), all_outputs, affinity, kept.numpy(), epoch, step))
+                with torch.autocast(device.type, enabled=False):
+                    loss = method._loss(Batch(outputs, rows.numpy(), all_outputs, affinity, kept.numpy(), epoch, step))
                 optimizer.zero_grad()
                 torch.autograd.backward(loss)
                 optimizer.step()
@@ -379,7 +406,7 @@ def train(
                 mean_output=float(all_outputs.abs().mean()),
                 score=score,
             )
-            _stop_if_collapsed(method, report, affinity)
+            _stop_if_collapsed(method, report, min(_n_classes(affinity), len(kept)))
             state.add(report)
             if method.checkpoint is not None:
                 state.write(method.checkpoint, key)
@@ -410,25 +437,32 @@ def _held_out_score(
     return scores.summary[method.criterion].mean
 
 
-def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, affinity: Affinity) -> None:
-    """Raise where training has failed for good, with the likely cause."""
-    advice = (
-        f"Most likely training starts saturated or its steps are too large: lower learning_rate (now "
-        f"{method.learning_rate:g}), or scale the features (scaling='variance', now {method.scaling!r})."
-    )
-    where = f"{method.label} stopped after epoch {epoch.number}, with mean |output| {epoch.mean_output:.3g}"
+def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, n_classes: int) -> None:
+    """Raise where training has failed for good."""
+    when = f"after epoch {epoch.number}, with mean |output| {epoch.mean_output:.3g}"
     if not np.isfinite(epoch.loss):
-        raise HashbenchError(f"{where}: the loss is {epoch.loss}. {advice}")
-    n_classes = _n_classes(affinity)
+        raise _failure(method, f"{when}: the loss is {epoch.loss}")
     if 2**method.n_bits > n_classes > 1 and epoch.n_distinct <= n_classes / 2:  # fewer bits may well coincide
-        raise HashbenchError(
-            f"{where}: training items of {n_classes} classes have only {epoch.n_distinct} different codes. {advice}"
-        )
+        codes = "1 code" if epoch.n_distinct == 1 else f"{epoch.n_distinct} different codes"
+        raise _failure(method, f"{when}: training items of {n_classes} classes have only {codes}")
+
+
+def _failure(method: LearnedHash, what: str) -> HashbenchError:
+    """Build the error of a training that cannot recover, with the likely cause."""
+    remedies = [f"lower learning_rate (now {method.learning_rate:g})"]
+    if method.backbone is not None:
+        remedies.append(f"lower pretrained_multiplier (now {method.pretrained_multiplier:g})")
+    if method.scaling != "variance":
+        remedies.append(f"scale the features (scaling='variance', now {method.scaling!r})")
+    return HashbenchError(
+        f"{method.label} stopped {what}. Most likely training starts saturated or its steps are too large: "
+        f"{', or '.join(remedies)}."
+    )
 
 
 def _n_classes(affinity: Affinity) -> int:
     if isinstance(affinity, SharedLabels):
-        return int(affinity.query_labels.shape[1])
+        return int(affinity.query_labels.any(axis=0).sum())
     keys = affinity.query_keys()
     return 2 if keys is None else len(np.unique(keys[:, 0]))
 
@@ -436,7 +470,7 @@ def _n_classes(affinity: Affinity) -> int:
 def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:
     """Digest what a checkpoint belongs to."""
     params = method.recorded_params() | {"n_bits": method.n_bits, "random_state": method.random_state}
-    digest = sha256(canonical_json([method.label, method.version, params]).encode())
-    digest.update(inputs.cpu().numpy().data)
-    digest.update(affinity.block(slice(0, 8), slice(0, affinity.n_database)).tobytes())
+    digest = sha256(canonical_json([method.label, method.version, method.made_by, params]).encode())
+    digest.update(inputs.numpy().data)
+    digest.update(pickle.dumps(affinity))
     return digest.hexdigest()

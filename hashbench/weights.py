@@ -225,7 +225,7 @@ class Extractor:
         Returns
         -------
         ndarray of shape (n, n_features), float32
-            In the order of the images; an image's features do not depend on the others.
+            In the order of the images; an image's features depend on the others in their last digits at most.
 
         Raises
         ------

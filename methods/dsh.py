@@ -97,7 +97,7 @@ class DSH(LearnedHash):
     objective : {"original", "dispersion"}, default="original"
         Whether similar items should share a code or spread over near ones.
     margin : float, default=2
-        Times ``n_bits``, the distance that is far enough: of 2, as printed, Hamming n_bits / 2; n_bits if dispersed.
+        Times ``n_bits``: the distance that is enough. 2 means Hamming n_bits / 2, but n_bits for dispersion.
     alpha : float, default=0.01
         Weight of the distance of outputs from -1 and 1.
     learning_rate : float, default=0.03
