@@ -1,12 +1,13 @@
 """Results averaged over seeds, method by method, and what people call each line of them."""
 
 import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 import pandas as pd
 
-from hashbench.jobs import make_method
 from hashbench.method import GROUPS
 from hashbench.registry import get_method, method_names
 
@@ -32,11 +33,8 @@ def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
         mean over all its code lengths comes first.
     """
     cells = mean_over_seeds(results)
-    n_versions = cells.groupby([*BLOCK, "method"])["method_version"].transform("nunique")
-    cells["label"] = [
-        line_label(method, params) + (f" (version {version})" if several > 1 else "")
-        for method, params, version, several in zip(*(cells[key] for key in LINE), n_versions, strict=True)
-    ]
+    labels = line_labels(cells)
+    cells["label"] = [labels[line] for line in zip(*(cells[key] for key in LINE), strict=True)]
     order = {
         **dict.fromkeys((*BLOCK, "metric"), True),
         "group_rank": True,
@@ -81,22 +79,54 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(group=cells["method"].map({name: _group(name) for name in cells["method"].unique()}))
 
 
-def line_label(method: str, params: str) -> str:
-    """Say what people call a method with its parameters.
+def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
+    """Say what people call each line.
 
     Parameters
     ----------
-    method : str
-        Its name.
-    params : str
-        All of its parameters, as JSON.
+    cells : DataFrame
+        All that is shown together, with the columns ``LINE``.
 
     Returns
     -------
-    str
-        The name, and the parameters that are not the default ones.
+    dict of tuple to str
+        By ``LINE``; no two lines share a label. Versions are named of methods that have several.
     """
-    return " ".join([method, *(f"{key}={value}" for key, value in changed_params(method, params).items())])
+    lines = set(zip(*(cells[key] for key in LINE), strict=True))
+    labels = method_labels((method, params) for method, params, _ in lines)
+    n_versions = Counter(method for method, _ in {(method, version) for method, _, version in lines})
+    return {
+        (method, params, version): labels[method, params] + (f" (version {version})" if n_versions[method] > 1 else "")
+        for method, params, version in lines
+    }
+
+
+def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Say what people call each method with its parameters.
+
+    Parameters
+    ----------
+    methods : iterable of tuple
+        Names, and all of the parameters as JSON.
+
+    Returns
+    -------
+    dict of tuple to str
+        The name, and the parameters that are not the default ones; where that does not tell two apart, also those
+        that do, "?" where one lacks a parameter, as a line does that is older than it.
+    """
+    labels = {line: _named(line[0], changed_params(*line)) for line in set(methods)}
+    alike = defaultdict(list)
+    for line, label in labels.items():
+        alike[label].append(line)
+    for label, lines in alike.items():
+        own = [json.loads(params) for _, params in lines]
+        keys = sorted({key for params in own for key in params})
+        texts = [{key: json.dumps(params[key]) if key in params else "?" for key in keys} for params in own]
+        telling = [key for key in keys if len({text[key] for text in texts}) > 1]
+        for line, text in zip(lines, texts, strict=True):
+            labels[line] = _named(label, {key: text[key] for key in telling})
+    return labels
 
 
 def changed_params(method: str, params: str) -> dict[str, Any]:
@@ -122,6 +152,10 @@ def _group(method: str) -> str:
     return get_method(method).group if method in method_names() else ""
 
 
+def _named(name: str, params: Mapping[str, Any]) -> str:
+    return " ".join([name, *(f"{key}={value}" for key, value in params.items())])
+
+
 @cache
 def _default_params(method: str) -> dict[str, Any]:
-    return make_method(method, 1, 0, {}).get_params(deep=False) if method in method_names() else {}
+    return get_method(method)().get_params(deep=False) if method in method_names() else {}

@@ -177,9 +177,30 @@ def dataset_spec(name: str, features_name: str) -> str:
     str
         Its name, or ``NAME:FEATURES`` where these are not the first of a known dataset.
     """
-    kind = features_name.partition(" ")[0]
+    kind = features_kind(features_name)
     is_usual = name not in dataset_names() or dataset_class(name).features[0] == kind
     return name if is_usual else f"{name}:{kind}"
+
+
+def features_kind(features_name: str) -> str:
+    """Say how users call a kind of features.
+
+    Parameters
+    ----------
+    features_name : str
+        As in a dataset or a row of results.
+
+    Returns
+    -------
+    str
+        Its first word.
+
+    Examples
+    --------
+    >>> features_kind("squeezenet (JPEG)")
+    'squeezenet'
+    """
+    return features_name.partition(" ")[0]
 
 
 def helpers_of(cls: type, prefix: str) -> list[object]:

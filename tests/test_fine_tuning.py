@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hashbench import networks, registry, storage
-from hashbench.averages import line_label
+from hashbench.averages import method_labels
 from hashbench.backbones import BACKBONES
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
@@ -235,7 +235,7 @@ def test_command_trains_on_images_and_records_the_weights_by_content(hashbench, 
     params = json.loads(row.params)
     assert params["weights"] == hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
     assert "tmp" not in row.params
-    label = line_label("talr-ap", row.params)
+    (label,) = method_labels([("talr-ap", row.params)]).values()
     assert label == f"talr-ap backbone=squeezenet epochs=1 image_size={SIZE} weights={params['weights']}"
     assert "encoded codes" not in run(copy).stdout + run(copy).stderr
     save_weights("squeezenet", copy, seed=1)

@@ -163,6 +163,33 @@ def test_labels_are_spread_no_further_than_need_be():
     assert spread([1.0, 1.0], 0.2, (0, 1)) == pytest.approx([0.8, 1.0])
 
 
+def test_line_that_is_older_than_a_parameter_stays_a_line_of_its_own(tmp_path):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if (row.method, row.seed) == ("itq", 0)]
+    older = [row._replace(params="{}", value=f"{float(row.value) - 0.1:.6f}") for row in rows]
+    results.merge_rows(tmp_path / "digits.csv", rows + older)
+    found = lines(draw("ap-bits", tmp_path).figure)
+    assert found.keys() == {"itq n_iter=50", "itq n_iter=?"}
+    for points in found.values():
+        assert points[:, 0].tolist() == [12, 16, 24, 32, 48]
+    assert found["itq n_iter=50"][:, 1] - 0.1 == pytest.approx(found["itq n_iter=?"][:, 1])
+
+
+def test_labels_do_not_depend_on_the_code_lengths_chosen(tmp_path):
+    rows = {row.n_bits: row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"}
+    results.merge_rows(tmp_path / "digits.csv", [rows[16], rows[32]._replace(method_version=2)])
+    metric = rows[32].metric
+    for name in ("tie-ranges", "ap-bits"):
+        assert lines(draw(name, tmp_path, n_bits=[32], metric=metric).figure).keys() == {"itq (version 2)"}
+
+
+@pytest.mark.parametrize("spec", ["own", "own:squeezenet", "own:squeezenet (JPEG)"])
+def test_dataset_is_found_by_what_users_type_for_its_features(tmp_path, spec):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
+    rows = [row._replace(dataset="own", features="squeezenet (JPEG)") for row in rows]
+    results.merge_rows(tmp_path / "own.csv", [*rows, *(row._replace(dataset="other") for row in rows)])
+    assert draw("ap-bits", tmp_path, datasets=[spec]).stem == "ap-bits-own-squeezenet-JPEG"
+
+
 # ---------------------------------------------------------------- files
 
 

@@ -143,6 +143,16 @@ def test_parameters_other_than_the_default_are_named():
     assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
 
 
+def test_no_two_lines_share_a_label():
+    params = ("{}", ITQ, '{"n_iter": 50.0}', '{"n_iter": "5"}', '{"n_iter": 5}')
+    text = table(*(cell(value=0.1 * n, params=one) for n, one in enumerate(params, start=1))).to_markdown()
+    labels = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| itq")]
+    assert sorted(labels) == [
+        *('itq n_iter=5 n_iter="5"', "itq n_iter=5 n_iter=5"),
+        *("itq n_iter=50", "itq n_iter=50.0", "itq n_iter=?"),
+    ]
+
+
 def test_undefined_queries_are_named():
     assert "Means over 190 of 200 queries" in table(cell(n_undefined=10)).to_markdown()
 

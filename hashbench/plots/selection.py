@@ -12,6 +12,7 @@ from hashbench.averages import BLOCK, average_over_seeds
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.metrics import get_metric
 from hashbench.plots.look import Look, choose_looks
+from hashbench.registry import features_kind
 
 Progress = Callable[[str, int, int], None]
 
@@ -108,7 +109,7 @@ def choose_blocks(
     Returns
     -------
     list of Block
-        At least one. Looks do not depend on what was chosen.
+        At least one. Labels, looks and the order of lines do not depend on what was chosen.
 
     Raises
     ------
@@ -117,21 +118,26 @@ def choose_blocks(
     """
     metric = get_metric(selection.metric).name
     names, files = _dataset_names(selection.datasets)
-    chosen = results
-    if names:
-        specs = results["dataset"] + ":" + results["features"]
-        for name in names:
-            _demand("dataset", name, [*results["dataset"], *(specs if ":" in name else ())])
-        chosen = chosen[chosen["dataset"].isin(names) | specs.isin(names)]
-    if selection.methods:
-        for name in selection.methods:
-            _demand("method", name, results["method"])
-        chosen = chosen[chosen["method"].isin(selection.methods)]
-    if selection.n_bits:
-        chosen = chosen[chosen["n_bits"].isin(selection.n_bits)]
-    if metric not in set(chosen["metric"]):
+    spelt = {key: _spellings(*key) for key in zip(results["dataset"], results["features"], strict=True)}
+    for name in names:
+        _demand("dataset", name, [one for ones in spelt.values() for one in ones if ":" in name or ":" not in one])
+    for name in selection.methods:
+        _demand("method", name, results["method"])
+    wanted = {key for key, ones in spelt.items() if not names or ones & set(names)}
+
+    def choose(frame: pd.DataFrame) -> pd.DataFrame:
+        keys = pd.Series(zip(frame["dataset"], frame["features"], strict=True), index=frame.index)
+        is_chosen = (frame["metric"] == metric) & keys.isin(wanted)
+        if selection.methods:
+            is_chosen &= frame["method"].isin(selection.methods)
+        if selection.n_bits:
+            is_chosen &= frame["n_bits"].isin(selection.n_bits)
+        return frame.loc[is_chosen]
+
+    everything = average_over_seeds(results)  # labels and looks do not depend on what is chosen
+    cells, chosen, looks = choose(everything), choose(results), choose_looks(everything)
+    if cells.empty:
         raise _nothing_left(results, selection, metric)
-    cells, looks = average_over_seeds(chosen[chosen["metric"] == metric]), choose_looks(average_over_seeds(results))
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     blocks = []
     for keys, part in cells.groupby(list(BLOCK), sort=True):
@@ -139,7 +145,7 @@ def choose_blocks(
         if usual_bits is not None and not selection.n_bits:
             nearest = min(part["n_bits"], key=lambda length: (abs(length - usual_bits), length))
             part = part[part["n_bits"] == nearest]
-        rows = chosen[(chosen[list(BLOCK)] == list(keys)).all(axis=1) & (chosen["metric"] == metric)]
+        rows = chosen[(chosen[list(BLOCK)] == list(keys)).all(axis=1)]
         stem = [dataset, re.sub(r"[^A-Za-z0-9._-]+", "-", features).strip("-")]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
@@ -160,6 +166,11 @@ def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
     held = [storage.read_dataset(path) for path in files]
     names = [spec for spec in specs if Path(spec) not in files]
     return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
+
+
+def _spellings(dataset: str, features: str) -> set[str]:
+    """Give all that a user may call a dataset of the results, or it and others."""
+    return {dataset, f"{dataset}:{features}", f"{dataset}:{features_kind(features)}"}
 
 
 def _demand(kind: str, name: str, known: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.averages import changed_params
+from hashbench.averages import line_labels
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.metrics import get_metric
@@ -36,7 +36,7 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
     list of Block
         One for each dataset, features, fingerprint and, unless they stand beside each other, metric.
     """
-    blocks = []
+    blocks, labels = [], line_labels(cells)
     for keys, block in grouped(cells, BLOCK if layout.beside else [*BLOCK, "metric"]):
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or [*layout.beside, layout.metric]
@@ -46,7 +46,7 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         header = ["method"]
         for metric, n_bits in columns:
             header += [f"{n_bits} bits {metric}" if layout.beside else f"{n_bits} bits", *(["paper"] if paper else [])]
-        groups = _groups(cells, block, columns, paper)
+        groups = _groups(labels, block, columns, paper)
         notes = [*_notes_on_cells(block, fingerprint), *_notes_on_marks(block, groups)]
         notes += _notes_on_paper(block, features, metrics, paper)
         title = f"{dataset} ({features})"
@@ -77,14 +77,14 @@ def make_uncertainty_blocks(cells: pd.DataFrame, layout: Layout) -> list[Block]:
         One for each dataset, features, fingerprint and metric; its groups are the code lengths.
     """
     header = ["method", "value", "spread over seeds", "confidence over queries", "range over tie-breaking"]
-    blocks = []
+    blocks, labels = [], line_labels(cells)
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
         groups = [
             (
                 f"{n_bits} bits",
                 [
                     (
-                        _label(cells, cell.method, cell.params, cell.method_version),
+                        labels[cell.method, cell.params, cell.method_version],
                         [
                             Entry(f"{cell.value:.4f}", bool(cell.is_best)),
                             Entry("-" if pd.isna(cell.spread) else f"{cell.spread:.4f}"),
@@ -131,7 +131,10 @@ def make_notes(name: str, cells: pd.DataFrame, published: Iterable[Published]) -
 
 
 def _groups(
-    cells: pd.DataFrame, block: pd.DataFrame, columns: Sequence[tuple[str, int]], paper: Sequence[Published]
+    labels: Mapping[tuple[str, str, int], str],
+    block: pd.DataFrame,
+    columns: Sequence[tuple[str, int]],
+    paper: Sequence[Published],
 ) -> Groups:
     """Lay out our lines, and below those of their group the paper's that were not run."""
     groups: dict[str, list[tuple[str, list[Entry]]]] = {name: [] for name in (*GROUPS, "")}
@@ -141,7 +144,7 @@ def _groups(
         same = [one for one in paper if one.is_of(method, json.loads(params))]
         for one in same:
             left.pop((one.method, one.group), None)
-        groups[group].append((_label(cells, method, params, version), _row(ours, same, columns, bool(paper))))
+        groups[group].append((labels[method, params, version], _row(ours, same, columns, bool(paper))))
     for method, group in left:
         row = _row({}, [one for one in paper if one.method == method], columns, True)
         groups[group].append((method, row))
@@ -165,13 +168,6 @@ def _entry(cell: Any) -> Entry:
     text = f"{cell.value:.4f}" + ("" if pd.isna(cell.spread) else f" ± {cell.spread:.4f}")
     is_near = getattr(cell, "p_value", 0) >= LEVEL
     return Entry(text, bool(cell.is_best), ("†" if cell.overlaps else "") + ("‡" if is_near else ""))
-
-
-def _label(cells: pd.DataFrame, method: str, params: str, version: int) -> str:
-    words = [method, *(f"{key}={value}" for key, value in changed_params(method, params).items())]
-    if len(set(cells.loc[cells["method"] == method, "method_version"])) > 1:
-        words.append(f"(version {version})")
-    return " ".join(words)
 
 
 def _notes_on_cells(block: pd.DataFrame, fingerprint: str) -> list[str]:
