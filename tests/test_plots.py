@@ -125,25 +125,41 @@ def test_heading_says_what_is_drawn(name):
         assert part in " ".join(text.split())
 
 
-@pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
-@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
-def test_no_text_overlaps_and_none_is_cut_off(name, dataset):
-    figure = draw(name, datasets=[dataset]).figure
+def leaders(figure):
+    """Points on the thin lines that lead from labels to curves."""
+    for panel in figure.axes:
+        for text in panel.texts:
+            if getattr(text, "arrow_patch", None) is not None:
+                patch = text.arrow_patch
+                ends = patch.get_transform().transform_path(patch.get_path()).vertices
+                yield from np.linspace(ends[0], ends[-1], 100)
+
+
+def assert_all_can_be_read(figure):
     figure.draw_without_rendering()
     shown = [*figure.texts]
     for panel in figure.axes:
         legend = panel.get_legend()
-        ticks = panel.get_xticklabels()
-        low, high = panel.get_ylim()
-        ticks += [text for text in panel.get_yticklabels() if low <= text.get_position()[1] <= high]
-        shown += [*panel.texts, panel.xaxis.label, panel.yaxis.label, panel.title, *ticks]
+        for axis in (panel.xaxis, panel.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            shown += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+        shown += [*panel.texts, panel.xaxis.label, panel.yaxis.label, panel._left_title]
         shown += legend.get_texts() if legend else []
-    # without the thin lines that lead from labels to curves
     boxes = [Text.get_window_extent(text) for text in shown if text.get_text() and text.get_visible()]
     for position, box in enumerate(boxes):
         assert not any(box.overlaps(other) for other in boxes[:position])
         assert figure.bbox.contains(*box.min)
         assert figure.bbox.contains(*box.max)
+    for point in leaders(figure):
+        assert not any(box.contains(*point) for box in boxes)
+
+
+@pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
+@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*.csv")), ids=lambda path: path.stem)
+def test_no_text_overlaps_and_none_is_cut_off(name, path):
+    for drawing in plots.draw_figures(ROOT / "results", [name], Selection(datasets=[path.stem])):
+        assert_all_can_be_read(drawing.figure)
 
 
 def test_a_look_is_that_of_one_line_alone_and_does_not_depend_on_what_is_chosen():
@@ -311,6 +327,27 @@ def test_curves_are_those_that_evaluate_writes(hashbench, data, folder, tmp_path
         for k, low, high in zip(columns["cutoff"], columns["precision_low"], columns["precision_high"], strict=True):
             edge = band[band[:, 0] == k, 1]
             assert [edge.min(), edge.max()] == pytest.approx([low, high])
+
+
+@pytest.mark.parametrize("name", CODE_FIGURES)
+def test_no_text_overlaps_in_figures_of_codes(hashbench, folder, name):
+    assert_all_can_be_read(draw(name, folder).figure)
+    grid = ["--method", "pcah", "--method", "random", "--method", "sh", "--bits", 12, "--metric", "AP"]
+    assert hashbench("run", *grid, "--results", folder).exit_code == 0
+    label = ["--method", "sph", "--bits", 12, "--metric", "AP", "--param", "max_iter=1234567890123456"]
+    assert hashbench("run", *label, "--results", folder).exit_code == 0
+    assert_all_can_be_read(draw(name, folder).figure)
+
+
+@pytest.mark.parametrize("name", ["precision-recall", "precision-at-k", "time-quality"])
+def test_seeds_are_those_whose_codes_there_are(data, folder, name):
+    for method in ("itq", "lsh"):
+        codes_of(data, method)[1].unlink()
+    text = " ".join(draw(name, folder).figure.texts[1].get_text().split())
+    if name == "time-quality":
+        assert "over 1 or 2 seeds. Times: medians over 1 seed, of the machine" in text
+    else:
+        assert "over 1 seed." in text
 
 
 def test_histograms_count_the_codes_of_the_first_seed(data, folder):

@@ -93,7 +93,8 @@ def read_curves(block: Block) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        What `hashbench.curves.lay_out` gives, for each ``label`` and ``n_bits`` the mean over the seeds.
+        What `hashbench.curves.lay_out` gives, for each ``label`` and ``n_bits`` the mean over the seeds whose codes
+        there are, ``n_seeds`` of them.
     """
     files = find_codes(block)
     path = _dataset_path(block)
@@ -101,9 +102,10 @@ def read_curves(block: Block) -> pd.DataFrame:
     for position, file in enumerate(files):
         block.on_progress(f"curves of {block.dataset}", position, len(files))
         points = _curve(path, file.path, file.path.stat().st_mtime_ns)
-        frames.append(points.assign(label=file.label, n_bits=file.n_bits))
+        frames.append(points.assign(label=file.label, n_bits=file.n_bits, n_seeds=file.seed))
     block.on_progress(f"curves of {block.dataset}", len(files), len(files))
-    return pd.concat(frames).groupby(["label", "n_bits", "curve", "cutoff"], sort=False).mean().reset_index()
+    by_point = pd.concat(frames).groupby(["label", "n_bits", "curve", "cutoff"], sort=False)
+    return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
 def read_usage(block: Block) -> Iterator[tuple[CodesFile, npt.NDArray[np.int64]]]:
@@ -138,14 +140,16 @@ def read_times(block: Block) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        For each ``label`` and ``n_bits`` the medians over the seeds of ``fit_seconds`` and ``encode_seconds``.
+        For each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
+        codes there are, ``n_timed`` of them.
     """
     rows = []
     for file in find_codes(block):
         attributes = storage.read_attributes(file.path)
         seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
-        rows.append({"label": file.label, "n_bits": file.n_bits, **seconds})
-    return pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False).median().reset_index()
+        rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
+    times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
+    return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
 
 def _path_of(row: Mapping[Hashable, Any]) -> Path | None:

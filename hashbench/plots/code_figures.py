@@ -10,13 +10,13 @@ from matplotlib.figure import Figure
 
 from hashbench.plots.cached_codes import read_curves, read_times, read_usage
 from hashbench.plots.look import INK, add_legend, group_title, legend_size, make_panels, plain_powers
-from hashbench.plots.result_figures import RANGE, heading, means_over, metric_label
+from hashbench.plots.result_figures import RANGE, count_seeds, heading, means_over, metric_label
 from hashbench.plots.selection import Block
 
 _WIDTH, _HEIGHT = 4.6, 3.6  # inches of a panel of curves
 _FLOOR = 0.7  # where the bars of a logarithmic histogram begin
 _N_MARKERS = 8  # on a curve
-_N_COLUMNS = 4
+_NARROWEST, _WIDEST, _LETTER = 1.75, 7.0, 0.085  # inches of a histogram, of a row of them, of a letter of its title
 _TIMES = {"fit_seconds": "time to fit (s)", "encode_seconds": "time to encode queries and database (s)"}
 
 
@@ -77,11 +77,13 @@ def usage_histograms(block: Block) -> Figure:
         The most frequent code stands at the left; both axes are logarithmic.
     """
     used = list(read_usage(block))
-    n_columns = min(len(used), _N_COLUMNS)
+    titles = [f"{file.label}, {file.n_bits} bits" for file, _ in used]
+    width = max(_NARROWEST, _LETTER * max(map(len, titles)))
+    n_columns = min(len(used), max(int(_WIDEST / width), 1))
     n_items = int(used[0][1].sum())
     seeds = sorted({file.seed for file, _ in used})
     figure, rows = make_panels(
-        *(-(-len(used) // n_columns), [1.75] * n_columns, 1.15),
+        *(-(-len(used) // n_columns), [width] * n_columns, 1.15),
         f"{block.dataset} ({block.features}): how often each code is used",
         [
             f"Items that share a code, the most frequent code first; {n_items:,} database items, "
@@ -98,7 +100,7 @@ def usage_histograms(block: Block) -> Figure:
         panel.set(xscale="log", yscale="log", xlim=(1, widest * 1.5), ylim=(_FLOOR, n_items * 1.5))
         plain_powers(panel.xaxis, np.log10(widest))
         plain_powers(panel.yaxis, np.log10(n_items))
-        panel.set_title(f"{file.label}, {file.n_bits} bits", pad=16, size=10.5)
+        panel.set_title(titles[position], pad=16, size=10.5)
         panel.text(0, 1.04, _counts(sizes), transform=panel.transAxes, size=9, color=INK)
         panel.tick_params(labelsize=9.5)
         is_last = position + n_columns >= len(used)
@@ -129,7 +131,8 @@ def time_against_quality(block: Block) -> Figure:
         *(len(lengths), [3.0, 3.0], max(3.2, legend_height), heading(block, f"{block.metric} against time")),
         [
             f"Mark: mean over all orders of tied items. Bar: {RANGE}",
-            f"{means_over(block)} Times: medians over seeds, of the machine that made the codes.",
+            f"{means_over(points['n_seeds'])} "
+            f"Times: medians over {count_seeds(points['n_timed'])}, of the machine that made the codes.",
         ],
         gap=(0.35, 0.95),
         right=legend_width,
@@ -141,8 +144,9 @@ def time_against_quality(block: Block) -> Figure:
                 label, look = point["label"], block.looks[point["label"]]
                 panel.vlines(point[key], point["low"], point["high"], label=label, **look.bar())
                 panel.plot(point[key], point["value"], linestyle="none", label=label, **look.points())
-            panel.set(xscale="log", xlabel=name)
-            panel.xaxis.set_major_formatter("{x:g}")
+            low, high = np.floor(np.log10(points[key].min())), np.ceil(np.log10(points[key].max()))
+            panel.set(xscale="log", xlabel=name, xlim=(10**low / 1.4, 10**high * 1.4))
+            plain_powers(panel.xaxis, high, low)
         panels[1].sharey(panels[0])
         panels[1].tick_params(labelleft=False)
     add_legend(rows[0][-1], list(points["label"].unique()), block.looks, has_lines=False)
@@ -166,7 +170,7 @@ def _draw_curves(block: Block, x: str, what: str, text: str) -> tuple[Figure, li
     figure, rows = make_panels(
         *(n_rows, [_WIDTH / n_columns**0.5] * n_columns, max(_HEIGHT, legend_height if n_rows == 1 else 0)),
         heading(block, what),
-        [text, means_over(block)],
+        [text, means_over(points["n_seeds"])],
         gap=(0.3, 0.9),
         right=legend_width,
     )

@@ -285,18 +285,19 @@ def add_legend(panel: Axes, labels: Sequence[str], looks: Mapping[str, Look], *,
             text.set_fontweight("bold")
 
 
-def plain_powers(axis: Axis, n_decades: float) -> None:
-    """Label a logarithmic axis of counts with 1, 10, 100 and so on, all or every other one.
+def plain_powers(axis: Axis, last: float, first: float = 0) -> None:
+    """Label a logarithmic axis with 1, 10, 100 and so on, all or every other one.
 
     Parameters
     ----------
     axis : Axis
         The axis.
-    n_decades : float
-        How many powers of ten it spans.
+    last, first : float
+        Between which powers of ten, ``first`` a whole one.
     """
-    powers = range(0, int(n_decades) + 1, 1 if n_decades < 4 else 2)
-    axis.set_ticks([10**power for power in powers], [f"{10**power:,}" for power in powers])
+    powers = range(int(first), int(last) + 1, 1 if last - first < 4 else 2)
+    texts = [f"{10**power:,}" if power >= 0 else f"{10**power:g}" for power in powers]
+    axis.set_ticks([10.0**power for power in powers], texts)
     axis.set_ticks([], minor=True)
 
 

@@ -1,5 +1,7 @@
 """Figures of the committed results alone: tie ranges, and the metric against the code length."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -38,7 +40,7 @@ def tie_ranges(block: Block) -> Figure:
     width = max(step * len(block.n_bits) * pitch, 4.5)
     figure, [[panel]] = make_panels(
         *(1, [width], max(3.2, legend_height), heading(block, f"range of {block.metric} over tie-breaking")),
-        [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block)],
+        [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])],
         right=legend_width,
     )
     for position, label in enumerate(labels):
@@ -81,7 +83,7 @@ def metric_against_bits(block: Block) -> Figure:
     note = " Baselines have a scale of their own." if groups[0] == "baseline" and groups[1:] else ""
     figure, panels = make_panels(
         *(n_rows, widths, height, heading(block, f"{block.metric} by code length")),
-        [f"Line: mean over all orders of tied items. Band: {RANGE}", means_over(block) + note],
+        [f"Line: mean over all orders of tied items. Band: {RANGE}", means_over(block.cells["n_seeds"]) + note],
         gap=(label_width, 0.85),
         right=label_width,
     )
@@ -142,22 +144,37 @@ def heading(block: Block, what: str) -> str:
     return f"{block.dataset} ({block.features}): {what}, {queries}"
 
 
-def means_over(block: Block) -> str:
+def means_over(n_seeds: Iterable[int]) -> str:
     """Say what was averaged.
 
     Parameters
     ----------
-    block : Block
-        What is drawn.
+    n_seeds : iterable of int
+        Of each point drawn.
 
     Returns
     -------
     str
         A sentence.
     """
-    seeds = sorted(set(block.cells["n_seeds"]))
-    plural = "" if seeds == [1] else "s"
-    return f"Means over queries, and over {' or '.join(map(str, seeds))} seed{plural}."
+    return f"Means over queries, and over {count_seeds(n_seeds)}."
+
+
+def count_seeds(n_seeds: Iterable[int]) -> str:
+    """Say how many seeds are behind the points of a figure.
+
+    Parameters
+    ----------
+    n_seeds : iterable of int
+        Of each point drawn.
+
+    Returns
+    -------
+    str
+        Such as ``1 or 3 seeds``.
+    """
+    numbers = sorted(set(n_seeds))
+    return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
 
 def _draw_lines(panel: Axes, cells: pd.DataFrame, block: Block, height: float) -> None:
@@ -182,7 +199,13 @@ def _draw_lines(panel: Axes, cells: pd.DataFrame, block: Block, height: float) -
             color=INK,
             size=10,
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": look.colour, "linewidth": 0.6, "shrinkA": 1, "shrinkB": 4},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": look.colour,
+                "linewidth": 0.6,
+                "shrinkB": 4,
+                "relpos": (0, 0.5),
+            },
         )
 
 
