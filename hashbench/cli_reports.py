@@ -1,5 +1,6 @@
 """The commands that report on results: tables, figures, differences."""
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,8 @@ def diff(
     resamples: int,
 ) -> None:
     """Compare results at A and B: revisions, tags, folders or files; by default HEAD and the working tree."""
+    if limit is not None and math.isnan(limit):
+        raise click.BadParameter("nan is no amount.", param_hint="--fail-on-drop")
     from hashbench import diff_report, revisions
     from hashbench.diff import compare, with_tests
     from hashbench.metrics import get_metric

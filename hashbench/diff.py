@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hashbench.errors import HashbenchError
 from hashbench.kept_scores import find_scores
 from hashbench.method import FloatArray
 from hashbench.results import UNKNOWN, Row
 from hashbench.revisions import Side
-from hashbench.significance import ALPHA, N_RESAMPLES, PairedTest, paired_tests
+from hashbench.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
 
 _LOWER_IS_BETTER = "PairwiseError"
 
@@ -33,6 +34,16 @@ class Change:
     old: Row
     new: Row
     test: PairedTest | None = None
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the rows differ in more than a tie range that one's file is too old to have."""
+        missing: dict[str, Any] = {
+            name: "nan"
+            for name in ("low", "high")
+            if any(getattr(row, name) == "nan" != row.value for row in (self.old, self.new))
+        }
+        return self.old._replace(**missing) != self.new._replace(**missing)
 
     @property
     def difference(self) -> float:
@@ -150,7 +161,7 @@ class Diff:
     @property
     def can_find_significance(self) -> bool:
         """Whether the least p value that the resamples allow survives the correction."""
-        return 2 * self.n_tested / (self.n_resamples + 1) < ALPHA
+        return can_find_significance(self.n_tested, self.n_resamples)
 
     def drops(self, limit: float) -> list[Change]:
         """Give the changes for the worse.
@@ -180,7 +191,7 @@ class Diff:
             groups[change.new._replace(seed=0).key].append(change)
         means = []
         for _, group in sorted(groups.items()):
-            n_changed = sum(change.old != change.new for change in group)
+            n_changed = sum(change.is_real for change in group)
             if n_changed and len(group) > 1:
                 old = round(fmean(float(change.old.value) for change in group), 6)
                 new = round(fmean(float(change.new.value) for change in group), 6)
@@ -202,6 +213,11 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     -------
     Diff
         Without tests. Where a side is one file, only its datasets count.
+
+    Raises
+    ------
+    HashbenchError
+        If nothing is left to compare, though there are results or the user said where they should be.
     """
     datasets = {row.dataset for side in (old, new) for row in side.rows.values()}
     for side in (old, new):
@@ -215,19 +231,22 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
         }
         for side in (old, new)
     )
+    if not before and not after and any(side.rows or side.is_named for side in (old, new)):
+        raise HashbenchError(
+            f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset in "
+            f"{old.name} and {new.name}. Check the names of folders, files and metrics."
+        )
     pairs = [(before[key], after[key]) for key in sorted(before.keys() & after.keys())]
     incomparable = [Incomparable(*pair) for pair in pairs if Incomparable(*pair).reason]
     comparable = [Change(*pair) for pair in pairs if not Incomparable(*pair).reason]
     return Diff(
         old_name=old.name,
         new_name=new.name,
-        changed=tuple(
-            sorted((change for change in comparable if change.old != change.new), key=lambda change: -change.loss)
-        ),
+        changed=tuple(sorted((change for change in comparable if change.is_real), key=lambda change: -change.loss)),
         incomparable=tuple(incomparable),
         new=tuple(after[key] for key in sorted(after.keys() - before.keys())),
         gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
-        unchanged=tuple(change.new for change in comparable if change.old == change.new),
+        unchanged=tuple(change.new for change in comparable if not change.is_real),
     )
 
 

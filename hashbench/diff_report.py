@@ -1,17 +1,18 @@
 """A diff in words: for a terminal, a pull-request comment, or another program."""
 
 import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hashbench.averages import method_labels
 from hashbench.console import format_table
 from hashbench.diff import Change, Diff
 from hashbench.results import COLUMNS, Row, csv_text
 from hashbench.significance import ALPHA
 
 _KEY = COLUMNS[:7]
-_LONGEST = 50  # lines of a table in a comment
+_LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
+_MOST = 65_000  # characters of a comment; GitHub takes 65,536
 _ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
 _CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "tie range", "p", "95% interval"]
 _RANGE = {True: "inside", False: "outside", None: "unknown"}
@@ -27,7 +28,8 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     diff : Diff
         What to write.
     form : {"table", "csv", "json", "markdown"}
-        Markdown shows 50 lines a table at most; unchanged rows are counted everywhere and listed nowhere.
+        Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; unchanged rows are
+        counted everywhere and listed nowhere.
     only_changed : bool, default=False
         Leave out the rows that are not comparable, new or gone; they are still counted.
 
@@ -42,7 +44,8 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
         return json.dumps(_content(diff, only_changed), indent=2)
     sections = _sections(diff, only_changed)
     if form == "markdown":
-        return "\n\n".join([f"### {_title(diff)}", summarise(diff), *map(_markdown, sections), *_notes(diff)])
+        texts = (_comment(diff, sections, n_lines) for n_lines in _LENGTHS)
+        return next((text for text in texts if len(text) < _MOST), "")
     tables = [f"{title}\n{format_table(header, lines, n_left=2)}" for title, header, lines in sections]
     return "\n\n".join([f"{_title(diff)}: {summarise(diff)}", *tables, *_notes(diff)])
 
@@ -99,6 +102,11 @@ def complain(diff: Diff, limit: float) -> str:
         f"most of all {row.metric} of {row.method} on {row.dataset}:{row.features} at {row.n_bits} bits with seed "
         f"{row.seed}: {old.value} -> {row.value}."
     )
+
+
+def _comment(diff: Diff, sections: Iterable[Section], n_lines: int) -> str:
+    tables = [_markdown(section, n_lines) for section in sections]
+    return "\n\n".join([f"### {_title(diff)}", summarise(diff), *tables, *_notes(diff)])
 
 
 def _title(diff: Diff) -> str:
@@ -163,19 +171,15 @@ def _sections(diff: Diff, only_changed: bool) -> list[Section]:
 
 
 class _Labels:
-    """Names rows as shortly as a diff allows: with parameters where a method has several."""
+    """Names rows as shortly as a diff allows."""
 
     def __init__(self, diff: Diff) -> None:
         rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable)]
         rows += [*diff.new, *diff.gone]
-        distinct = {(row.method, row.params) for row in rows}
-        self._n_params = Counter(method for method, _ in distinct)
+        self._methods = method_labels((row.method, row.params) for row in rows)
 
     def __call__(self, row: Row) -> list[str]:
-        method = row.method
-        if self._n_params[method] > 1:
-            params = json.loads(row.params)
-            method = " ".join([method, *(f"{key}={value}" for key, value in params.items())])
+        method = self._methods[row.method, row.params]
         return [f"{row.dataset}:{row.features}", method, str(row.n_bits), str(row.seed), row.metric]
 
 
@@ -187,14 +191,14 @@ def _cells(change: Change) -> list[str]:
     return [*cells, f"{change.test.p_holm:.4f}{mark}", f"{change.test.low:+.6f} to {change.test.high:+.6f}"]
 
 
-def _markdown(section: Section) -> str:
+def _markdown(section: Section, n_lines: int) -> str:
     """Write a table; all but the changes are folded away."""
     title, header, lines = section
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines[:_LONGEST]]
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines[:n_lines]]
     aligned = ["---", "---", *["---:"] * (len(header) - 2)]
     table = "\n".join("| " + " | ".join(line) + " |" for line in [header, aligned, *cells])
-    if len(lines) > _LONGEST:
-        table += f"\n\nand {len(lines) - _LONGEST} more."
+    if len(lines) > n_lines:
+        table += f"\n\nand {len(lines) - n_lines} more."
     if title == "Changed":
         return table
     return f"<details><summary>{title}: {len(lines)}</summary>\n\n{table}\n\n</details>"

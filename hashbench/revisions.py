@@ -2,7 +2,7 @@
 
 import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,14 @@ class Side:
         Each `Row` by its key.
     is_file : bool, default=False
         Whether it is one file, which says nothing about other datasets.
+    is_named : bool, default=False
+        Whether the user named the folder or file, which then should hold results.
     """
 
     name: str
     rows: dict[tuple[Any, ...], Row]
     is_file: bool = False
+    is_named: bool = False
 
 
 def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[Side, Side]:
@@ -50,7 +53,8 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
     """
     folder = results or _find_results()
     second = Side("working tree", _in_folder(folder)) if new is None else read_side(new, folder)
-    return read_side(old, folder), second
+    first = read_side(old, folder)
+    return (first, second) if results is None else (replace(first, is_named=True), replace(second, is_named=True))
 
 
 def read_side(text: str, results: Path) -> Side:
@@ -79,9 +83,9 @@ def read_side(text: str, results: Path) -> Side:
         return Side(f"{text} ({commit[:10]})", _collect(_files_at(commit, text, results)))
     path = Path(text)
     if text and path.is_dir():
-        return Side(text, _in_folder(path))
+        return Side(text, _in_folder(path), is_named=True)
     if path.is_file():
-        return Side(text, _collect([(path.read_bytes(), text)]), is_file=True)
+        return Side(text, _collect([(path.read_bytes(), text)]), is_file=True, is_named=True)
     if text == "HEAD" and _top() is not None:
         return Side("HEAD (no commits yet)", {})
     raise _unknown(text)
@@ -112,7 +116,7 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, st
         )
     folder = results.resolve().relative_to(top).as_posix()
     inside = [] if folder == "." else [f"{folder}/"]
-    listed = _checked("-C", str(top), "ls-tree", "-z", "--name-only", "--full-tree", commit, *inside)
+    listed = _checked("-C", str(top), "ls-tree", "-z", "--name-only", commit, *inside)
     for name in listed.decode().split("\0"):
         if name.endswith(".csv"):
             yield _checked("-C", str(top), "cat-file", "blob", f"{commit}:{name}"), f"{name} at {text}"

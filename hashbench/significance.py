@@ -86,6 +86,29 @@ def paired_tests(
     return [PairedTest(*map(float, row)) for row in np.column_stack([p_values, holm(p_values), intervals])]
 
 
+def can_find_significance(n_tests: int, n_resamples: int = N_RESAMPLES) -> bool:
+    """Tell whether the least p value that the resamples allow survives the correction.
+
+    Parameters
+    ----------
+    n_tests : int
+        Made together.
+    n_resamples : int, default=9999
+        Of each.
+
+    Returns
+    -------
+    bool
+        If not, nothing can be significant.
+
+    Examples
+    --------
+    >>> can_find_significance(249), can_find_significance(250)
+    (True, False)
+    """
+    return 2 * n_tests / (n_resamples + 1) < ALPHA
+
+
 def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
     """Compute the bootstrap intervals of means over queries.
 

@@ -101,11 +101,24 @@ def test_markdown_leaves_out_what_is_too_long_for_a_comment(empty_folder, hashbe
     assert "New: 1421" in text
 
 
+def test_markdown_with_long_labels_is_cut_by_its_length(empty_folder, hashbench):
+    params = ['{"a": "' + str(n) * 200 + '"}' for n in range(5)]
+    for name, value in (("old.csv", 0.5), ("new.csv", 0.4)):
+        write(Path(name), *(row(value, seed=seed, params=one) for seed in range(9) for one in params))
+    write(Path("more.csv"), *(row(0.5, seed=seed, params=one) for seed in range(5, 99) for one in params))
+    for sides in (("old.csv", "new.csv"), ("old.csv", "more.csv"), ("new.csv", "more.csv")):
+        text = hashbench("diff", *sides, "--format", "markdown").stdout
+        assert len(text) < 65536
+        assert text.startswith("### ")
+    assert "and 0 more" not in text
+    assert "20 changed" in text
+
+
 def test_parameters_are_named_where_a_method_has_several(empty_folder, hashbench):
     write(Path("old.csv"), row(params='{"n_iter": 50}', method="itq"), row(0.2))
     write(Path("new.csv"), row(params='{"n_iter": 9}', method="itq"), row(0.3))
     text = hashbench("diff", "old.csv", "new.csv").stdout
-    assert "itq n_iter=50" in text
+    assert " itq  " in text
     assert "itq n_iter=9" in text
     assert " lsh  " in text
 
@@ -144,9 +157,33 @@ def test_drop_beyond_the_limit_is_exit_code_3(all_kinds, hashbench, limit, code)
     assert (complaint in result.stderr) is (code == 3)
 
 
-@pytest.mark.parametrize("limit", [-0.1, "much"])
+@pytest.mark.parametrize("limit", [-0.1, "much", "nan"])
 def test_limit_that_is_no_amount_is_a_usage_error(empty_folder, hashbench, limit):
     assert hashbench("diff", "--fail-on-drop", limit).exit_code == 2
+
+
+def test_gate_that_has_nothing_to_look_at_is_a_mistake(empty_folder, hashbench):
+    Path("empty").mkdir()
+    write(Path("results/digits.csv"), row())
+    write(Path("other.csv"), row(dataset="other"))
+    for arguments in (
+        ["empty", "empty"],
+        ["empty", "--results", "resluts"],
+        ["results/digits.csv", "other.csv"],
+        ["results", "--metric", "AP@7"],
+    ):
+        result = hashbench("diff", *arguments, "--fail-on-drop", 0.01)
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+        assert "there is nothing to compare" in result.stderr
+    assert hashbench("diff", "empty").exit_code == 0  # all is new
+
+
+@needs_git
+def test_folder_that_no_side_has_is_a_mistake(repository, hashbench):
+    commit(row())
+    result = hashbench("diff", "--results", "resluts", "--fail-on-drop", 0.01)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing to compare" in result.stderr
 
 
 # ---------------------------------------------------------------- documents

@@ -163,6 +163,16 @@ def test_file_of_an_older_version_is_upgraded(empty_folder, diff_json):
     assert change["is_inside_tie_range"] is None
 
 
+def test_columns_that_a_file_lacks_are_no_change(empty_folder, hashbench):
+    header = "dataset,features,method,params,n_bits,seed,metric,value,n_queries,n_undefined,dataset_fingerprint"
+    Path("old.csv").write_text(f"{header},method_version\ndigits,pixels,lsh,{{}},16,0,AP,0.500000,200,0,aaaa,1\n")
+    write(Path("new.csv"), row())
+    for sides in (("old.csv", "new.csv"), ("new.csv", "old.csv")):
+        assert "no differences, 1 rows unchanged" in hashbench("diff", *sides).stdout
+    write(Path("new.csv"), row(float("nan"), float("nan"), float("nan")))
+    assert "1 changed" in hashbench("diff", "old.csv", "new.csv").stdout
+
+
 def test_row_of_unknown_data_is_not_comparable_even_to_itself(empty_folder, diff_json):
     old = "dataset,features,method,params,n_bits,seed,metric,value,low,high,n_queries,n_undefined\n"
     Path("old.csv").write_text(old + "digits,pixels,lsh,{},16,0,AP,0.5,0.4,0.6,200,0\n")

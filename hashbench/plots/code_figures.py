@@ -16,7 +16,8 @@ from hashbench.plots.selection import Block
 _WIDTH, _HEIGHT = 4.6, 3.6  # inches of a panel of curves
 _FLOOR = 0.7  # where the bars of a logarithmic histogram begin
 _N_MARKERS = 8  # on a curve
-_NARROWEST, _WIDEST, _LETTER = 1.75, 7.0, 0.085  # inches of a histogram, of a row of them, of a letter of its title
+_N_COLUMNS = 4
+_NARROWEST, _WIDEST, _LETTER = 1.75, 10.0, 0.085  # inches of a histogram, of a row of them, of a letter of its title
 _TIMES = {"fit_seconds": "time to fit (s)", "encode_seconds": "time to encode queries and database (s)"}
 
 
@@ -79,7 +80,7 @@ def usage_histograms(block: Block) -> Figure:
     used = list(read_usage(block))
     titles = [f"{file.label}, {file.n_bits} bits" for file, _ in used]
     width = max(_NARROWEST, _LETTER * max(map(len, titles)))
-    n_columns = min(len(used), max(int(_WIDEST / width), 1))
+    n_columns = min(len(used), _N_COLUMNS, max(int(_WIDEST / width), 1))
     n_items = int(used[0][1].sum())
     seeds = sorted({file.seed for file, _ in used})
     figure, rows = make_panels(

@@ -44,7 +44,7 @@ METADATA: dict[str, dict[str, Any]] = {
     "png": {"Software": "hashbench"},
 }
 _LEFT, _BOTTOM, _LINE = 0.8, 0.6, 0.2  # inches: left of panels, below them, a line of text
-_LETTERS = 14.3  # of the text under the heading, in an inch
+_LETTERS, _HEADING_LETTERS = 14.3, 8.5  # of the text under the heading, and of the heading, in an inch
 _LEGEND_WIDTH = 1.85
 INK = "#444444"
 
@@ -211,7 +211,7 @@ def make_panels(
     panels : list of list of Axes
         Row by row.
     """
-    width = _LEFT + sum(widths) + (len(widths) - 1) * gap[0] + right
+    width = max(_LEFT + sum(widths) + (len(widths) - 1) * gap[0] + right, 0.2 + len(heading) / _HEADING_LETTERS)
     lines = [part for line in text for part in textwrap.wrap(line, int(width * _LETTERS))]
     top = 0.75 + _LINE * len(lines)
     total = top + n_rows * height + (n_rows - 1) * gap[1] + _BOTTOM
