@@ -17,15 +17,20 @@ from hashbench.cli_options import METRIC, RESULTS
     "n_bits",
     type=int,
     multiple=True,
-    help="Columns other than the papers', repeatable; these are not written.",
+    help="Columns other than the papers', repeatable; written only with --output.",
 )
 @click.option(
     "--significance",
     is_flag=True,
-    help="Also test against the best, and give intervals over queries, by the scores in your data folder; not written.",
+    help="Also test against the best, and give intervals over queries, by the scores in your data folder; likewise.",
 )
 @RESULTS
-def tables(names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, results: Path) -> None:
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tables. [RESULTS/tables]"
+)
+def tables(
+    names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, results: Path, output: Path | None
+) -> None:
     """Lay out all results like the papers' tables, their values beside ours; print and write them.
 
     \b
@@ -47,12 +52,13 @@ def tables(names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, 
             made = {name: table.confident(rows, progress.work) for name, table in made.items()}
     for table in made.values():
         click.echo(table.to_markdown())
-    if n_bits or significance:
-        click.echo("Printed only; without --bits and --significance the tables are also written.", err=True)
+    if output is None and (n_bits or significance):
+        click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
     else:
-        write_tables(results / "tables", made)
+        folder = output or results / "tables"
+        write_tables(folder, made)
         ends = ".md, .csv, .tex, -tie-range.csv and -published.csv"
-        click.echo(f"Written to {results / 'tables'}: each table as {ends}.", err=True)
+        click.echo(f"Written to {folder}: each table as {ends}.", err=True)
 
 
 @click.command()

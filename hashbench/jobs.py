@@ -74,7 +74,6 @@ def grid(
     settings = {name: _with_preset(name, params) for name in names}
     for name in names:
         make_method(name, lengths[0], 0, settings[name])  # unknown parameters show before any work is done
-    is_random = {name: "random_state" in _parameter_names(get_method(name)) for name in names}
     defaults = {name: get_method(name)().get_params(deep=False) for name in names}
     return [
         Job(
@@ -87,7 +86,7 @@ def grid(
         for dataset in _unique(datasets)
         for name in names
         for length in lengths
-        for seed in (axis_of_seeds if is_random[name] else [0])
+        for seed in (axis_of_seeds if is_random(name) else [0])
     ]
 
 
@@ -123,6 +122,22 @@ def make_method(name: str, n_bits: int, seed: int, params: Mapping[str, Any]) ->
     method = cls(n_bits=n_bits, **state, **params)
     method.check_parameters()
     return method
+
+
+def is_random(name: str) -> bool:
+    """Tell whether seeds make a difference to a method.
+
+    Parameters
+    ----------
+    name : str
+        The method's name.
+
+    Returns
+    -------
+    bool
+        Whether it has a random state.
+    """
+    return "random_state" in _parameter_names(get_method(name))
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:

@@ -70,6 +70,17 @@ def test_tables_are_as_they_were(name, end, tmp_path):
     assert made == golden
 
 
+def test_committed_tables_are_those_of_the_committed_results(tmp_path):
+    results = GOLDEN.parents[1] / "results"
+    tables.write_tables(tmp_path, tables.make_tables(results, ()))
+    made, committed = (
+        {path.name: path.read_text() for path in folder.glob("[!.]*")} for folder in (tmp_path, results / "tables")
+    )
+    assert made.keys() == committed.keys()
+    for name, text in made.items():
+        assert text.splitlines() == committed[name].splitlines(), name
+
+
 def test_golden_tables_are_all_there_is_of_them(tmp_path):
     make_golden_tables(tmp_path)
     made = {path.name for path in tmp_path.glob("[!.]*")}

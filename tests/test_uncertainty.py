@@ -1,15 +1,20 @@
 import csv
 import re
 import shutil
+from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from scipy import stats
 
 from hashbench import storage
 from hashbench.cli import cli
-from hashbench.tables.uncertainty import interval
+from hashbench.significance import holm
+from hashbench.tables.blocks import _entry, _notes_on_marks
+from hashbench.tables.uncertainty import add_confidence, interval
 
 
 def test_interval_is_that_of_the_mean_and_the_same_each_time():
@@ -104,6 +109,65 @@ def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, s
         means = ",".join(f"{value:.6f}" for value in values.mean(axis=1))
         path.write_text(re.sub(row, rf"\g<1>{means}", path.read_text()))
     assert rows_of(shown(), "digits (pixels)")["pca-rr"][0].endswith("‡")
+
+
+def test_tests_of_a_column_are_corrected_by_holm():
+    rng = np.random.default_rng(0)
+    best, names = rng.uniform(0.3, 0.7, 200), ["best", "m1", "m2", "m3", "m4", "m5"]
+    scores = [best, *(best - rng.normal(0.011, 0.06, 200) for _ in names[1:])]
+    columns = [frame(names, scores, "aaaa"), frame(names[:2], scores[:2], "bbbb")]
+    cells = pd.concat(columns, ignore_index=True)
+    with mock.patch("hashbench.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
+        made = add_confidence(cells, [*scores, *scores[:2]], lambda *_: None)
+    alone = [
+        stats.permutation_test((best - one,), np.mean, permutation_type="samples", rng=0, vectorized=True).pvalue
+        for one in scores[1:]
+    ]
+    assert made["p_value"][:6].isna().tolist() == [True, *[False] * 5]
+    assert made["p_value"][1:6].to_numpy() == pytest.approx(holm(alone))
+    assert (holm(alone) > alone).sum() > 1
+    assert made["p_value"][7] == pytest.approx(alone[0])  # a column of its own
+
+
+def frame(names, scores, fingerprint):
+    """Cells of one column, the first of them the best."""
+    return pd.DataFrame(
+        {
+            **{"dataset": "digits", "features": "pixels", "dataset_fingerprint": fingerprint, "metric": "AP"},
+            **{"n_bits": 16, "group": "unsupervised", "method": names},
+            **{"value": [one.mean() for one in scores], "is_best": [name == "best" for name in names]},
+        }
+    )
+
+
+def test_too_many_methods_for_the_resamples_are_pointed_out():
+    cells = {"n_bits": 16, "metric": "AP", "group": "unsupervised", "is_best": False}
+    for n_tests, is_said in ((249, False), (250, True)):
+        block = pd.DataFrame({**cells, "p_value": np.full(n_tests, 1.0)})
+        assert ("‡ says nothing here" in " ".join(_notes_on_marks(block, []))) is is_said
+
+
+def test_level_at_which_a_method_is_marked():
+    for p_value, is_marked in ((0.0499, False), (0.05, True), (0.09, True)):
+        cell = SimpleNamespace(
+            **{"value": 0.5, "spread": np.nan, "p_value": p_value, "overlaps": False, "n_seeds": 1, "is_best": False}
+        )
+        assert ("‡" in _entry(cell, is_mixed=False).marks) is is_marked
+
+
+def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_path):
+    command = ["tables", "table1", "--results", scored, "--significance", "--bits", 16]
+    assert hashbench(*command).exit_code == 0
+    assert not (scored / "tables").exists()
+    assert hashbench(*command, "--output", tmp_path / "new").exit_code == 0
+    assert not (scored / "tables").exists()
+    for end in (".md", ".tex"):
+        assert "Uncertainty of digits" in (tmp_path / "new" / f"table1{end}").read_text()
+    with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
+        rows = {row["method"]: row for row in csv.DictReader(file)}
+    assert (rows["itq"]["p_holm"], rows["random"]["p_holm"]) == ("", "")
+    assert float(rows["lsh"]["p_holm"]) < 0.05
+    assert float(rows["lsh"]["confidence_low"]) < float(rows["lsh"]["value"]) < float(rows["lsh"]["confidence_high"])
 
 
 def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):

@@ -8,13 +8,15 @@ import pandas as pd
 
 from hashbench.averages import line_labels
 from hashbench.errors import HashbenchError
+from hashbench.jobs import is_random
 from hashbench.method import GROUPS
 from hashbench.metrics import get_metric
+from hashbench.registry import method_names
+from hashbench.significance import ALPHA, can_find_significance
 from hashbench.tables.cells import BLOCK, LINE, grouped, records
 from hashbench.tables.formats import Block, Entry, Groups
 from hashbench.tables.layout import Layout
 from hashbench.tables.published import Published
-from hashbench.tables.uncertainty import LEVEL
 
 _NOT_RUN = Entry("-")
 
@@ -34,18 +36,15 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
     Returns
     -------
     list of Block
-        One for each dataset, features, fingerprint and, unless they stand beside each other, metric.
+        One for each dataset, features, fingerprint and, unless they stand beside each other, metric; then one for each
+        of the paper's datasets that was not run here.
     """
     blocks, labels = [], line_labels(cells)
     for keys, block in grouped(cells, BLOCK if layout.beside else [*BLOCK, "metric"]):
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or [*layout.beside, layout.metric]
         paper = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
-        lengths = sorted(set(block["n_bits"]) | {one.n_bits for one in paper})
-        columns = [(metric, n_bits) for n_bits in lengths for metric in metrics]
-        header = ["method"]
-        for metric, n_bits in columns:
-            header += [f"{n_bits} bits {metric}" if layout.beside else f"{n_bits} bits", *(["paper"] if paper else [])]
+        columns, header = _columns(layout, metrics, [*block["n_bits"], *(one.n_bits for one in paper)], bool(paper))
         groups = _groups(labels, block, columns, paper)
         notes = [*_notes_on_cells(block, fingerprint), *_notes_on_marks(block, groups)]
         notes += _notes_on_paper(block, features, metrics, paper)
@@ -58,18 +57,27 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
                 "its values are not comparable with these."
             )
         blocks.append(Block(f"{title}: {' beside '.join(metrics)}", header, groups, notes))
+    there = set(zip(cells["dataset"], cells["metric"], strict=True))
+    lacking: dict[tuple[str, tuple[str, ...]], list[Published]] = {}
+    for one in published:
+        shown = (*layout.beside, layout.metric) if layout.beside else (one.our_metric,)
+        if not any((one.our_dataset, metric) in there for metric in shown):
+            lacking.setdefault((one.our_dataset, shown), []).append(one)
+    for (dataset, shown), paper in lacking.items():
+        columns, header = _columns(layout, shown, [one.n_bits for one in paper], True)
+        groups = _groups({}, cells[:0], columns, paper)
+        notes = [*_notes_on_metrics(shown), f"Paper: {paper[0].source}, {paper[0].name}. Not run here."]
+        blocks.append(Block(f"{dataset}: {' beside '.join(shown)}", header, groups, notes))
     return blocks
 
 
-def make_uncertainty_blocks(cells: pd.DataFrame, layout: Layout) -> list[Block]:
+def make_uncertainty_blocks(cells: pd.DataFrame) -> list[Block]:
     """Lay out the three kinds of uncertainty of each cell in columns of their own.
 
     Parameters
     ----------
     cells : DataFrame
         With intervals over queries.
-    layout : Layout
-        What the table shows.
 
     Returns
     -------
@@ -106,28 +114,15 @@ def make_uncertainty_blocks(cells: pd.DataFrame, layout: Layout) -> list[Block]:
     return blocks
 
 
-def make_notes(name: str, cells: pd.DataFrame, published: Iterable[Published]) -> list[str]:
-    """Say what the table lacks of the paper's.
-
-    Parameters
-    ----------
-    name : str
-        Of the table.
-    cells : DataFrame
-        Its cells.
-    published : iterable of Published
-        The paper's numbers for it.
-
-    Returns
-    -------
-    list of str
-        One sentence, or none.
-    """
-    there = set(cells["dataset"])
-    lacking = dict.fromkeys(f"{one.name}, here {one.our_dataset}" for one in published if one.our_dataset not in there)
-    if not lacking:
-        return []
-    return [f"Not run of the paper's datasets: {'; '.join(lacking)}. Its values are in {name}-published.csv."]
+def _columns(
+    layout: Layout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
+) -> tuple[list[tuple[str, int]], list[str]]:
+    """Give the metric and length of each column, and the header."""
+    columns = [(metric, length) for length in sorted(set(n_bits)) for metric in metrics]
+    header = ["method"]
+    for metric, length in columns:
+        header += [f"{length} bits {metric}" if layout.beside else f"{length} bits", *(["paper"] * has_paper)]
+    return columns, header
 
 
 def _groups(
@@ -139,8 +134,9 @@ def _groups(
     """Lay out our lines, and below those of their group the paper's that were not run."""
     groups: dict[str, list[tuple[str, list[Entry]]]] = {name: [] for name in (*GROUPS, "")}
     left = dict.fromkeys((one.method, one.group) for one in paper)
+    is_mixed = bool((block["n_seeds"] > 1).any())
     for (group, method, params, version), line in grouped(block, LINE):
-        ours = {(cell.metric, cell.n_bits): _entry(cell) for cell in records(line)}
+        ours = {(cell.metric, cell.n_bits): _entry(cell, is_mixed) for cell in records(line)}
         same = [one for one in paper if one.is_of(method, json.loads(params))]
         for one in same:
             left.pop((one.method, one.group), None)
@@ -164,10 +160,14 @@ def _row(
     return row
 
 
-def _entry(cell: Any) -> Entry:
+def _entry(cell: Any, is_mixed: bool) -> Entry:
     text = f"{cell.value:.4f}" + ("" if pd.isna(cell.spread) else f" ± {cell.spread:.4f}")
-    is_near = getattr(cell, "p_value", 0) >= LEVEL
-    return Entry(text, bool(cell.is_best), ("†" if cell.overlaps else "") + ("‡" if is_near else ""))
+    marks = {
+        "†": cell.overlaps,
+        "‡": getattr(cell, "p_value", 0) >= ALPHA,
+        "§": is_mixed and cell.n_seeds == 1 and cell.method in method_names() and is_random(cell.method),
+    }
+    return Entry(text, bool(cell.is_best), "".join(mark for mark, has in marks.items() if has))
 
 
 def _notes_on_cells(block: pd.DataFrame, fingerprint: str) -> list[str]:
@@ -192,10 +192,14 @@ def _notes_on_marks(block: pd.DataFrame, groups: Groups) -> list[str]:
     if "p_value" in block:
         n_tested, n_others = block["p_value"].notna().sum(), (~block["is_best"] & (block["group"] != "baseline")).sum()
         notes.append(
-            f"‡: a paired permutation test over queries does not tell it from the best (p >= {LEVEL} after Holm's "
+            f"‡: a paired permutation test over queries does not tell it from the best (p >= {ALPHA} after Holm's "
             f"correction in its column); {n_tested} of {n_others} could be tested, of the others the scores of every "
             "query are not in the data folder."
         )
+        if not can_find_significance(block.groupby(["metric", "n_bits"])["p_value"].count().max()):
+            notes.append("So many methods leave no p below it: ‡ says nothing here; lay out fewer of them.")
+    if any("§" in entry.marks for entry in entries):
+        notes.append("§: one seed of a method that draws at random.")
     if any(entry == _NOT_RUN for entry in entries):
         notes.append("A dash: not run, or refused by the method.")
     return notes
@@ -204,17 +208,22 @@ def _notes_on_marks(block: pd.DataFrame, groups: Groups) -> list[str]:
 def _notes_on_paper(
     block: pd.DataFrame, features: str, metrics: Iterable[str], paper: Sequence[Published]
 ) -> list[str]:
-    notes = [f"hashbench has no metric {metric} yet." for metric in metrics if not _is_metric(metric)]
+    notes = _notes_on_metrics(metrics)
     if not paper:
         return notes
-    lines = [(cell.method, json.loads(cell.params)) for cell in records(block)]
-    was_run = [one for one in paper if any(one.is_of(*line) for line in lines)]
-    found = [text for one in was_run or paper for text in one.differs(features, {})]
+    lines = dict.fromkeys((cell.method, cell.params) for cell in records(block))
+    pairs = [(one, params) for one in paper for method, params in lines if one.is_of(method, json.loads(params))]
+    found = [text for one, params in pairs for text in one.differs(features, params)]
+    found = found or [text for one in paper for text in one.differs(features)]
     notes.append(
         f"Paper: {paper[0].source}, {paper[0].name}; names in its spelling are its rows that were not run here. "
         f"What differs here: {'; '.join(dict.fromkeys(found)) or 'nothing known'}."
     )
     return notes
+
+
+def _notes_on_metrics(metrics: Iterable[str]) -> list[str]:
+    return [f"hashbench has no metric {metric} yet." for metric in metrics if not _is_metric(metric)]
 
 
 def _is_metric(name: str) -> bool:

@@ -96,10 +96,11 @@ def _is_shown(results: pd.DataFrame, name: str, n_bits: Sequence[int]) -> "pd.Se
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
-    """Say which cell of each column is the best, sanity baselines aside, and which tie ranges overlap its."""
+    """Say which cell of each column with several is the best, baselines aside, and which tie ranges overlap its."""
     column = [cells[key] for key in (*BLOCK, "metric", "n_bits")]
     candidates = cells["value"].round(6).where(cells["group"] != "baseline")
-    is_best = candidates == candidates.groupby(column).transform("max")
+    rivals = candidates.groupby(column)
+    is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
     lowest = cells["low"].where(is_best).groupby(column).transform("min")
     highest = cells["high"].where(is_best).groupby(column).transform("max")
     overlaps = ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)

@@ -1,5 +1,6 @@
 """Blocks of a table as Markdown and as LaTeX."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,12 +54,12 @@ _LATEX = str.maketrans(
         **{character: f"\\{character}" for character in "_%&#${}"},
         **{"±": r"$\pm$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{"<": r"$<$", ">": r"$>$"},
+        **{"<": r"$<$", ">": r"$>$", "§": r"$^{\S}$"},
     }
 )
 
 
-def markdown(title: str, blocks: Sequence[Block], notes: Sequence[str]) -> str:
+def markdown(title: str, blocks: Sequence[Block]) -> str:
     """Write a table for people.
 
     Parameters
@@ -67,8 +68,6 @@ def markdown(title: str, blocks: Sequence[Block], notes: Sequence[str]) -> str:
         Its heading.
     blocks : sequence of Block
         Its blocks.
-    notes : sequence of str
-        What concerns all of them.
 
     Returns
     -------
@@ -82,27 +81,25 @@ def markdown(title: str, blocks: Sequence[Block], notes: Sequence[str]) -> str:
             grid.append([f"*{group}*", *[""] * (len(block.header) - 1)])
             grid += [[label, *(_markdown_entry(entry) for entry in entries)] for label, entries in rows]
         lines += [f"## {block.title}", "", *_aligned(grid), "", " ".join(block.notes), ""]
-    return "\n".join([*lines, *(f"{note}\n" for note in notes)])
+    return "\n".join(lines)
 
 
-def latex(title: str, blocks: Sequence[Block], notes: Sequence[str]) -> str:
+def latex(name: str, title: str, blocks: Sequence[Block]) -> str:
     """Write a table for a paper; it needs the package booktabs.
 
     Parameters
     ----------
-    title : str
-        Its heading.
+    name, title : str
+        What its labels begin with, and its heading.
     blocks : sequence of Block
         Its blocks.
-    notes : sequence of str
-        What concerns all of them.
 
     Returns
     -------
     str
         One ``table`` environment a block, with the notes in its caption.
     """
-    lines = [r"% needs \usepackage{booktabs}", *(f"% {note}" for note in notes)]
+    lines = [r"% needs \usepackage{booktabs}"]
     for block in blocks:
         width = len(block.header)
         lines += ["", r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
@@ -111,7 +108,9 @@ def latex(title: str, blocks: Sequence[Block], notes: Sequence[str]) -> str:
             lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{\textit{{{_escaped(group)}}}}} \\"]
             lines += [" & ".join([_escaped(label), *map(_latex_entry, entries)]) + r" \\" for label, entries in rows]
         caption = " ".join(_escaped(text) for text in (f"{title}. {block.title}.", *block.notes))
-        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}", r"\end{table}"]
+        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}"]
+        label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
+        lines += [rf"\label{{tab:{label}}}", r"\end{table}"]
     return "\n".join(lines) + "\n"
 
 

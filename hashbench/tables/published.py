@@ -1,11 +1,13 @@
 """The papers' numbers, in our names, and what differs between their set-up and ours."""
 
 import csv
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from hashbench.averages import changed_params
 from hashbench.tables.layout import LAYOUTS
 
 
@@ -66,26 +68,31 @@ class Published(NamedTuple):
         wanted = _PARAMS.get(self.method, {})
         return self.our_method == method and all(bool(params.get(key)) == value for key, value in wanted.items())
 
-    def differs(self, features: str, params: Mapping[str, Any]) -> list[str]:
+    def differs(self, features: str, params: str = "{}") -> list[str]:
         """Say what else differs besides the code.
 
         Parameters
         ----------
         features : str
             Our features' name.
-        params : mapping
-            Our method's parameters that are not its defaults.
+        params : str
+            All of our method's parameters as JSON.
 
         Returns
         -------
         list of str
             One phrase a difference.
         """
-        same, theirs = _BACKBONES[self.backbone]
-        found = [] if features == same else [f"features {features} instead of {theirs}"]
+        ours, (same, theirs) = json.loads(params), _BACKBONES[self.backbone]
+        is_head = "head" in ours and not (same or ours.get("backbone"))
+        own = f"a head ({ours['head']}) on frozen features {features}" if is_head else f"features {features}"
+        found = [] if features == same else [f"{own} instead of {theirs}"]
         found += [_DATASETS[self.dataset, self.setting][1], _METRICS[self.metric][1]]
-        own = {key: value for key, value in params.items() if key not in _PARAMS.get(self.method, {})}
-        found += [f"parameter {key}={value}" for key, value in own.items()]
+        stated = {key: value for key, value in _STATED.get(self.method, {}).items() if key in ours}
+        found += [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
+        said = {*stated, *_PARAMS.get(self.method, {}), *(["head"] if is_head else [])}
+        changed = changed_params(self.our_method, params)
+        found += [f"parameter {key}={value}" for key, value in changed.items() if key not in said]
         return [text for text in found if text]
 
 
@@ -129,6 +136,7 @@ _PARAMS = {  # parameters, on or off, that tell two rows of a paper apart
     "TALR-AP (alpha=40 fixed)": {"continuation": False},
     "TALR-AP (alpha->inf continuation)": {"continuation": True},
 }
+_STATED = {"TALR-AP (alpha=40 fixed)": {"alpha": 40}}  # parameters that a paper's row states
 _BACKBONES = {  # the paper's backbone: the features of ours that are the same, and the paper's in words
     "VGG-F": ("", "a fine-tuned VGG-F"),
     "VGG-F fc7 features": ("vgg-f", "VGG-F fc7"),

@@ -8,14 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.averages import changed_params
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.files import write_text
 from hashbench.registry import method_names
 from hashbench.results import csv_text, read_results
-from hashbench.tables.blocks import make_blocks, make_notes, make_uncertainty_blocks
+from hashbench.tables.blocks import make_blocks, make_uncertainty_blocks
 from hashbench.tables.cells import BLOCK, CELL, LINE, grouped, make_cells, records
-from hashbench.tables.formats import latex, markdown
+from hashbench.tables.formats import Block, latex, markdown
 from hashbench.tables.layout import LAYOUTS, Layout
 from hashbench.tables.published import Published, published_values
 from hashbench.tables.uncertainty import add_confidence
@@ -84,10 +83,7 @@ class Table:
         str
             A heading, then a Markdown table a block; with `confident`, a second one of its uncertainty.
         """
-        blocks = make_blocks(self.cells, self.layout, self.published)
-        if "p_value" in self.cells:
-            blocks += make_uncertainty_blocks(self.cells, self.layout)
-        return markdown(self.layout.title, blocks, make_notes(self.name, self.cells, self.published))
+        return markdown(self.layout.title, self._blocks())
 
     def to_latex(self) -> str:
         """Write the table for a paper.
@@ -95,10 +91,13 @@ class Table:
         Returns
         -------
         str
-            A ``table`` environment a block, for the package booktabs.
+            A ``table`` environment a block, for the package booktabs; the same blocks as in Markdown.
         """
+        return latex(self.name, self.layout.title, self._blocks())
+
+    def _blocks(self) -> list[Block]:
         blocks = make_blocks(self.cells, self.layout, self.published)
-        return latex(self.layout.title, blocks, make_notes(self.name, self.cells, self.published))
+        return blocks + (make_uncertainty_blocks(self.cells) if "p_value" in self.cells else [])
 
     def to_csv(self) -> str:
         """Write the table as CSV.
@@ -135,16 +134,19 @@ class Table:
         Returns
         -------
         str
-            CSV, one line a cell with value, spread over seeds, low and high.
+            CSV, one line a cell with value, spread over seeds, low and high; with `confident`, also the interval over
+            queries and the p-value of the test against the best.
         """
+        more = {"confidence_low": "from_", "confidence_high": "to", "p_holm": "p_value"}
+        more = {} if "p_value" not in self.cells else more
         header = [
             *("dataset", "features", "metric", "method", "params", "n_bits", "n_seeds"),
-            *("value", "spread", "low", "high", "dataset_fingerprint", "method_version"),
+            *("value", "spread", "low", "high", *more, "dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = [
             [
                 *(cell.dataset, cell.features, cell.metric, cell.method, cell.params, cell.n_bits, cell.n_seeds),
-                *(_six(value) for value in (cell.value, cell.spread, cell.low, cell.high)),
+                *(_six(getattr(cell, name)) for name in ("value", "spread", "low", "high", *more.values())),
                 *(cell.dataset_fingerprint, cell.method_version),
             ]
             for cell in records(self.cells)
@@ -178,7 +180,7 @@ class Table:
                 [
                     *(*theirs, cell.dataset, cell.features, cell.metric, cell.method, cell.params),
                     *(_six(cell.value), _six(cell.spread), _six(cell.value - float(one.value))),
-                    "; ".join(one.differs(cell.features, changed_params(cell.method, cell.params))),
+                    "; ".join(one.differs(cell.features, cell.params)),
                     *(cell.dataset_fingerprint, cell.method_version),
                 ]
                 for cell in found

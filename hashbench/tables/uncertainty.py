@@ -12,8 +12,6 @@ from hashbench.results import Row
 from hashbench.significance import bootstrap_intervals, paired_tests
 
 FloatArray = npt.NDArray[np.float64]
-LEVEL = 0.05
-_RESAMPLES = 1_999
 
 
 def add_confidence(
@@ -50,7 +48,7 @@ def add_confidence(
             for position in column.index[~column["is_best"] & (column["group"] != "baseline")]
             if scores[position] is not None and best and best[0] is not None
         ]
-        tests = paired_tests([best[0] - scores[position] for position in tested], _RESAMPLES)
+        tests = paired_tests([best[0] - scores[position] for position in tested])
         made.loc[tested, "p_value"] = [test.p_holm for test in tests]
         on_progress("paired tests", number, len(columns))
     return made
@@ -69,7 +67,7 @@ def interval(scores: FloatArray) -> tuple[float, float]:
     low, high : float
         The 95 % percentile interval.
     """
-    low, high = bootstrap_intervals(scores[None], _RESAMPLES)[0]
+    low, high = bootstrap_intervals(scores[None])[0]
     return float(low), float(high)
 
 
