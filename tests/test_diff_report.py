@@ -226,3 +226,30 @@ def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
     ]
     assert codes == [0, 3, 0]
     assert "| 0.500000 | 0.480000 | -0.020000 |" in (tmp_path / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(("there", "verb"), [("", "POST"), ("17", "PATCH")])
+def test_comment_of_the_workflow_is_found_again_by_its_mark(empty_folder, there, verb):
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]
+    (step,) = [step for step in job["steps"] if step.get("name", "").startswith("Comment")]
+    Path("diff.md").write_text("### what changed\n")
+    listed = f"printf '{there}\\n18\\n'" if there else "true"
+    Path("gh").write_text(f'#!/bin/sh\ncase "$*" in *--jq*) {listed};; *) echo "$@" >> calls;; esac\n')
+    Path("gh").chmod(0o755)
+    environment = {"PATH": f"{empty_folder}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", **step["env"]}
+    subprocess.run(
+        ["bash", "-e", "-c", step["run"]], env=environment | {"COMMENTS": "repos/a/b/issues/5/comments"}, check=True
+    )
+    expected = {
+        "POST": "api repos/a/b/issues/5/comments --field body=@comment.md\n",
+        "PATCH": "api --method PATCH repos/a/b/issues/comments/17 --field body=@comment.md\n",
+    }
+    assert Path("calls").read_text() == expected[verb]
+    assert Path("comment.md").read_text() == "<!-- hashbench diff -->\n### what changed\n"
+
+
+def test_job_on_main_is_not_cancelled():
+    yaml = pytest.importorskip("yaml")
+    when = yaml.safe_load(WORKFLOW.read_text())["concurrency"]["cancel-in-progress"]
+    assert when == "${{ github.event_name == 'pull_request' }}"
