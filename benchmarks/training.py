@@ -173,7 +173,11 @@ def end_to_end(n_images: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "squeezenet.pth"
         torch.manual_seed(0)
-        torch.save(get_backbone("squeezenet").build().state_dict(), path)
+        network = get_backbone("squeezenet").build()
+        for parameter in network.parameters():
+            if parameter.ndim > 1:
+                torch.nn.init.kaiming_normal_(parameter)  # which keeps images apart
+        torch.save(network.state_dict(), path)
         params = {"backbone": "squeezenet", "weights": str(path), "device": "cpu", "epochs": 3, "learning_rate": 1e-6}
         method: LearnedHash = registry.get_method("talr-ap")(32, **params)  # type: ignore[assignment]
         ends: list[float] = []

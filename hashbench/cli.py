@@ -13,6 +13,7 @@ from hashbench._version import __version__
 from hashbench.cli_options import (
     BITS,
     DATASET,
+    DEVICE,
     FEATURES,
     FILE,
     FORCE,
@@ -20,11 +21,14 @@ from hashbench.cli_options import (
     METHOD,
     METRIC,
     PARAM,
+    PRESET,
     RESULTS,
     RESUME,
     SEED,
     SOURCE,
+    VALIDATION,
     WEIGHTS,
+    chosen_params,
 )
 from hashbench.cli_reports import diff, plot, tables
 from hashbench.errors import HashbenchError
@@ -158,6 +162,9 @@ def prepare(
 @SEED
 @DATASET
 @PARAM
+@PRESET
+@VALIDATION
+@DEVICE
 @FORCE
 @RESUME
 def encode(
@@ -173,7 +180,7 @@ def encode(
     from hashbench import console
     from hashbench.jobs import grid, parse_params
 
-    jobs = grid(datasets, methods, n_bits, seeds, parse_params(params))
+    jobs = grid(datasets, methods, n_bits, seeds, parse_params(chosen_params(params)))
     for outcome in list(
         console.run_jobs(jobs, (), force=force, resume=resume)
     ):  # the files are listed when the bar is gone
@@ -260,6 +267,9 @@ def evaluate(
 @SEED
 @DATASET
 @PARAM
+@PRESET
+@VALIDATION
+@DEVICE
 @METRIC
 @click.option(
     "--available",
@@ -294,7 +304,7 @@ def run(
         from hashbench.preparation import find_prepared
 
         prepared, _ = find_prepared()
-    jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(params))
+    jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(chosen_params(params)))
     outcomes = []
     for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
         merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)

@@ -1,8 +1,34 @@
 """Options that several commands share."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
+
+
+def chosen_params(params: Sequence[str]) -> list[str]:
+    """Give the method parameters of the running command: those of ``--param``, and of options of their own.
+
+    Parameters
+    ----------
+    params : sequence of str
+        Of ``--param``, ``name=value``.
+
+    Returns
+    -------
+    list of str
+        All of them in that form.
+    """
+    return [*params, *click.get_current_context().meta.get(_PARAMS, ())]
+
+
+def _keep_param(context: click.Context, option: click.Parameter, value: Any) -> None:
+    if value is not None:
+        context.meta.setdefault(_PARAMS, []).append(f"{option.name}={value}")
+
+
+_PARAMS = "hashbench.params"
 
 RESULTS = click.option(
     "--results",
@@ -30,6 +56,23 @@ DATASET = click.option(
     help="Dataset name or HDF5 file, repeatable. [digits]",
 )
 PARAM = click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Method parameter, repeatable.")
+PRESET = click.option(
+    "--preset", callback=_keep_param, expose_value=False, help="Settings of that name, such as paper, of each method."
+)
+VALIDATION = click.option(
+    "--validation",
+    type=click.FloatRange(0, 0.5),
+    callback=_keep_param,
+    expose_value=False,
+    help="Learned methods: share of the training items that is held out to choose the epoch.",
+)
+DEVICE = click.option(
+    "--device",
+    type=click.Choice(["auto", "cpu", "cuda"]),
+    callback=_keep_param,
+    expose_value=False,
+    help="Learned methods: where to train. [auto]",
+)
 FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
 RESUME = click.option(
     "--resume", is_flag=True, help="Go on with interrupted training where its last epoch ended; else it starts afresh."

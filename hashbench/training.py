@@ -366,7 +366,7 @@ def train(
         )
     groups = networks.parameter_groups(network, method.bias_multiplier, method.pretrained_multiplier)
     optimizer = torch.optim.SGD(groups, lr=method.learning_rate, momentum=_MOMENTUM, weight_decay=method.weight_decay)
-    all_outputs = torch.zeros(len(kept), method.n_bits, device=device)
+    all_outputs = torch.zeros(len(kept), method.n_bits, dtype=torch.float32, device=device)
     state = networks.TrainingState(network, optimizer, generator, all_outputs)
     key = "" if method.checkpoint is None else _key(method, inputs, affinity)
     if method.resume and method.checkpoint is not None and method.checkpoint.exists():

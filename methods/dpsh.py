@@ -80,7 +80,8 @@ class DPSH(LearnedHash):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 150, "batch_size": 128, "learning_rate": 0.05, "halve_every": 15},
-            **{"weight_decay": 1e-5, "bias_multiplier": 1.0, "eta": 10.0, "head": "linear"},
+            **{"weight_decay": 1e-5, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            **{"eta": 10.0, "head": "linear"},
         }
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

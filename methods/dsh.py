@@ -131,7 +131,7 @@ class DSH(LearnedHash):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"head": "linear", "epochs": 280, "batch_size": 200, "learning_rate": 1e-3, "halve_every": 0},
-            **{"weight_decay": 0.004, "bias_multiplier": 2.0},
+            **{"weight_decay": 0.004, "bias_multiplier": 2.0, "pretrained_multiplier": 1.0},
         }
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -95,7 +95,7 @@ class HashNet(LearnedHash):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 256, "batch_size": 256, "learning_rate": 2e-3, "halve_every": 51},
-            **{"bias_multiplier": 2.0, "head": "linear"},
+            **{"bias_multiplier": 2.0, "head": "linear", "pretrained_multiplier": 0.1},
         }
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

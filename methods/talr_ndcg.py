@@ -127,7 +127,8 @@ class TALRNDCG(_TALR):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"head": "linear", "scaling": "none", "epochs": 50, "batch_size": 256},
-            **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5, "pretrained_multiplier": 0.01},
+            **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5, "bias_multiplier": 1.0},
+            **{"pretrained_multiplier": 0.01},
         }
     }
 

@@ -247,8 +247,10 @@ def test_tables_are_printed_and_written(hashbench, tiny_file, tmp_path):
         "# Table 3. Normalised discounted cumulative gain",
     ]
     assert len([path for path in (results / "tables").iterdir() if not path.name.startswith(".")]) == 15
-    one = hashbench("tables", "table3", "--bits", 16, "--results", results)
-    assert one.stdout == (results / "tables" / "table3.md").read_text() + "\n"
+    written = (results / "tables" / "table3.md").read_text()
+    assert hashbench("tables", "table3", "--results", results).stdout == written + "\n"
+    of_16_bits = hashbench("tables", "table3", "--bits", 16, "--results", results).stdout
+    assert of_16_bits.split("\n## ")[:2] == written.split("\n## ")[:2]  # papers' blocks have other lengths
 
 
 def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_path):

@@ -290,3 +290,49 @@ def test_what_is_no_image_is_told(change, weights, example):
 def test_wrong_parameters_are_told(params, message, weights, example):
     with pytest.raises(HashbenchError, match=message):
         make(weights, **params).fit(*example)
+
+
+def test_any_number_of_threads_gives_the_same_codes(weights, example):
+    n_threads = torch.get_num_threads()
+    projections = []
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            projections.append(make(weights).fit(*example).project(example[0]))
+    finally:
+        torch.set_num_threads(n_threads)
+    np.testing.assert_array_equal(*projections)
+
+
+def test_arrays_may_be_views_read_only_or_turned(weights, example):
+    images, labels = example
+    expected = make(weights, epochs=1).fit(images, labels).project(images)
+    view = images.transpose(0, 3, 1, 2).copy().transpose(0, 2, 3, 1)
+    turned = images[:, :, ::-1].copy()[:, :, ::-1]
+    fixed = images.copy()
+    fixed.flags.writeable = False
+    for same in (view, turned, fixed):
+        np.testing.assert_array_equal(make(weights, epochs=1).fit(same, labels).project(same), expected)
+
+
+def test_equal_images_are_refused(weights, example):
+    images, labels = example
+    with pytest.raises(HashbenchError, match="needs training items that differ"):
+        make(weights).fit(np.repeat(images[:1], 40, axis=0), labels)
+
+
+@pytest.mark.parametrize("params", [{"augmentation": "flip"}, {"weights": "some.pth"}, {"image_size": 64}])
+def test_parameters_of_images_need_a_backbone(params, example):
+    with pytest.raises(HashbenchError, match=f"no use for {next(iter(params))} without a backbone"):
+        TALRAP(8, **params).fit(np.eye(40), example[1])
+
+
+def test_failed_training_names_the_rate_of_pretrained_layers(weights, example):
+    with pytest.raises(HashbenchError, match="lower pretrained_multiplier \\(now 100\\)"):
+        make(weights, pretrained_multiplier=100.0, learning_rate=10.0).fit(*example)
+
+
+def test_refitting_without_a_backbone_forgets_the_network(weights, example):
+    method = make(weights, epochs=1).fit(*example)
+    method.set_params(backbone=None, weights=None, image_size=0).fit(example[0].reshape(40, -1), example[1])
+    assert not hasattr(method, "network_")

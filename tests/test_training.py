@@ -313,7 +313,7 @@ def test_t3_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(e
 @pytest.mark.parametrize(
     ("name", "params", "message"),
     [
-        ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)"),
+        ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)|outputs are no longer finite"),
         ("hashnet", {"scaling": "none", "learning_rate": 1.0}, r"of 10 classes have only \d different"),
         ("talr-ap", {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0}, r"of 10 classes have only \d different"),
     ],
@@ -493,3 +493,116 @@ def test_an_eighth_loss_takes_the_one_file_that_contributing_shows(digits, itq_o
     exec(text, module.__dict__)
     method = module.Spread(16).fit(digits.features[digits.train], digits.train_affinity())
     assert average_precision(digits, method) > itq_on_digits + 0.25
+
+
+# ---------------------------------------------------------------- what a review found
+
+
+@pytest.fixture
+def optimizer_states(monkeypatch):
+    """What each step of the optimizer was taken with."""
+    states = []
+    step = torch.optim.SGD.step
+
+    def note(optimizer):
+        states.append([{**group, "params": len(group["params"])} for group in optimizer.param_groups])
+        return step(optimizer)
+
+    monkeypatch.setattr(torch.optim.SGD, "step", note)
+    return states
+
+
+def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(optimizer_states, example):
+    params = {"learning_rate": 0.2, "halve_every": 2, "bias_multiplier": 0.25, "weight_decay": 0.003}
+    fitted(example, epochs=5, batch_size=125, **params)
+    assert len(optimizer_states) == 10
+    for step, (weights, biases) in enumerate(optimizer_states):
+        rate = [0.2, 0.2, 0.1, 0.1, 0.05][step // 2]
+        assert weights["lr"] == pytest.approx(rate)
+        assert biases["lr"] == pytest.approx(rate / 4)
+        for group in (weights, biases):
+            assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
+
+
+def test_rates_stay_if_they_are_never_halved(optimizer_states, example):
+    fitted(example, epochs=3, halve_every=0, learning_rate=0.2)
+    assert {weights["lr"] for weights, _ in optimizer_states} == {0.2}
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_outputs_that_are_no_numbers_stop_any_method_with_the_likely_cause(name, example):
+    with pytest.raises(HashbenchError, match=r"stopped .*lower learning_rate"):
+        fitted(example, name, learning_rate=1e12)
+
+
+def test_checkpoint_of_other_labels_or_other_code_is_refused(example, tmp_path):
+    X, labels = example
+    order = np.argsort(labels, kind="stable")
+    X, labels = X[order], labels[order]
+
+    def cut(made_by, y, epochs_done):
+        method = TALRAP(16, epochs=3)
+        method.checkpoint, method.resume, method.made_by = tmp_path / "checkpoint", True, made_by
+
+        def stop(epoch):
+            if epoch.number == epochs_done:
+                raise KeyboardInterrupt
+
+        method.on_epoch = stop
+        return method.fit(X, y)
+
+    with pytest.raises(KeyboardInterrupt):
+        cut("this code", labels, 1)
+    others = labels.copy()
+    others[60:] = np.roll(others[60:], 1)
+    for made_by, y in (("other code", labels), ("this code", others)):
+        with pytest.raises(HashbenchError, match="left by training with other parameters, items or code"):
+            cut(made_by, y, 0)
+    assert len(cut("this code", labels, 0).history_) == 3
+
+
+def test_many_labels_of_few_items_are_no_collapse():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    labels = np.zeros((40, 100), dtype=int)
+    labels[np.arange(40), np.arange(40) % 4] = 1
+    assert len(TALRAP(16, epochs=1).fit(X, labels).history_) == 1
+    many = rng.random((120, 300)) < 0.05
+    assert len(TALRAP(16, epochs=1).fit(rng.normal(size=(120, 6)), many.astype(int)).history_) == 1
+    assert len(TALRAP(4, epochs=1, validation=0.5).fit(X[:3], np.arange(3)).history_) == 1
+
+
+def test_training_does_not_mind_how_pytorch_is_set_up(example):
+    expected = fitted(example)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            found = fitted(example)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert same_network(found, expected)
+
+
+def test_full_disk_during_a_checkpoint_is_told_as_such(example, tmp_path, monkeypatch):
+    method = TALRAP(16, epochs=1)
+    method.checkpoint = tmp_path / "checkpoint"
+
+    def fail(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(HashbenchError, match="No space left on device"):
+        method.fit(*example)
+    assert not list(tmp_path.iterdir())
+
+
+def test_options_of_learned_methods_stand_for_their_parameters(hashbench, digits_data, tmp_path):
+    options = ["--dataset", "digits", "--method", "talr-ap", "--bits", "8", "--param", "epochs=1", "--metric", "AP"]
+    options += ["--results", str(tmp_path), "--preset", "paper", "--validation", "0.25", "--device", "cpu"]
+    assert hashbench("run", *options).exit_code == 0
+    text = (tmp_path / "digits.csv").read_text().replace('""', '"')
+    assert '"alpha": 0.5' in text
+    assert '"validation": 0.25' in text
+    assert '"device": "cpu"' in text
+    result = hashbench("run", *options, "--param", "preset=paper")
+    assert "gives 'preset' twice" in result.stderr
