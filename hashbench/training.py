@@ -392,8 +392,8 @@ def train(
                 step = epoch * n_batches + position
                 with torch.autocast(device.type, enabled=False):
                     loss = method._loss(Batch(outputs, rows.numpy(), all_outputs, affinity, kept.numpy(), epoch, step))
-                optimizer.zero_grad()
-                torch.autograd.backward(loss)
+                    optimizer.zero_grad()
+                    torch.autograd.backward(loss)
                 optimizer.step()
                 total += loss.detach()
 
