@@ -28,16 +28,15 @@ class Bit(NamedTuple):
     gain: float
 
 
-def whitening(features: FloatArray, ridge: float | None = None) -> FloatArray:
+def whitening(features: FloatArray, ridge: float) -> FloatArray:
     """Factor K^T K with a ridge.
 
     Parameters
     ----------
     features : ndarray of shape (n_items, n_anchors)
         K.
-    ridge : float, optional
-        What is added to the diagonal, as a share of its mean; by default little, more where K^T K cannot
-        have full rank.
+    ridge : float
+        What is added to the diagonal, as a share of its mean; it lets anchors repeat.
 
     Returns
     -------
@@ -45,8 +44,7 @@ def whitening(features: FloatArray, ridge: float | None = None) -> FloatArray:
         Lower triangular L with L L^T = K^T K + ridge.
     """
     gram = features.T @ features
-    share = (1e-8 if len(features) > len(gram) else 1e-4) if ridge is None else ridge
-    return np.asarray(np.linalg.cholesky(gram + share * np.trace(gram) / len(gram) * np.eye(len(gram))))
+    return np.asarray(np.linalg.cholesky(gram + ridge * np.trace(gram) / len(gram) * np.eye(len(gram))))
 
 
 def candidate_bits(

@@ -3,6 +3,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.optimize import check_grad
 
+from hashbench import evaluate
 from hashbench.methods._quadratic import candidate_bits, smooth_loss, whitening
 from hashbench.methods.ksh import KSH
 
@@ -22,7 +23,7 @@ def problem():
 
 def test_spectral_start_is_the_top_generalised_eigenvector(problem):
     features, matrix = problem
-    root = whitening(features)
+    root = whitening(features, 1e-8)
     white = np.linalg.solve(root, features.T).T
     direction = np.linalg.solve(root.T, candidate_bits(white, matrix, white.T @ matrix @ white, 1, 0)[1].direction)
     _, vectors = eigh(features.T @ matrix @ features, features.T @ features)
@@ -34,7 +35,7 @@ def test_spectral_start_is_the_top_generalised_eigenvector(problem):
 def test_repeated_anchors_and_few_items_do_not_break_the_start(n_items):
     features = np.random.default_rng(0).normal(size=(n_items, 15))
     features[:, 7] = features[:, 3]
-    root = whitening(features)
+    root = whitening(features, 1e-4)
     gram = features.T @ features
     np.testing.assert_allclose(root @ root.T, gram, atol=1e-3 * gram.trace() / 15)
 
@@ -80,3 +81,19 @@ def test_the_smooth_optimisation_fits_the_similarity_better(train):
         return ((codes @ codes.T / 12 - similarity) ** 2).mean()
 
     assert misfit(20) < 0.9 * misfit(0)
+
+
+def test_many_items_and_a_ridge_serve_items_that_were_not_learnt_from():
+    rng = np.random.default_rng(0)
+    y = np.arange(1600) % 8
+    X = rng.normal(size=(1600, 30)) + 2 * np.eye(30)[y]
+    train, query, database = slice(0, 800), slice(800, 1000), slice(1000, 1600)
+
+    def score(**parameters):
+        method = KSH(**{"n_bits": 12, "n_anchors": 200, **parameters}).fit(X[train], y[train])
+        codes = method.transform(X[query]), method.transform(X[database])
+        return evaluate(*codes, (y[query], y[database]), metrics=["AP"]).summary["AP"].mean
+
+    plain = score()
+    assert plain > score(n_items=200) + 0.02
+    assert plain > score(ridge=1e-8) + 0.02
