@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
+from sklearn.utils.extmath import row_norms
 
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
@@ -120,6 +121,23 @@ def draw_rows(n_samples: int, n_wanted: int, rng: np.random.Generator) -> np.nda
         Ascending row numbers.
     """
     return np.sort(rng.choice(n_samples, min(n_samples, n_wanted), replace=False))
+
+
+def unit_rows(X: FloatArray) -> FloatArray:
+    """Scale items to unit length, however short they are.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Items.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_features)
+        Items of length 1; those of length 0 as they are.
+    """
+    norms = row_norms(X)  # sklearn's normalize leaves items of length below 1e-15 as they are
+    return np.asarray(X / np.where(norms > 0, norms, 1.0)[:, None])
 
 
 def check_items_differ(method: HashMethod, X: FloatArray) -> None:

@@ -4,13 +4,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
 from hashbench._kernels import compiled
 from hashbench.affinity import IntArray
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import check_items_differ, draw_rows
+from hashbench.methods._anchors import check_items_differ, draw_rows, unit_rows
 from hashbench.methods._pairs import BoolArray, draw_pairs
 
 
@@ -102,7 +101,7 @@ class BRE(HashMethod):
         rng = np.random.default_rng(self.random_state)
         self.mean_ = X.mean(axis=0)
         rows = draw_rows(len(X), self.n_items, rng)
-        items = normalize(X[rows] - self.mean_)
+        items = unit_rows(X[rows] - self.mean_)
         pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
         levels = np.unique(pairs.level)
         share = len(levels) - 1  # residuals are counted in parts of 1 / (share b), so they are whole numbers
@@ -133,7 +132,7 @@ class BRE(HashMethod):
         self.projection_ = np.stack([items[a].T @ w for a, w in zip(anchors, weights, strict=True)], axis=1)
 
     def _project(self, X: FloatArray) -> FloatArray:
-        return np.asarray(normalize(X - self.mean_) @ self.projection_)
+        return np.asarray(unit_rows(X - self.mean_) @ self.projection_)
 
 
 def best_step(

@@ -5,13 +5,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval
 
 from hashbench.errors import Refusal
 from hashbench.levels import multi_hot
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import draw_anchors
+from hashbench.methods._anchors import draw_anchors, unit_rows
 
 
 class SDH(HashMethod):
@@ -108,7 +107,7 @@ class SDH(HashMethod):
     def _fit(self, X: FloatArray, y: Any) -> None:
         labels = indicators(self, y)  # (n_samples, n_classes)
         rng = np.random.default_rng(self.random_state)
-        unit = normalize(X)
+        unit = unit_rows(X)
         gamma = None if self.sigma is None else 1 / (2 * self.sigma**2)
         self.anchors_ = draw_anchors(self, unit, self.n_anchors, rng, gamma=gamma)
         features = np.column_stack([self.anchors_.features(unit), np.ones(len(X))])
@@ -127,9 +126,15 @@ class SDH(HashMethod):
             misfit = ((codes - fitted) ** 2).sum() + self.kernel_decay * (self.weights_**2).sum()
             self.losses_[step] += self.fit_weight * misfit
         self.weights_ = cho_solve(factor, features.T @ codes)
+        bits = features @ self.weights_ > 0
+        if (bits == bits[0]).all():
+            raise Refusal(
+                f"{self.label} gives all n_samples={len(X)} training items one code: scaled to unit length, as they are "
+                f"here, they hardly differ for a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
+            )
 
     def _project(self, X: FloatArray) -> FloatArray:
-        return np.asarray(self.anchors_.project(normalize(X), self.weights_[:-1]) + self.weights_[-1])
+        return np.asarray(self.anchors_.project(unit_rows(X), self.weights_[:-1]) + self.weights_[-1])
 
 
 def indicators(method: HashMethod, labels: Any) -> FloatArray:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, Refusal
 from hashbench.methods.sdh import SDH, cyclic_sweep
 
 
@@ -106,3 +106,32 @@ def test_labels_that_are_neither_classes_nor_multi_hot_are_refused(train):
     X, y = train
     with pytest.raises(HashbenchError, match="multi-hot"):
         SDH(8).fit(X, np.stack([y, y], axis=1))
+
+
+def test_short_items_are_scaled_to_unit_length_too(train):
+    X, y = train
+    method = SDH(8, n_anchors=100).fit(X, y)
+    short = X * 2.0**-100
+    np.testing.assert_array_equal(SDH(8, n_anchors=100).fit(short, y).transform(short), method.transform(X))
+
+
+@pytest.mark.parametrize("moved", ["all", "one"])
+def test_items_that_hardly_differ_at_unit_length_are_refused(train, moved):
+    X, y = train
+    X = X + 1e6 if moved == "all" else np.column_stack([X, np.full(len(X), 1e6)])
+    with pytest.raises(Refusal, match=r"one code.*sigma=0\.4.*Centre the features"):
+        SDH(8, n_anchors=100).fit(X, y)
+
+
+def test_the_functions_solve_the_ridge_regression_of_the_paper(train):
+    X, y = train[0][:200], train[1][:200]
+    method = SDH(6, n_anchors=40, sigma=0.3, kernel_decay=0.5).fit(X, y)
+    unit = X / np.linalg.norm(X, axis=1)[:, None]
+    raw = np.exp(-cdist(unit, method.anchors_.items, "sqeuclidean") / (2 * 0.3**2))
+    features = np.column_stack([raw, np.ones(200)])
+    gram = features.T @ features
+    # weights = (F^T F + 0.5 I)^-1 F^T B: what F does not see of B is gone, and B holds -1 and +1 only
+    pulled = (gram + 0.5 * np.eye(41)) @ method.weights_  # F^T B
+    counts = pulled[-1]  # the constant's row: sums of 200 signs, even numbers
+    np.testing.assert_allclose(counts, 2 * np.round(counts / 2), atol=1e-6)
+    np.testing.assert_allclose(method.project(X), features @ method.weights_, atol=1e-9)
