@@ -1,4 +1,7 @@
-"""What the supervised methods share: pairs of training items, similar (level above 0) or not."""
+"""What the supervised methods share: pairs of training items, similar (level above 0) or not.
+
+A pair has one level: where the affinity's two directions differ, the higher one.
+"""
 
 from dataclasses import dataclass
 
@@ -54,6 +57,7 @@ def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> Bo
         If no pair is similar, or all are.
     """
     similar = affinity.block(rows, rows) > 0
+    similar |= similar.T
     np.fill_diagonal(similar, True)
     n_similar = int(similar.sum()) - len(rows)
     _check_both_kinds(method, len(rows), n_similar, similar.size - len(rows) - n_similar)
@@ -92,7 +96,7 @@ def draw_pairs(
     n = len(rows)
     keys, levels = [], []
     for batch in gen_batches(n, _BATCH):
-        level = affinity.block(rows[batch], rows)
+        level = np.maximum(affinity.block(rows[batch], rows), affinity.block(rows, rows[batch]).T)
         order = rng.random(level.shape, dtype=np.float32)
         for wanted, kind in ((n_similar, level > 0), (n_dissimilar, level == 0)):
             kind[np.arange(len(kind)), np.arange(n)[batch]] = False  # no item is its own partner

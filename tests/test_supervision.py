@@ -153,6 +153,15 @@ def test_similar_matrix_compares_the_chosen_items():
     np.testing.assert_array_equal(found, [[True, True, False], [True, True, False], [False, False, True]])
 
 
+def test_a_pair_has_the_higher_level_of_its_two_directions(rng):
+    levels = rng.integers(0, 3, (40, 40)) * (rng.random((40, 40)) < 0.3)
+    rows, either = np.arange(40), np.maximum(levels, levels.T)
+    pairs = draw_pairs(KSH(), Explicit(levels), rows, 40, 40, rng)
+    np.testing.assert_array_equal(pairs.level, either[pairs.first, pairs.second])
+    assert len(pairs.level) == 40 * 39 // 2
+    np.testing.assert_array_equal(similar_matrix(KSH(), Explicit(levels), rows), (either > 0) | np.eye(40, dtype=bool))
+
+
 @pytest.mark.parametrize("affinity", ["labels", "shared", "distance", "dense", "sparse"])
 def test_a_block_may_be_given_by_row_numbers(affinity, rng):
     labels, features, levels = rng.integers(0, 3, 20), rng.normal(size=(20, 3)), rng.integers(0, 3, (20, 20))
