@@ -250,7 +250,15 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
         """Give items as ``_fit`` and ``_project`` take them; ``reset`` says that these are the training items."""
-        return validate_data(self, X, dtype=np.float64, reset=reset)
+        checked = validate_data(self, X, dtype=np.float64, reset=reset)
+        largest = max(float(checked.max()), -float(checked.min()))
+        limits = np.finfo(np.float64)
+        if reset and largest and not limits.tiny**0.5 <= largest <= (limits.max / checked.size) ** 0.5:
+            raise HashbenchError(
+                f"{self.label} got features up to {largest:.3g}, whose squares leave the range of float64. "
+                "Scale the features."
+            )
+        return checked
 
     def _checked_supervision(self, y: Any, n_samples: int) -> Any:
         """Give what ``_fit`` learns from: labels of every item, or the affinity of the items to each other."""
@@ -266,6 +274,11 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             expected: tuple[int, ...] = (n_samples, n_samples)
         else:
             y = np.asarray(y)
+            if y.dtype.kind in "fc" and not np.isfinite(y).all():
+                raise HashbenchError(
+                    f"{self.label} got {int((~np.isfinite(y)).sum())} labels that are not finite. "
+                    "Leave such items out, or give them a label."
+                )
             if y.ndim == 1 and y.dtype.kind not in "iub":
                 y = np.unique(y, return_inverse=True)[1]
             shape, expected = y.shape[:1], (n_samples,)

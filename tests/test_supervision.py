@@ -162,6 +162,21 @@ def test_a_pair_has_the_higher_level_of_its_two_directions(rng):
     np.testing.assert_array_equal(similar_matrix(KSH(), Explicit(levels), rows), (either > 0) | np.eye(40, dtype=bool))
 
 
+@pytest.mark.parametrize("name", [*SUPERVISED, "lsh"])
+@pytest.mark.parametrize("factor", [1e160, 1e-170])
+def test_features_whose_squares_leave_float64_are_refused(name, factor, classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match="Scale the features"):
+        registry.get_method(name)(8).fit(X * factor, y)
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_labels_that_are_not_finite_are_refused(name, classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match="1 labels that are not finite"):
+        registry.get_method(name)(8).fit(X, np.where(np.arange(60) == 7, np.nan, y))
+
+
 @pytest.mark.parametrize("affinity", ["labels", "shared", "distance", "dense", "sparse"])
 def test_a_block_may_be_given_by_row_numbers(affinity, rng):
     labels, features, levels = rng.integers(0, 3, 20), rng.normal(size=(20, 3)), rng.integers(0, 3, (20, 20))
