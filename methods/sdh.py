@@ -127,10 +127,10 @@ class SDH(HashMethod):
             self.losses_[step] += self.fit_weight * misfit
         self.weights_ = cho_solve(factor, features.T @ codes)
         bits = features @ self.weights_ > 0
-        if (bits == bits[0]).all():
+        if (bits == bits[0]).all() and np.ptp(features, axis=0).max() < 1e-3:
             raise Refusal(
-                f"{self.label} gives all n_samples={len(X)} training items one code: scaled to unit length, as they are "
-                f"here, they hardly differ for a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
+                f"{self.label} gives all n_samples={len(X)} training items one code: scaled to unit length, they hardly "
+                f"differ for a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
             )
 
     def _project(self, X: FloatArray) -> FloatArray:
