@@ -85,3 +85,14 @@ def test_it_learns_from_pairs(train):
         distances = cdist(bits, bits, "cityblock")
         contrast[sweeps] = distances[~same].mean() / distances[same].mean()
     assert contrast[50] > 1.5 * contrast[0]
+
+
+def test_only_the_direction_of_an_item_from_the_mean_counts(train):
+    X, y = train[0][:200], train[1][:200]
+    centred = X - 8  # whole numbers, so that sums are exact
+    factors = 2.0 ** np.random.default_rng(0).integers(-2, 3, (100, 1))
+    paired = np.concatenate([centred[:100], -centred[:100]])  # the mean stays 0 however pairs are stretched
+    labels = np.concatenate([y[:100], y[:100]])
+    stretched = paired * np.tile(factors, (2, 1))
+    codes = BRE(8).fit(paired, labels).transform(paired)
+    np.testing.assert_array_equal(BRE(8).fit(stretched, labels).transform(stretched), codes)

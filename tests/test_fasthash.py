@@ -97,3 +97,14 @@ def test_features_of_many_values_are_binned_at_percentiles():
     assert (np.bincount(bins[:, 0].astype(int)) <= 9).all()  # 500 items in 63 bins
     np.testing.assert_array_equal(bins[:, 2], X[:, 2])
     assert (np.diff(bins[X[:, 0].argsort(), 0]) >= 0).all()
+
+
+def test_trees_weigh_each_item_by_its_couplings(train, monkeypatch):
+    X, y = train[0][:60], train[1][:60]
+    grown = []
+    monkeypatch.setattr(FastHash, "_grow", lambda self, items, signs, weights: grown.append(weights) or 1.0)
+    FastHash(1, n_similar=60, n_dissimilar=60).fit(X, y)
+    # all pairs, D = 0: a similar pair couples by |0 - 1| and a dissimilar one by |1/4 - 0|
+    n_similar = (y[:, None] == y).sum(axis=1) - 1
+    expected = n_similar + (59 - n_similar) / 4
+    np.testing.assert_allclose(grown[0], expected / expected.mean(), atol=1e-5)

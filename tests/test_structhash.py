@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from hashbench import evaluate
-from hashbench.affinity import Explicit
+from hashbench.affinity import Explicit, SameLabel
+from hashbench.methods._anchors import draw_anchors, draw_rows
 from hashbench.methods._quadratic import whitening
 from hashbench.methods._rankings import Master, RankedList, worst_ranking, worst_rankings
 from hashbench.methods.structhash import StructHash
@@ -158,3 +159,14 @@ def test_weights_of_bits_are_there_for_who_wants_them(train):
     assert method.bit_weights_.shape == (16,)
     assert (method.bit_weights_ >= 0).all()
     assert (method.bit_weights_ > 0).any()
+
+
+def test_the_first_bit_promises_the_gain_of_the_first_rankings(train):
+    X, y = train[0][:200], train[1][:200]
+    method = StructHash(1, n_anchors=50, n_queries=40).fit(X, y)
+    rng = np.random.default_rng(0)
+    draw_anchors(method, X, 50, rng)
+    lists = method._draw_lists(SameLabel(y, y), draw_rows(200, 5000, rng), rng)
+    _, couplings = worst_rankings(lists, np.zeros((200, 0)), np.zeros(0))
+    signs = np.where(method.transform(X)[:, 0], 1.0, -1.0)
+    assert method.gains_[0] == pytest.approx(50 * (signs @ (couplings @ signs)) / 2)  # the only dual is C
