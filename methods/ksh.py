@@ -51,6 +51,7 @@ class KSH(HashMethod):
     maximised for u = tanh(K a / 2). The better of the two, by h^T R h, is kept. Without the ridge, or with
     1,000 items, the bits know the drawn pairs by heart and say less of other items. The paper's gradient
     method with momentum needs up to 500 steps a bit for what L-BFGS does here in ``n_steps``.
+    With few anchors a bit may repeat an earlier one.
 
     References
     ----------

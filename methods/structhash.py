@@ -70,7 +70,8 @@ class StructHash(HashMethod):
     sum w + C xi subject to w . g^c >= loss^c - xi over the rankings c found so far, where g^c compares
     the true ranking with c; the most violated ranking is found exactly for each query. Its duals give
     the next bit, which maximises z^T M z / 2; the master may have no use for it, then it is added all
-    the same. A bit equal to an earlier one, or its complement, is passed over for the next eigenvector.
+    the same. A bit equal to an earlier one, or its complement, is passed over for the next of four
+    eigenvectors; where these are used up, as with few anchors, the best bit is repeated.
 
     With K the kernel features, a function K a is scaled to a^T (K^T K + ridge) a = n and optimised from
     there. A few hundred items, or next to no ridge, let the first bits rank all lists without loss; these
