@@ -129,8 +129,8 @@ class SDH(HashMethod):
         bits = features @ self.weights_ > 0
         if (bits == bits[0]).all() and np.ptp(features, axis=0).max() < 1e-3:
             raise Refusal(
-                f"{self.label} gives all n_samples={len(X)} training items one code: scaled to unit length, they hardly "
-                f"differ for a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
+                f"{self.label} gives all n_samples={len(X)} training items one code: scaled to unit length, they "
+                f"hardly differ for a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
             )
 
     def _project(self, X: FloatArray) -> FloatArray:
