@@ -5,9 +5,10 @@ import pytest
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from hashbench import registry
+from hashbench import evaluate, registry
 from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal
+from hashbench.jobs import grid, make_method
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._pairs import draw_pairs, similar_matrix
 from hashbench.methods.ksh import KSH
@@ -220,3 +221,15 @@ def test_labels_are_read_one_or_several_an_item(classes):
     several[:10, 0] = 1
     assert SDH(8).fit(X, several).transform(X).shape == (60, 8)
     np.testing.assert_array_equal(SDH(8).fit(X, y).transform(X), SDH(8).fit(X, np.eye(3)[y]).transform(X))
+
+
+@pytest.mark.parametrize("name", ["fasthash", "machash"])
+def test_papers_settings_are_a_preset_that_learns(name):
+    (job,) = grid(["digits"], [name], [4], [0], {"preset": "paper"})
+    assert job.params == registry.get_method(name).presets["paper"]
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    X = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]
+    method = make_method(name, 4, 0, job.params).fit(X, labels)
+    codes = method.transform(X)
+    assert evaluate(codes, codes, (labels, labels), ["AP"]).summary["AP"].mean > 0.9
