@@ -232,8 +232,9 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         name = self.label
         if self.input_kind == "features" and dataset.features is None:
             return (
-                f"{name} reads features, and dataset {dataset.name!r} as prepared has images only. Choose other "
-                "features, or a method that learns from images: hashbench info dpsh."
+                f"{name} reads features, and dataset {dataset.name!r} as prepared has images only. Prepare it with "
+                "other --features (your own data under another --name), or choose a learned method, with "
+                "--param backbone=squeezenet."
             )
         if self.input_kind == "images" and dataset.images is None:
             return (
