@@ -361,7 +361,7 @@ def test_two_processes_download_once(site, path, process):
     wait_for(lambda: site.ranges)
     time.sleep(0.5)  # the other one gets there, and would ask too
     site.released.set()
-    stdouts, stderrs = zip(*(child.communicate(timeout=20) for child in children), strict=True)
+    stdouts, stderrs = zip(*(child.communicate(timeout=120) for child in children), strict=True)
     assert stdouts == (f"{len(CONTENT)}\n",) * 2
     assert sorted(stderrs) == ["", f"downloading {url} to {path}\n"]
     assert site.ranges == [None]

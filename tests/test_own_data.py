@@ -515,7 +515,7 @@ def test_images_alone_are_refused_by_methods_that_read_features(hashbench, prepa
     prepare(photos, "--features", "images", "--image-size", 8)
     result = hashbench("run", "--dataset", "mine", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results")
     assert result.exit_code == 1
-    assert "lsh reads features, and dataset 'mine' has images only" in result.stderr
+    assert "lsh reads features, and dataset 'mine' as prepared has images only" in result.stderr
 
 
 def test_preparing_again_replaces(hashbench, prepare, save, tmp_path):
