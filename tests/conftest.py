@@ -1,8 +1,10 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sysconfig
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,9 @@ from hashbench.cli import cli
 from hashbench.dataset import Dataset
 
 SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
+
+if threading.current_thread() is threading.main_thread():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
 
 
 @pytest.fixture(autouse=True)
