@@ -71,9 +71,9 @@ def grid(
     lengths, axis_of_seeds, names = _unique(n_bits), _unique(seeds), _unique(methods)
     for length in lengths:
         check_n_bits(length)
-    settings = {name: _with_preset(name, params) for name in names}
-    for name in names:
-        make_method(name, lengths[0], 0, settings[name])  # unknown parameters show before any work is done
+    settings = {(name, length): _with_preset(name, length, params) for name in names for length in lengths}
+    for (name, length), chosen in settings.items():
+        make_method(name, length, 0, chosen)  # unknown parameters show before any work is done
     defaults = {name: get_method(name)().get_params(deep=False) for name in names}
     return [
         Job(
@@ -81,7 +81,7 @@ def grid(
             name,
             length,
             seed,
-            {key: value for key, value in settings[name].items() if value != defaults[name][key]},
+            {key: value for key, value in settings[name, length].items() if value != defaults[name][key]},
         )
         for dataset in _unique(datasets)
         for name in names
@@ -177,15 +177,12 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     return params
 
 
-def _with_preset(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def _with_preset(name: str, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:
     """Put the settings of a preset in its place."""
-    presets = get_method(name).presets
+    if "preset" not in params:
+        return dict(params)
     others = {key: value for key, value in params.items() if key != "preset"}
-    if "preset" not in params or not presets:
-        return dict(params)  # where there are no presets, it is a parameter like any other: an unknown one
-    if params["preset"] not in presets:
-        raise unknown_name(f"{name} preset", str(params["preset"]), presets)
-    return {**presets[params["preset"]], **others}
+    return {**get_method(name).preset(str(params["preset"]), n_bits), **others}
 
 
 def _unique(values: Iterable[T]) -> list[T]:

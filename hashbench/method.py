@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, BoolArray, check_n_bits
 from hashbench.dataset import RULES_OF_QUERIES, Dataset
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, unknown_name
 
 FloatArray = npt.NDArray[np.float64]
 SUPERVISION = ("none", "labels", "affinity")
@@ -73,7 +73,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     version : int
         Rises whenever the same seed may give other codes.
     presets : mapping
-        Named parameter settings, such as a paper's; ``--param preset=NAME`` on the command line.
+        Named parameter settings, such as a paper's; a value may be a function of the code length. See ``preset``.
     modules, libraries : tuple of str
         Further modules, and installed packages, that the codes depend on.
     checkpoint : Path or None
@@ -138,8 +138,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     @property
     def label(self) -> str:
         """What users call the method: the name of a built-in one, else the class."""
-        package, _, stem = type(self).__module__.rpartition(".")
-        return stem.replace("_", "-") if package == "hashbench.methods" else type(self).__name__
+        return self._name()
 
     def check_parameters(self) -> None:
         """Refuse parameters of a wrong type or out of range.
@@ -156,6 +155,33 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             validate_parameter_constraints(constraints, params, caller_name=self.label)
         except InvalidParameterError as error:
             raise HashbenchError(str(error)) from error
+
+    @classmethod
+    def preset(cls, name: str, n_bits: int) -> dict[str, Any]:
+        """Give the settings of a name, such as a paper's; ``--preset NAME`` on the command line.
+
+        Parameters
+        ----------
+        name : str
+            One of ``presets``.
+        n_bits : int
+            Code length they are for.
+
+        Returns
+        -------
+        dict
+            Parameters by name, without ``n_bits``.
+
+        Raises
+        ------
+        HashbenchError
+            If there are no settings of that name.
+        """
+        if not cls.presets:
+            raise HashbenchError(f"{cls._name()} has no presets, got {name!r}. Leave the preset out for it.")
+        if name not in cls.presets:
+            raise unknown_name(f"{cls._name()} preset", name, cls.presets)
+        return {key: value(n_bits) if callable(value) else value for key, value in cls.presets[name].items()}
 
     def project(self, X: npt.ArrayLike) -> FloatArray:
         """Compute the real value behind each bit.
@@ -252,9 +278,11 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
         """Give items as ``_fit`` and ``_project`` take them; ``reset`` says that these are the training items."""
         checked = validate_data(self, X, dtype=np.float64, reset=reset)
+        if not reset:
+            return checked
         largest = max(float(checked.max()), -float(checked.min()))
         limits = np.finfo(np.float64)
-        if reset and largest and not limits.tiny**0.5 <= largest <= (limits.max / checked.size) ** 0.5:
+        if largest and not limits.tiny**0.5 <= largest <= (limits.max / checked.size) ** 0.5:
             raise HashbenchError(
                 f"{self.label} got features up to {largest:.3g}, whose squares leave the range of float64. "
                 "Scale the features."
@@ -288,6 +316,11 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.supervision == "labels" or isinstance(y, Affinity):
             return y
         return SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)
+
+    @classmethod
+    def _name(cls) -> str:
+        package, _, stem = cls.__module__.rpartition(".")
+        return stem.replace("_", "-") if package == "hashbench.methods" else cls.__name__
 
     @property
     def _n_features_out(self) -> int:

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from hashbench.weights import Extractor
 
-_MOMENTUM = 0.9
 _HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
 _OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "weights")
@@ -113,7 +112,9 @@ class LearnedHash(HashMethod):
     epochs, batch_size : int
         Passes over the training items, and how many of them make a step.
     learning_rate : float, default=0.1
-        Of stochastic gradient descent with momentum 0.9.
+        Of stochastic gradient descent.
+    momentum : float, default=0.9
+        Its momentum.
     halve_every : int
         Epochs after which the learning rate is halved, again and again; 0 for never.
     weight_decay : float, default=5e-4
@@ -155,6 +156,7 @@ class LearnedHash(HashMethod):
     epochs: int = 30
     batch_size: int = 100
     learning_rate: float = 0.1
+    momentum: float = 0.9
     halve_every: int = 10
     weight_decay: float = 5e-4
     bias_multiplier: float = 0.1
@@ -180,6 +182,7 @@ class LearnedHash(HashMethod):
         "epochs": [Interval(Integral, 1, None, closed="left")],
         "batch_size": [Interval(Integral, 2, None, closed="left")],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "momentum": [Interval(Real, 0, 1, closed="left")],
         "halve_every": [Interval(Integral, 0, None, closed="left")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "bias_multiplier": [Interval(Real, 0, None, closed="left")],
@@ -365,7 +368,9 @@ def train(
             )
         )
     groups = networks.parameter_groups(network, method.bias_multiplier, method.pretrained_multiplier)
-    optimizer = torch.optim.SGD(groups, lr=method.learning_rate, momentum=_MOMENTUM, weight_decay=method.weight_decay)
+    optimizer = torch.optim.SGD(
+        groups, lr=method.learning_rate, momentum=method.momentum, weight_decay=method.weight_decay
+    )
     all_outputs = torch.zeros(len(kept), method.n_bits, dtype=torch.float32, device=device)
     state = networks.TrainingState(network, optimizer, generator, all_outputs)
     key = "" if method.checkpoint is None else _key(method, inputs, affinity)

@@ -100,7 +100,8 @@ def draw_anchors(
     mean = X.mean(axis=0)
     squared = ((X - mean) ** 2).sum(axis=1).mean() + ((items - mean) ** 2).sum(axis=1).mean()
     raw = Anchors(items, 1 / (2 * squared), np.zeros(len(items)))
-    return Anchors(items, raw.gamma, raw.project(X, np.eye(len(items))).mean(axis=0))
+    total = sum(raw.features(X[rows]).sum(axis=0) for rows in gen_batches(len(X), _BATCH))
+    return Anchors(items, raw.gamma, np.asarray(total / len(X)))
 
 
 def draw_rows(n_samples: int, n_wanted: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

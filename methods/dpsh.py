@@ -80,7 +80,7 @@ class DPSH(LearnedHash):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 150, "batch_size": 128, "learning_rate": 0.05, "halve_every": 15},
-            **{"weight_decay": 1e-5, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            **{"weight_decay": 1e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
             **{"eta": 10.0, "head": "linear"},
         }
     }

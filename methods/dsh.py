@@ -13,6 +13,8 @@ from hashbench.training import Batch, LearnedHash
 if TYPE_CHECKING:
     from torch import Tensor
 
+_NET = {"head": "linear", "batch_size": 200, "weight_decay": 4e-3, "bias_multiplier": 2.0, "pretrained_multiplier": 1.0}
+
 
 def original_loss(outputs: "Tensor", similar: "Tensor", margin: float, alpha: float) -> "Tensor":
     """Compute the loss of DSH: similar items together, others a margin apart.
@@ -106,7 +108,8 @@ class DSH(LearnedHash):
     Notes
     -----
     A pair costs 1/2 (1 - y) |u_i - u_j|^2 + 1/2 y max(m - |u_i - u_j|^2, 0), y = 1 for dissimilar ones; an item
-    alpha ||u_i| - 1|_1. Dispersion takes absolute differences, and lets similar pairs off inside a zone.
+    alpha ||u_i| - 1|_1. Dispersion takes absolute differences, and lets similar pairs off inside a zone; its
+    authors' settings are the preset ``dispersion``.
 
     References
     ----------
@@ -129,10 +132,8 @@ class DSH(LearnedHash):
     group = "pair-based"
     modules = (*LearnedHash.modules, "hashbench.methods._batches")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {
-            **{"head": "linear", "epochs": 280, "batch_size": 200, "learning_rate": 1e-3, "halve_every": 0},
-            **{"weight_decay": 0.004, "bias_multiplier": 2.0, "pretrained_multiplier": 1.0},
-        }
+        "paper": {**_NET, "epochs": 280, "learning_rate": 1e-3, "halve_every": 0},
+        "dispersion": {**_NET, "objective": "dispersion", "epochs": 750, "learning_rate": 0.01, "halve_every": 204},
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LearnedHash._parameter_constraints,
@@ -142,8 +143,7 @@ class DSH(LearnedHash):
     }
 
     def _loss(self, batch: Batch) -> "Tensor":
-        margin = self.margin * self.n_bits
+        outputs, levels, margin = batch.outputs, batch.levels, self.margin * self.n_bits
         if self.objective == "original":
-            return original_loss(batch.outputs, batch.levels > 0, margin, self.alpha)
-        two_levels = isinstance(batch.affinity, Hierarchy)
-        return dispersion_loss(batch.outputs, batch.levels, margin, self.alpha, two_levels=two_levels)
+            return original_loss(outputs, levels > 0, margin, self.alpha)
+        return dispersion_loss(outputs, levels, margin, self.alpha, two_levels=isinstance(batch.affinity, Hierarchy))

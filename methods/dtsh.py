@@ -87,7 +87,7 @@ class DTSH(LearnedHash):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 100, "batch_size": 128, "learning_rate": 4.5e-3, "halve_every": 34},
-            **{"weight_decay": 5.6e-5, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            **{"weight_decay": 5.6e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
             **{"eta": 100 / 22500, "head": "linear"},
         }
     }

@@ -95,7 +95,7 @@ class TALRAP(_TALR):
     -----
     Each item of a batch is a query to the others; a query without relevant ones counts as 0. Maximises the
     mean over queries. ``presets["paper"]`` has the authors' settings for CIFAR-10, made for a whole network
-    and plain activations, but for ``n_bins``: from 32 bits on theirs is n_bits / 2.
+    and plain activations.
 
     References
     ----------
@@ -112,7 +112,13 @@ class TALRAP(_TALR):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"scaling": "none", "epochs": 50, "batch_size": 250, "learning_rate": 0.01, "halve_every": 0},
-            **{"alpha": 0.5, "head": "linear", "bias_multiplier": 1.0, "pretrained_multiplier": 0.1},
+            **{
+                "alpha": 0.5,
+                "n_bins": lambda n_bits: n_bits // 2 if n_bits >= 32 else n_bits,
+                "head": "linear",
+                "bias_multiplier": 1.0,
+                "pretrained_multiplier": 0.1,
+            },
         }
     }
 

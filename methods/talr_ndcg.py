@@ -128,7 +128,7 @@ class TALRNDCG(_TALR):
         "paper": {
             **{"head": "linear", "scaling": "none", "epochs": 50, "batch_size": 256},
             **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5, "bias_multiplier": 1.0},
-            **{"pretrained_multiplier": 0.01},
+            **{"pretrained_multiplier": 0.01, "n_bins": lambda n_bits: max(n_bits // 2, 1)},
         }
     }
 

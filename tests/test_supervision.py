@@ -198,8 +198,9 @@ def test_a_block_may_be_given_by_row_numbers(affinity, rng):
 # ---------------------------------------------------------------- anchors
 
 
-def test_anchor_features_follow_their_definition(rng):
-    X = rng.normal(size=(70, 4))
+@pytest.mark.parametrize("n_items", [70, 9000])
+def test_anchor_features_follow_their_definition(n_items, rng):
+    X = rng.normal(size=(n_items, 4))
     anchors = draw_anchors(KSH(), X, 20, rng)
     squared = cdist(X, anchors.items, "sqeuclidean")
     raw = np.exp(-squared / (2 * squared.mean()))
@@ -226,7 +227,7 @@ def test_labels_are_read_one_or_several_an_item(classes):
 @pytest.mark.parametrize("name", ["fasthash", "machash"])
 def test_papers_settings_are_a_preset_that_learns(name):
     (job,) = grid(["digits"], [name], [4], [0], {"preset": "paper"})
-    assert job.params == registry.get_method(name).presets["paper"]
+    assert job.params == registry.get_method(name).preset("paper", 4)
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
     X = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]

@@ -444,24 +444,53 @@ def test_missing_torch_is_told_in_one_sentence_with_the_remedy(hashbench, digits
     ]
 
 
-def test_paper_preset_stands_for_its_settings(hashbench):
+def test_paper_preset_stands_for_its_settings():
     for name in LEARNED:
         (job,) = grid(["digits"], [name], [16], [0], {"preset": "paper", "weight_decay": 0.25})
         cls = registry.get_method(name)
-        for key, value in (*cls.presets["paper"].items(), ("weight_decay", 0.25)):
+        for key, value in (*cls.preset("paper", 16).items(), ("weight_decay", 0.25)):
             expected = 0.25 if key == "weight_decay" else value
             assert job.params.get(key, cls().get_params()[key]) == expected
     with pytest.raises(HashbenchError, match=r"unknown talr-ap preset 'papers'\. Did you mean 'paper'"):
         grid(["digits"], ["talr-ap"], [16], [0], {"preset": "papers"})
-    with pytest.raises(HashbenchError, match="unknown itq parameter 'preset'"):
+    with pytest.raises(HashbenchError, match=r"itq has no presets, got 'paper'\. Leave the preset out"):
         grid(["digits"], ["itq"], [16], [0], {"preset": "paper"})
 
 
-@pytest.mark.parametrize("name", LEARNED)
-def test_paper_preset_is_a_valid_setting(name, example):
+def test_presets_follow_the_code_length():
+    jobs = grid(["digits"], ["talr-ap", "talr-ndcg", "mihash"], [16, 48], [0], {"preset": "paper"})
+    bins = {(job.method, job.n_bits): job.params["n_bins"] for job in jobs}
+    assert bins == {
+        ("talr-ap", 16): 16,
+        ("talr-ap", 48): 24,  # from 32 bits on half as many
+        ("talr-ndcg", 16): 8,
+        ("talr-ndcg", 48): 24,
+        ("mihash", 16): 16,
+        ("mihash", 48): 16,
+    }
+
+
+PRESETS = [(name, preset) for name in LEARNED for preset in registry.get_method(name).presets]
+
+
+@pytest.mark.parametrize(("name", "preset"), PRESETS)
+def test_a_preset_is_a_valid_setting(name, preset, example):
     cls = registry.get_method(name)
-    settings = {**cls.presets["paper"], "epochs": 1}
+    settings = {**cls.preset(preset, 16), "epochs": 1}
     assert cls(16, **settings).fit(*example).transform(example[0]).shape == (250, 16)
+
+
+def test_a_step_follows_momentum(example):
+    X, y = example
+    dpsh, weights = registry.get_method("dpsh"), {}
+    for momentum in (0.0, 0.5):
+        method = dpsh(4, head="linear", epochs=2, batch_size=250, momentum=momentum, weight_decay=0, learning_rate=0.01)
+        weights[momentum, 2] = method.fit(X, y).layers_[0][0]
+        weights[momentum, 1] = method.set_params(epochs=1).fit(X, y).layers_[0][0]
+    start = dpsh(4, head="linear", epochs=1, learning_rate=1e-30).fit(X, y).layers_[0][0]
+    np.testing.assert_array_equal(weights[0.0, 1], weights[0.5, 1])  # the first step knows no other
+    gained = weights[0.5, 2] - weights[0.0, 2]
+    np.testing.assert_allclose(gained, 0.5 * (weights[0.0, 1] - start), rtol=0, atol=1e-6)
 
 
 def test_codes_depend_on_the_code_of_the_loop_and_the_version_of_torch():
