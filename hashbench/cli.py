@@ -181,10 +181,13 @@ def encode(
     from hashbench.jobs import grid, parse_params
 
     jobs = grid(datasets, methods, n_bits, seeds, parse_params(chosen_params(params)))
-    for outcome in list(
-        console.run_jobs(jobs, (), force=force, resume=resume)
-    ):  # the files are listed when the bar is gone
-        click.echo(str(outcome.codes))
+    outcomes = []
+    try:
+        for outcome in console.run_jobs(jobs, (), force=force, resume=resume):
+            outcomes.append(outcome)
+    finally:  # the files are listed when the bar is gone
+        for outcome in outcomes:
+            click.echo(str(outcome.codes))
 
 
 @cli.command()
@@ -306,10 +309,13 @@ def run(
         prepared, _ = find_prepared()
     jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(chosen_params(params)))
     outcomes = []
-    for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
-        merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
-        outcomes.append(outcome)
-    click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
+    try:
+        for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
+            merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+            outcomes.append(outcome)
+    finally:  # what is done is told, whatever stops the rest
+        if outcomes:
+            click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
 
 
 @cli.command()

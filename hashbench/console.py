@@ -44,17 +44,18 @@ def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool, resume
     Raises
     ------
     HashbenchError
-        If all jobs were refused.
+        If all jobs were refused, or, after the last one, if any failed.
     """
-    refusals = []
+    refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]))
         outcomes = run(jobs, metrics, force=force, resume=resume, on_progress=progress.part)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 refusals.append(outcome.refusal)
+                n_failed += outcome.has_failed
                 if len(jobs) > 1:  # a single one ends in an error that says why
-                    progress.done(f"{outcome.job}: refused. {outcome.refusal}")
+                    progress.done(f"{outcome.job}: {'failed' if outcome.has_failed else 'refused'}. {outcome.refusal}")
             else:
                 yield outcome
                 progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
@@ -64,6 +65,8 @@ def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool, resume
         raise HashbenchError(
             refusals[0] if len(jobs) == 1 else f"none of the {len(jobs)} jobs could run; the reasons are above."
         )
+    if n_failed:
+        raise HashbenchError(f"{n_failed} of the {len(jobs)} jobs failed; the reasons are above.")
 
 
 def format_evaluation(evaluation: Evaluation, form: str) -> str:

@@ -1,7 +1,10 @@
 """What `hashbench info` tells about datasets, codes, methods and metrics."""
 
+import re
+from inspect import cleandoc
 from pathlib import Path
 
+import click
 import h5py
 import numpy as np
 
@@ -159,16 +162,29 @@ def _describe_usage(usage: CodeUsage) -> str:
 
 def _describe_method(name: str) -> str:
     cls = registry.get_method(name)
-    return _facts(
-        {
-            "method": name,
-            "about": registry.method_summary(name),
-            "group": cls.group,
-            "supervision": cls.supervision,
-            "version": str(cls.version),
-            "parameters": ", ".join(f"{key}={value}" for key, value in cls().get_params().items()),
-        }
-    )
+    facts = {
+        "method": name,
+        "about": registry.method_summary(name),
+        "group": cls.group,
+        "supervision": cls.supervision,
+        "version": str(cls.version),
+        "presets": ", ".join(cls.presets) or "none",
+    }
+    meanings = _parameter_meanings(cls)
+    table = click.HelpFormatter(width=120)
+    with table.section("parameters"):
+        table.write_dl([(f"{key}={value}", meanings.get(key, "")) for key, value in cls().get_params().items()], 28)
+    return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
+
+
+def _parameter_meanings(cls: type) -> dict[str, str]:
+    """Read what the docstrings of a class and its bases say of parameters, in numpydoc's format."""
+    meanings = {}
+    for base in reversed(cls.__mro__):
+        section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(base.__doc__ or ""), re.DOTALL | re.MULTILINE)
+        for names, text in re.findall(r"^(\S.*?) : .*\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE):
+            meanings.update(dict.fromkeys(names.split(", "), " ".join(text.split())))
+    return meanings
 
 
 def _facts(facts: dict[str, str]) -> str:

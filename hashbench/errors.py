@@ -16,6 +16,10 @@ class Refusal(HashbenchError):
     """A method that cannot run on this dataset with these parameters; a grid goes on without it."""
 
 
+class TrainingFailure(Refusal):
+    """Training that went wrong on the way; a grid goes on, and fails in the end."""
+
+
 def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -> HashbenchError:
     """Build the error for a name that is not among the choices.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hashbench.adapter import Progress as Preparing
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Refusal
+from hashbench.errors import Refusal, TrainingFailure
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.jobs import Job, make_method
 from hashbench.metrics import get_metric
@@ -27,6 +27,8 @@ class Outcome:
         Its scores; None if the method refused, or if only codes were asked for.
     refusal : str
         Why it refused.
+    has_failed : bool
+        Whether it refused after training, which went wrong.
     codes : Path or None
         The codes file.
     rows : tuple of Row
@@ -38,6 +40,7 @@ class Outcome:
     job: Job
     evaluation: Evaluation | None
     refusal: str = ""
+    has_failed: bool = False
     codes: Path | None = None
     rows: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
@@ -83,7 +86,8 @@ def run(
         try:
             path, is_new = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
         except Refusal as refusal:
-            yield Outcome(job, None, str(refusal), notes=tuple(notes))
+            has_failed = isinstance(refusal, TrainingFailure)
+            yield Outcome(job, None, str(refusal), has_failed, notes=tuple(notes))
             continue
         notes.append(f"{'encoded' if is_new else 'reused'} codes")
         if not names:

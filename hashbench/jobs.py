@@ -56,7 +56,7 @@ def grid(
         The axes.
     params : mapping
         Method parameters of all jobs; ``preset`` stands for the settings of that name that the method
-        brings, before the others.
+        brings, before the others; ``device`` and ``validation`` are for methods that have them.
 
     Returns
     -------
@@ -71,7 +71,15 @@ def grid(
     lengths, axis_of_seeds, names = _unique(n_bits), _unique(seeds), _unique(methods)
     for length in lengths:
         check_n_bits(length)
-    settings = {(name, length): _with_preset(name, length, params) for name in names for length in lengths}
+    known = {name: _parameter_names(get_method(name)) for name in names}
+    for_some = {key for key in ("device", "validation") if any(key in of_method for of_method in known.values())}
+    settings = {
+        (name, length): _with_preset(
+            name, length, {key: params[key] for key in params if key in known[name] or key not in for_some}
+        )
+        for name in names
+        for length in lengths
+    }
     for (name, length), chosen in settings.items():
         make_method(name, length, 0, chosen)  # unknown parameters show before any work is done
     defaults = {name: get_method(name)().get_params(deep=False) for name in names}

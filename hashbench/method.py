@@ -82,6 +82,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Whether ``fit`` goes on from ``checkpoint`` if it is there.
     made_by : str
         What else a checkpoint belongs to, such as the code; set before ``fit``.
+    resumed_seconds : float
+        How long training had taken when the checkpoint was left that ``fit`` went on from.
     on_epoch : callable or None
         Called with an `Epoch` after each.
     """
@@ -96,6 +98,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     checkpoint: Path | None = None
     resume: bool = False
     made_by: str = ""
+    resumed_seconds: float = 0.0
     on_epoch: Callable[[Epoch], None] | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_bits": [Interval(Integral, 1, MAX_BITS, closed="both")],
@@ -230,6 +233,16 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             One code a row.
         """
         return self.project(X) > 0
+
+    def depends_on(self) -> tuple[str, ...]:
+        """Name the further modules that codes depend on, with the parameters as they are.
+
+        Returns
+        -------
+        tuple of str
+            Those in ``modules``, and others that parameters call for.
+        """
+        return self.modules
 
     def recorded_params(self) -> dict[str, Any]:
         """Give the parameters that identify codes, besides length and seed.

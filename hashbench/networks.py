@@ -1,6 +1,7 @@
 """What training needs of PyTorch: devices, reproducible runs, heads with their initial weights, checkpoints."""
 
 import math
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -215,12 +216,25 @@ class TrainingState:
         Source of the batches to come.
     all_outputs : Tensor of shape (n_items, n_bits)
         The last outputs of every item.
+    start : float
+        When training started, as `time.perf_counter` gives it.
+
+    Attributes
+    ----------
+    seconds_before : float
+        How long training had taken before it was interrupted.
     """
 
     def __init__(
-        self, network: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, all_outputs: Tensor
+        self,
+        network: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        generator: torch.Generator,
+        all_outputs: Tensor,
+        start: float,
     ) -> None:
         self.network, self.optimizer, self.generator, self.all_outputs = network, optimizer, generator, all_outputs
+        self.start, self.seconds_before = start, 0.0
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
 
@@ -254,6 +268,7 @@ class TrainingState:
             "all_outputs": self.all_outputs,
             "history": [tuple(epoch) for epoch in self.history],
             "best": self.best,
+            "seconds": self.seconds_before + time.perf_counter() - self.start,
         }
         buffer = BytesIO()
         torch.save(content, buffer)  # into a file, a full disk would be told as a failed assertion of PyTorch's
@@ -291,7 +306,7 @@ class TrainingState:
         self.generator.set_state(content["generator"].cpu())
         self.all_outputs.copy_(content["all_outputs"])
         self.history = [Epoch(*values) for values in content["history"]]
-        self.best = content["best"]
+        self.best, self.seconds_before = content["best"], content["seconds"]
 
 
 def _moved(indices: Tensor, generator: torch.Generator) -> Tensor:

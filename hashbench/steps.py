@@ -130,7 +130,7 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
         dataset_fingerprint=dataset.fingerprint,
         features=dataset.features_name,
         libraries=_libraries(method),
-        fit_seconds=fitted - start,
+        fit_seconds=fitted - start + method.resumed_seconds,
         encode_seconds=time.perf_counter() - fitted,
         made_by=_made_by(method),
     )
@@ -301,7 +301,7 @@ def _scored_by() -> str:
 
 def _made_by(method: HashMethod) -> str:
     helpers = helpers_of(type(method), _HELPERS)
-    return source_digest(type(method), *helpers, *method.modules, affinity, bits, distances, dataset_module)
+    return source_digest(type(method), *helpers, *method.depends_on(), affinity, bits, distances, dataset_module)
 
 
 def _libraries(method: HashMethod) -> dict[str, str]:

@@ -3,24 +3,24 @@
 PyTorch is imported when a method is fitted, not before.
 """
 
-import pickle
+import time
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from hashlib import sha256
 from importlib.util import find_spec
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.affinity import Affinity, IntArray, SharedLabels
-from hashbench.bits import pack
-from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.bits import BoolArray, pack
+from hashbench.errors import HashbenchError, Refusal, TrainingFailure
 from hashbench.evaluation import evaluate
+from hashbench.levels import largest_row_sum
 from hashbench.method import Epoch, FloatArray, HashMethod
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 _HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
+_SCORING = (  # decides which epoch is kept
+    *("hashbench.evaluation", "hashbench.counting", "hashbench.ties", "hashbench._kernels", "hashbench.levels"),
+    *("hashbench.metrics._sums", "hashbench.metrics.average_precision", "hashbench.metrics.ndcg"),
+)
 _OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "weights")
 
 
@@ -109,8 +113,10 @@ class LearnedHash(HashMethod):
     scaling : {"variance", "norm", "none"}, default="variance"
         What becomes of items after the training mean is taken away: norm sqrt(n_features / 2), which
         makes outputs start at variance 1; norm 1; or nothing.
-    epochs, batch_size : int
-        Passes over the training items, and how many of them make a step.
+    epochs : int
+        Passes over the training items.
+    batch_size : int
+        Training items that make a step, or one less.
     learning_rate : float, default=0.1
         Of stochastic gradient descent.
     momentum : float, default=0.9
@@ -167,7 +173,7 @@ class LearnedHash(HashMethod):
 
     supervision = "affinity"
     criterion: ClassVar[str] = "AP"
-    modules: ClassVar[tuple[str, ...]] = ("hashbench.networks", "hashbench.fine_tuning")
+    modules: ClassVar[tuple[str, ...]] = ("hashbench.networks",)
     libraries = (*HashMethod.libraries, "torch")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
@@ -214,15 +220,28 @@ class LearnedHash(HashMethod):
         """Which part of a dataset is ``X``: images, if there is a backbone for them."""
         return "features" if self.backbone is None else "images"
 
+    def depends_on(self) -> tuple[str, ...]:
+        """Name the further modules that codes depend on; see `HashMethod.depends_on`.
+
+        Returns
+        -------
+        tuple of str
+            With a backbone those of images, too; with held-out items those of the metrics.
+        """
+        images = ("hashbench.fine_tuning", "hashbench.backbones", "hashbench.weights")
+        return (*self.modules, *(images if self.backbone else ()), *(_SCORING if self.validation else ()))
+
     def recorded_params(self) -> dict[str, Any]:
         """Give the parameters that identify codes; see `HashMethod.recorded_params`.
 
         Returns
         -------
         dict
-            Without those of images where there is no backbone; weights by the first 8 hex digits of their SHA-256.
+            Without the device, and without those of images where there is no backbone; weights by the first 8 hex
+            digits of their SHA-256.
         """
         params = super().recorded_params()
+        del params["device"]
         if self.backbone is None:
             return {key: value for key, value in params.items() if key not in _OF_IMAGES}
         from hashbench.weights import weights_digest
@@ -356,29 +375,24 @@ def train(
 
     from hashbench import networks
 
+    start = time.perf_counter()
     device = networks.find_device(method.device)
+    if method.mixed_precision and device.type != "cuda":
+        raise HashbenchError("mixed_precision needs a CUDA GPU, and training is on the CPU. Leave it out.")
     network.to(device)
-    n_held = round(method.validation * len(inputs))
-    held, kept = torch.arange(len(inputs)).tensor_split([0])
-    if n_held:
-        held, kept = (
-            part.sort().values
-            for part in torch.randperm(len(inputs), generator=generator).split_with_sizes(
-                [n_held, len(inputs) - n_held]
-            )
-        )
+    held, kept = _split(method, len(inputs), affinity, generator)
     groups = networks.parameter_groups(network, method.bias_multiplier, method.pretrained_multiplier)
     optimizer = torch.optim.SGD(
         groups, lr=method.learning_rate, momentum=method.momentum, weight_decay=method.weight_decay
     )
     all_outputs = torch.zeros(len(kept), method.n_bits, dtype=torch.float32, device=device)
-    state = networks.TrainingState(network, optimizer, generator, all_outputs)
+    state = networks.TrainingState(network, optimizer, generator, all_outputs, start)
     key = "" if method.checkpoint is None else _key(method, inputs, affinity)
     if method.resume and method.checkpoint is not None and method.checkpoint.exists():
         state.read(method.checkpoint, key)
+    method.resumed_seconds = state.seconds_before
 
     n_batches = -(-len(kept) // method.batch_size)
-    is_mixed = method.mixed_precision and device.type == "cuda"
     with networks.reproducible(device), torch.enable_grad():
         for epoch in range(len(state.history), method.epochs):
             halvings = epoch // method.halve_every if method.halve_every else 0
@@ -388,7 +402,7 @@ def train(
             order = torch.randperm(len(kept), generator=generator)
             network.train()
             for position, rows in enumerate(order.tensor_split(n_batches)):  # sizes differ by one at most
-                with torch.autocast(device.type, torch.bfloat16, enabled=is_mixed):
+                with torch.autocast(device.type, torch.bfloat16, enabled=method.mixed_precision):
                     outputs = network(networks.augmented(inputs[kept[rows]], method.augmentation, generator).to(device))
                 outputs = outputs.float()
                 if not outputs.isfinite().all():
@@ -417,26 +431,52 @@ def train(
                 state.write(method.checkpoint, key)
             if method.on_epoch is not None:
                 method.on_epoch(report)
-    if n_held:
+    if len(held):
         network.load_state_dict(state.best)
+    n_distinct = len(np.unique(pack(_bits(method, network, inputs, kept)), axis=0))  # no longer as of the last visit
+    _stop_if_collapsed(method, state.history[-1]._replace(n_distinct=n_distinct), min(_n_classes(affinity), len(kept)))
     return state.history
+
+
+def _split(method: LearnedHash, n_items: int, affinity: Affinity, generator: Any) -> "tuple[Tensor, Tensor]":
+    """Draw the items that are held out, if any, and those that are learned from; row numbers, ascending."""
+    import torch
+
+    if not method.validation:
+        return torch.arange(0), torch.arange(n_items)
+    n_held = round(method.validation * n_items)
+    if not n_held:
+        raise Refusal(f"{method.label} got validation={method.validation} of n_samples={n_items} items, which is none.")
+    drawn = torch.randperm(n_items, generator=generator).split_with_sizes([n_held, n_items - n_held])
+    held, kept = (part.sort().values for part in drawn)
+    if not any(affinity.block(rows, kept.numpy()).any() for rows in np.array_split(held.numpy(), -(-n_held // 256))):
+        raise Refusal(
+            f"{method.label} cannot choose an epoch: none of {n_held} items held out is relevant to another training "
+            "item. Leave validation out."
+        )
+    return held, kept
+
+
+def _bits(method: LearnedHash, network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> BoolArray:
+    """Encode some items; shape (len(rows), n_bits)."""
+    import torch
+
+    device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
+    network.eval()
+    with torch.no_grad(), torch.autocast(device.type, enabled=False):
+        outputs = torch.cat([network(inputs[few].to(device)) for few in torch.split(rows, n_at_once)])
+    if not outputs.isfinite().all():
+        raise _failure(method, f"after epoch {method.epochs}: outputs are no longer finite")
+    return np.asarray((outputs > 0).cpu().numpy())
 
 
 def _held_out_score(
     method: LearnedHash, network: "nn.Module", inputs: "Tensor", affinity: Affinity, held: "Tensor", kept: "Tensor"
 ) -> float:
     """Score the held-out items as queries to the others; NaN if there are none."""
-    import torch
-
     if not len(held):
         return float("nan")
-    network.eval()
-    device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
-    with torch.no_grad():
-        held_codes, kept_codes = (
-            torch.cat([network(inputs[few].to(device)) > 0 for few in torch.split(rows, n_at_once)]).cpu().numpy()
-            for rows in (held, kept)
-        )
+    held_codes, kept_codes = (_bits(method, network, inputs, rows) for rows in (held, kept))
     part = affinity.part(held.numpy(), kept.numpy())
     scores = evaluate(held_codes, kept_codes, part, [method.criterion], undefined="paper")
     return scores.summary[method.criterion].mean
@@ -452,22 +492,24 @@ def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, n_classes: int) -> Non
         raise _failure(method, f"{when}: training items of {n_classes} classes have only {codes}")
 
 
-def _failure(method: LearnedHash, what: str) -> HashbenchError:
+def _failure(method: LearnedHash, what: str) -> TrainingFailure:
     """Build the error of a training that cannot recover, with the likely cause."""
     remedies = [f"lower learning_rate (now {method.learning_rate:g})"]
     if method.backbone is not None:
         remedies.append(f"lower pretrained_multiplier (now {method.pretrained_multiplier:g})")
     if method.scaling != "variance":
         remedies.append(f"scale the features (scaling='variance', now {method.scaling!r})")
-    return HashbenchError(
+    return TrainingFailure(
         f"{method.label} stopped {what}. Most likely training starts saturated or its steps are too large: "
         f"{', or '.join(remedies)}."
     )
 
 
 def _n_classes(affinity: Affinity) -> int:
+    """Count the items that no two of which are alike: classes, or labels as far as items do not share them."""
     if isinstance(affinity, SharedLabels):
-        return int(affinity.query_labels.any(axis=0).sum())
+        n_labels = affinity.query_labels.any(axis=0).sum()
+        return int(n_labels // max(largest_row_sum(affinity.query_labels), 1))
     keys = affinity.query_keys()
     return 2 if keys is None else len(np.unique(keys[:, 0]))
 
@@ -475,7 +517,5 @@ def _n_classes(affinity: Affinity) -> int:
 def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:
     """Digest what a checkpoint belongs to."""
     params = method.recorded_params() | {"n_bits": method.n_bits, "random_state": method.random_state}
-    digest = sha256(canonical_json([method.label, method.version, method.made_by, params]).encode())
-    digest.update(inputs.numpy().data)
-    digest.update(pickle.dumps(affinity))
-    return digest.hexdigest()
+    levels = affinity.levels  # some compute them once and keep them, which is no other affinity
+    return str(joblib.hash([method.label, method.version, method.made_by, params, inputs.numpy(), levels, affinity]))
