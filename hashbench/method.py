@@ -311,7 +311,9 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"{self.label} requires y to be passed, but the target y is None. "
                 "Give the labels of the training items."
             )
-        if isinstance(y, Affinity) and self.supervision == "affinity":
+        if isinstance(y, Affinity) and self.supervision == "labels":
+            raise HashbenchError(f"{self.label} learns from labels, got y of kind {type(y).__name__}. Give the labels.")
+        if isinstance(y, Affinity):
             shape: tuple[int, ...] = (y.n_queries, y.n_database)
             expected: tuple[int, ...] = (n_samples, n_samples)
         else:
@@ -322,7 +324,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                     "Leave such items out, or give them a label."
                 )
             if y.ndim == 1 and y.dtype.kind not in "iub":
-                y = np.unique(y, return_inverse=True)[1]
+                y = self._numbered(y)
             shape, expected = y.shape[:1], (n_samples,)
         if shape != expected:
             raise HashbenchError(f"{self.label} got {n_samples} items, but y for {shape}; it must be for {expected}.")
@@ -334,6 +336,15 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _name(cls) -> str:
         package, _, stem = cls.__module__.rpartition(".")
         return stem.replace("_", "-") if package == "hashbench.methods" else cls.__name__
+
+    def _numbered(self, names: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        try:
+            return np.unique(names, return_inverse=True)[1]
+        except TypeError:
+            kinds = sorted({type(name).__name__ for name in names})
+            raise HashbenchError(
+                f"{self.label} got labels of different kinds: {', '.join(kinds)}. Give all items numbers, or all names."
+            ) from None
 
     @property
     def _n_features_out(self) -> int:

@@ -1,14 +1,13 @@
 """What the kernel methods share: Gaussian features of the distances to a few training items, the anchors."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
-from sklearn.utils.extmath import row_norms
 
-from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
+from hashbench.methods._items import check_items_differ, draw_rows, origin
 
 _BATCH = 8192  # items whose features are held at once
 
@@ -25,11 +24,14 @@ class Anchors:
         Inverse width of the kernel.
     mean : ndarray of shape (n_anchors,)
         What is subtracted from each feature.
+    origin : ndarray of shape (n_features,)
+        What is subtracted from items and anchors before.
     """
 
     items: FloatArray
     gamma: float
     mean: FloatArray
+    origin: FloatArray
 
     def features(self, X: FloatArray) -> FloatArray:
         """Compute the features of some items.
@@ -44,7 +46,8 @@ class Anchors:
         ndarray of shape (n_samples, n_anchors)
             Features.
         """
-        return np.asarray(rbf_kernel(X, self.items, gamma=self.gamma) - self.mean)
+        kernel = rbf_kernel(X - self.origin, self.items - self.origin, gamma=self.gamma)
+        return np.asarray(kernel - self.mean)
 
     def project(self, X: FloatArray, weights: FloatArray) -> FloatArray:
         """Compute linear functions of the features, batch by batch.
@@ -95,69 +98,14 @@ def draw_anchors(
     """
     check_items_differ(method, X)
     items = X[draw_rows(len(X), n_anchors, rng)]
+    raw = Anchors(items, gamma or _inverse_width(X, items), np.zeros(len(items)), origin(X))
     if gamma is not None:
-        return Anchors(items, gamma, np.zeros(len(items)))
+        return raw
+    total = sum(raw.features(X[rows]).sum(axis=0) for rows in gen_batches(len(X), _BATCH))
+    return replace(raw, mean=np.asarray(total / len(X)))
+
+
+def _inverse_width(X: FloatArray, items: FloatArray) -> float:
     mean = X.mean(axis=0)
     squared = ((X - mean) ** 2).sum(axis=1).mean() + ((items - mean) ** 2).sum(axis=1).mean()
-    raw = Anchors(items, 1 / (2 * squared), np.zeros(len(items)))
-    total = sum(raw.features(X[rows]).sum(axis=0) for rows in gen_batches(len(X), _BATCH))
-    return Anchors(items, raw.gamma, np.asarray(total / len(X)))
-
-
-def draw_rows(n_samples: int, n_wanted: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Draw row numbers without replacement; all of them if there are not more.
-
-    Parameters
-    ----------
-    n_samples : int
-        Rows to draw from.
-    n_wanted : int
-        How many to draw.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (min(n_samples, n_wanted),), int64
-        Ascending row numbers.
-    """
-    return np.sort(rng.choice(n_samples, min(n_samples, n_wanted), replace=False))
-
-
-def unit_rows(X: FloatArray) -> FloatArray:
-    """Scale items to unit length, however short they are.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-        Items.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_features)
-        Items of length 1; those of length 0 as they are.
-    """
-    norms = row_norms(X)  # sklearn's normalize leaves items of length below 1e-15 as they are
-    return np.asarray(X / np.where(norms > 0, norms, 1.0)[:, None])
-
-
-def check_items_differ(method: HashMethod, X: FloatArray) -> None:
-    """Refuse training items that are all equal.
-
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    X : ndarray of shape (n_samples, n_features)
-        Training items.
-
-    Raises
-    ------
-    Refusal
-        If they are, or there is only one.
-    """
-    if (X[0] == X).all():
-        raise Refusal(
-            f"{method.label} needs training items that differ, got n_features={X.shape[1]} and n_samples={len(X)}, "
-            "all of them equal."
-        )
+    return float(1 / (2 * squared))

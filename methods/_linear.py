@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA
 
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._refusals import equal_items
+from hashbench.methods._items import equal_items
 
 
 class _LinearHash(HashMethod):

@@ -64,6 +64,29 @@ def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> Bo
     return np.asarray(similar)
 
 
+def levels_among(affinity: Affinity, rows: IntArray) -> IntArray:
+    """Find the levels that pairs of some items have.
+
+    Parameters
+    ----------
+    affinity : Affinity
+        Of all training items to each other.
+    rows : ndarray of shape (n,), int64
+        The items.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,), int64
+        Ascending; of 0 and levels of pairs of different items.
+    """
+    found = {0}
+    for batch in gen_batches(len(rows), _BATCH):
+        level = affinity.block(rows[batch], rows)
+        level[np.arange(len(level)), np.arange(len(rows))[batch]] = 0  # no item is its own partner
+        found.update(np.unique(level).tolist())
+    return np.array(sorted(found))
+
+
 def draw_pairs(
     method: HashMethod, affinity: Affinity, rows: IntArray, n_similar: int, n_dissimilar: int, rng: np.random.Generator
 ) -> Pairs:

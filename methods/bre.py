@@ -9,8 +9,8 @@ from sklearn.utils._param_validation import Interval
 from hashbench._kernels import compiled
 from hashbench.affinity import IntArray
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import check_items_differ, draw_rows, unit_rows
-from hashbench.methods._pairs import BoolArray, draw_pairs
+from hashbench.methods._items import check_items_differ, draw_rows, unit_rows
+from hashbench.methods._pairs import BoolArray, draw_pairs, levels_among
 
 
 class BRE(HashMethod):
@@ -46,7 +46,7 @@ class BRE(HashMethod):
     -----
     Items are centred and scaled to unit length. Bit p is the sign of f_p(x) = sum_q W_pq <a_pq, x>, and
     the loss is the sum over pairs of (D / b - t)^2, D the Hamming distance. The target t falls from 1
-    for level 0 to 0 for the highest level among the pairs, by equal steps from one level to the next.
+    for level 0 to 0 for the highest level among the items, by equal steps from one level to the next.
     Moving W_pq by delta flips item i where delta passes -f_p(x_i) / <a_pq, x_i>; the loss is computed
     for all intervals between such points, and delta set to the middle of the best one.
 
@@ -65,6 +65,7 @@ class BRE(HashMethod):
 
     supervision = "affinity"
     group = "pair-based"
+    version = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
         "n_items": [Interval(Integral, 2, None, closed="left")],
@@ -103,7 +104,7 @@ class BRE(HashMethod):
         rows = draw_rows(len(X), self.n_items, rng)
         items = unit_rows(X[rows] - self.mean_)
         pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
-        levels = np.unique(pairs.level)
+        levels = levels_among(y, rows)
         share = len(levels) - 1  # residuals are counted in parts of 1 / (share b), so they are whole numbers
         target = self.n_bits * (share - np.searchsorted(levels, pairs.level))
         kernel = items @ items.T

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from hashbench.affinity import IntArray
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._refusals import equal_items
+from hashbench.methods._items import check_items_differ, origin
 
 
 class DSHDensity(HashMethod):
@@ -33,8 +33,10 @@ class DSHDensity(HashMethod):
 
     Attributes
     ----------
+    origin_ : ndarray of shape (n_features,)
+        Where items are measured from: their mean if they lie far from 0, else 0.
     centroids_ : ndarray of shape (n_groups, n_features)
-        Means c_i of the groups.
+        Means c_i of the groups, less the origin.
     masses_ : ndarray of shape (n_groups,), int64
         Training items in each.
     pairs_ : ndarray of shape (n_bits, 2), int64
@@ -67,6 +69,7 @@ class DSHDensity(HashMethod):
     (100, 16)
     """
 
+    version = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither")],
@@ -84,7 +87,9 @@ class DSHDensity(HashMethod):
         self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
-        self.centroids_, self.masses_ = self._group(X)
+        check_items_differ(self, X)
+        self.origin_ = origin(X)
+        self.centroids_, self.masses_ = self._group(X - self.origin_)
         pairs = self._neighbouring_pairs(len(X))
         first, second = self.centroids_[pairs[:, 0]], self.centroids_[pairs[:, 1]]
         normals = first - second  # (n_pairs, n_features)
@@ -96,8 +101,6 @@ class DSHDensity(HashMethod):
     def _group(self, X: FloatArray) -> tuple[FloatArray, IntArray]:
         """Run a few steps of k-means from random distinct items; groups that end up empty are left out."""
         distinct = np.unique(X, axis=0)
-        if len(distinct) == 1:
-            raise equal_items(self, len(X))
         n_groups = min(int(self.alpha * self.n_bits + 0.5), len(distinct))
         start = np.random.default_rng(self.random_state).choice(distinct, n_groups, replace=False)
         with warnings.catch_warnings():
@@ -136,4 +139,4 @@ class DSHDensity(HashMethod):
         return np.asarray(pairs)
 
     def _project(self, X: FloatArray) -> FloatArray:
-        return np.asarray(X @ self.projection_ - self.thresholds_)
+        return np.asarray((X - self.origin_) @ self.projection_ - self.thresholds_)

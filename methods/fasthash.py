@@ -9,8 +9,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import check_items_differ, draw_rows
 from hashbench.methods._cuts import Energy
+from hashbench.methods._items import check_items_differ, draw_rows
 from hashbench.methods._pairs import BoolArray, draw_pairs
 
 _N_BINS = 63

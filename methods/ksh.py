@@ -8,7 +8,8 @@ from scipy.linalg import solve_triangular
 from sklearn.utils._param_validation import Interval
 
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import draw_anchors, draw_rows
+from hashbench.methods._anchors import draw_anchors
+from hashbench.methods._items import draw_rows
 from hashbench.methods._pairs import similar_matrix
 from hashbench.methods._quadratic import candidate_bits, whitening
 
@@ -51,7 +52,8 @@ class KSH(HashMethod):
     maximised for u = tanh(K a / 2). The better of the two, by h^T R h, is kept. Without the ridge, or with
     1,000 items, the bits know the drawn pairs by heart and say less of other items. The paper's gradient
     method with momentum needs up to 500 steps a bit for what L-BFGS does here in ``n_steps``.
-    With few anchors a bit may repeat an earlier one.
+    With few anchors a bit may repeat an earlier one. ``presets["paper"]`` has the authors' settings, and next to
+    no ridge.
 
     References
     ----------
@@ -69,7 +71,10 @@ class KSH(HashMethod):
 
     supervision = "affinity"
     group = "pair-based"
-    version = 2
+    version = 3
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"n_anchors": 300, "n_items": 2000, "n_steps": 500, "ridge": 1e-6}
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],

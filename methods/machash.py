@@ -9,8 +9,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import check_items_differ, draw_anchors, draw_rows
+from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._cuts import Energy
+from hashbench.methods._items import check_items_differ, draw_rows
 from hashbench.methods._pairs import Pairs, draw_pairs
 
 
@@ -75,6 +76,7 @@ class MACHash(HashMethod):
 
     supervision = "affinity"
     group = "pair-based"
+    version = 2
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,

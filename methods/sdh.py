@@ -10,7 +10,10 @@ from sklearn.utils._param_validation import Interval
 from hashbench.errors import Refusal
 from hashbench.levels import multi_hot
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import draw_anchors, unit_rows
+from hashbench.methods._anchors import draw_anchors
+from hashbench.methods._items import unit_rows
+
+_LEAST_SPREAD = 0.05  # of the largest kernel feature, which lies between 0 and 1
 
 
 class SDH(HashMethod):
@@ -70,6 +73,7 @@ class SDH(HashMethod):
 
     supervision = "labels"
     group = "pair-based"
+    version = 2
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -111,6 +115,12 @@ class SDH(HashMethod):
         gamma = None if self.sigma is None else 1 / (2 * self.sigma**2)
         self.anchors_ = draw_anchors(self, unit, self.n_anchors, rng, gamma=gamma)
         features = np.column_stack([self.anchors_.features(unit), np.ones(len(X))])
+        spread = np.ptp(features, axis=0).max()
+        if self.sigma is not None and spread < _LEAST_SPREAD:
+            raise Refusal(
+                f"{self.label} can hardly tell its {len(X)} training items apart: scaled to unit length, they differ "
+                f"by {spread:.2g} at most in a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
+            )
         factor = cho_factor(features.T @ features + self.kernel_decay * np.eye(features.shape[1]))
         codes = rng.choice([-1.0, 1.0], size=(len(X), self.n_bits))
         self.losses_ = np.empty(self.n_iter)
@@ -127,10 +137,10 @@ class SDH(HashMethod):
             self.losses_[step] += self.fit_weight * misfit
         self.weights_ = cho_solve(factor, features.T @ codes)
         bits = features @ self.weights_ > 0
-        if (bits == bits[0]).all() and np.ptp(features, axis=0).max() < 1e-3:
+        if (bits == bits[0]).all():
             raise Refusal(
-                f"{self.label} gives all n_samples={len(X)} training items one code: scaled to unit length, they "
-                f"hardly differ for a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
+                f"{self.label} gives all {len(X)} training items one code: from these features their labels cannot be "
+                "told, or nearly all are the same. Give more items of other labels, or other features."
             )
 
     def _project(self, X: FloatArray) -> FloatArray:

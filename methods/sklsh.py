@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval
 
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._refusals import equal_items
+from hashbench.methods._items import equal_items
 
 _N_SAMPLED = 100  # items whose neighbours set the scale
 

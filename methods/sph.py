@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._refusals import equal_items
+from hashbench.methods._items import equal_items
 
 _N_SEEDS = 5  # items whose mean is the first centre of a ball
 _MEAN_TOLERANCE = 0.10  # of the overlaps from n/4, as a share of it

@@ -1,20 +1,24 @@
 """StructHash: kernel functions added one at a time, whichever helps a bound on NDCG most."""
 
+from collections.abc import Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
+from sklearn.utils import gen_batches
 from sklearn.utils._param_validation import Interval
 
-from hashbench.affinity import IntArray
+from hashbench.affinity import Affinity, IntArray, LevelArray
 from hashbench.errors import Refusal
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._anchors import draw_anchors, draw_rows
+from hashbench.methods._anchors import draw_anchors
+from hashbench.methods._items import draw_rows
 from hashbench.methods._quadratic import Bit, candidate_bits, whitening
 from hashbench.methods._rankings import Master, RankedList, worst_rankings
 
+_BATCH = 256  # queries whose levels are held at once
 _N_STARTS = 4  # eigenvectors that stand in where the best bit is there already
 
 
@@ -93,7 +97,10 @@ class StructHash(HashMethod):
 
     supervision = "affinity"
     group = "list-based"
-    version = 2
+    version = 3
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {"n_anchors": 300, "n_queries": 100, "n_cuts": 10, "ridge": 1e-6}
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **HashMethod._parameter_constraints,
         "n_anchors": [Interval(Integral, 1, None, closed="left")],
@@ -168,8 +175,7 @@ class StructHash(HashMethod):
 
     def _draw_lists(self, affinity: Any, rows: IntArray, rng: np.random.Generator) -> list[RankedList]:
         lists: list[RankedList] = []
-        for query in rng.permutation(len(rows)):
-            level = affinity.block(rows[query : query + 1], rows)[0]
+        for query, level in _in_turn(affinity, rows, rng.permutation(len(rows))):
             level = np.delete(level, query)
             others = np.delete(np.arange(len(rows)), query)
             levels = np.unique(level)
@@ -195,6 +201,12 @@ class StructHash(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return self.anchors_.project(X, self.weights_)
+
+
+def _in_turn(affinity: Affinity, rows: IntArray, queries: IntArray) -> Iterator[tuple[int, LevelArray]]:
+    """Give queries one by one, each with its levels to all rows; computed for many at a time."""
+    for batch in gen_batches(len(queries), _BATCH):
+        yield from zip(queries[batch], affinity.block(rows[queries[batch]], rows), strict=True)
 
 
 def _next_bit(white: FloatArray, matrix: csr_array, bits: list[Bit], n_steps: int) -> Bit:

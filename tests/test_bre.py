@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from hashbench.affinity import SharedLabels
+from hashbench.affinity import Explicit, SharedLabels
+from hashbench.methods._items import draw_rows
 from hashbench.methods.bre import BRE, best_step
 
 
@@ -18,8 +19,10 @@ def loss_after(step, values, slopes, first, second, residual, share):
     return ((residual + share * ((now != now_other).astype(int) - (was != was_other))) ** 2).sum()
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("kind", ["plain", "duplicates", "zeros"])
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [(kind, seed) for kind, n in (("plain", 20), ("duplicates", 200), ("zeros", 20)) for seed in range(n)],
+)
 def test_a_step_is_the_best_of_all_steps(seed, kind):
     rng = np.random.default_rng(seed)
     values, slopes = rng.normal(size=12), rng.normal(size=12)
@@ -68,6 +71,29 @@ def test_targets_fall_by_equal_steps_from_level_to_level(train):
     target = 1 - level / level[upper].max()
     distances = cdist(method.transform(X), method.transform(X), "cityblock") / 12
     assert method.losses_[-1] == pytest.approx(((distances - target) ** 2)[upper].sum())
+
+
+def test_targets_do_not_depend_on_the_pairs_that_are_drawn(train):
+    """A level that hardly a pair has counts, whether or not such a pair is drawn."""
+    X = train[0][:100]
+    levels = (np.arange(100)[:, None] % 5 == np.arange(100) % 5).astype(int)
+    levels[0, 5] = levels[5, 0] = 7
+    for seed in range(6):
+        few = BRE(8, n_similar=1, n_dissimilar=3, max_sweeps=0, random_state=seed)
+        losses = [few.fit(X, Explicit(matrix)).losses_[0] for matrix in (levels, np.minimum(levels, 1))]
+        assert losses[0] != losses[1]
+
+
+def test_each_bit_has_anchors_of_its_own():
+    X = np.random.default_rng(0).normal(size=(20, 40))
+    method = BRE(12, n_items=10, n_anchors=3).fit(X, np.arange(20) % 2)
+    rows = draw_rows(20, 10, np.random.default_rng(0))
+    centred = X[rows] - X.mean(axis=0)
+    items = centred / np.linalg.norm(centred, axis=1)[:, None]
+    coefficients = np.linalg.lstsq(items.T, method.projection_)[0]  # (n_items, n_bits): 10 items in 40 dimensions
+    chosen = np.abs(coefficients) > 1e-9
+    assert (chosen.sum(axis=0) <= 3).all()
+    assert len(np.unique(chosen, axis=1).T) > 6
 
 
 def test_moving_and_stretching_all_items_changes_nothing(train):

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from hashbench.affinity import SameLabel
+from hashbench.methods._cuts import Energy
 from hashbench.methods._pairs import draw_pairs
 from hashbench.methods.fasthash import FastHash, pair_losses
 from hashbench.methods.lsh import LSH
@@ -108,3 +109,35 @@ def test_trees_weigh_each_item_by_its_couplings(train, monkeypatch):
     n_similar = (y[:, None] == y).sum(axis=1) - 1
     expected = n_similar + (59 - n_similar) / 4
     np.testing.assert_allclose(grown[0], expected / expected.mean(), atol=1e-5)
+
+
+def test_couplings_are_of_the_bits_that_trees_learnt_at_the_length_so_far(train, monkeypatch):
+    X, y = train[0][:80], train[1][:80]
+    seen, lower = [], Energy.lower
+
+    def spy(self, signs, couplings, fields, n_passes):
+        seen.append((couplings.copy(), n_passes))
+        return lower(self, signs, couplings, fields, n_passes)
+
+    monkeypatch.setattr(Energy, "lower", spy)
+    method = FastHash(4, n_trees=1, max_depth=1, n_similar=80, n_dissimilar=80, n_passes=3).fit(X, y)  # all pairs
+    codes = method.transform(X)  # stumps, which cannot learn the inferred bits by heart
+    first, second = np.triu_indices(80, k=1)
+    for length, (couplings, n_passes) in enumerate(seen, start=1):
+        distance = (codes[first, : length - 1] != codes[second, : length - 1]).sum(axis=1)
+        same, share = y[first] == y[second], [distance / length, (distance + 1) / length]
+        losses = [np.where(same, part, np.maximum(0.5 - part, 0)) ** 2 for part in share]
+        np.testing.assert_allclose(couplings, losses[0] - losses[1], atol=1e-12)
+        assert n_passes == 3
+
+
+def test_as_many_trees_are_grown_as_asked_for(train):
+    X, y = train[0][:100], train[1][:100]
+    assert [trees.n_iter_ for trees in FastHash(2, n_trees=7).fit(X, y).trees_] == [7, 7]
+
+
+@pytest.mark.parametrize("heavy", [-1.0, 1.0])
+def test_trees_believe_items_of_more_weight(heavy):
+    X, signs = np.repeat([0.0, 1.0], 20)[:, None], np.tile([-1.0, 1.0], 20)
+    trees = FastHash(1)._grow(X, signs, np.where(signs == heavy, 1000.0, 1.0))
+    assert (np.sign(trees.decision_function(X)) == heavy).all()

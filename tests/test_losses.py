@@ -84,6 +84,17 @@ def test_t3_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with
     assert torch.isfinite(gradient(lambda f: dpsh_loss(f, cache, disagree, eta=10.0), u)).all()
 
 
+def test_default_penalties_are_those_of_the_docstrings():
+    outputs, affinity = normal(12, 6), SameLabel(np.arange(12) % 3, np.arange(12) % 3)
+    s = same_class(np.arange(12) % 3)
+    expected = dpsh_loss(outputs, outputs, s, eta=12 / 500)
+    assert float(loss_of("dpsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+    expected = dtsh_loss(outputs, s.int(), eta=1 / 16)
+    assert float(loss_of("dtsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+    expected = original_loss(outputs, s, 12.0, 0.01)
+    assert float(loss_of("dsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+
+
 def test_t3_dpsh_items_without_a_visit_cost_ln_2_and_have_no_gradient():
     u = normal(3, 4)
     s = torch.ones(3, 5, dtype=torch.bool)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.svm import LinearSVC
 
 from hashbench.affinity import SameLabel
 from hashbench.methods._cuts import Energy
@@ -93,3 +94,40 @@ def test_the_scale_of_features_does_not_count(train):
     X, y = train[0][:200], train[1][:200]
     codes = MACHash(6).fit(X, SameLabel(y, y)).transform(X)
     np.testing.assert_array_equal(MACHash(6).fit(4 * X + 16, y).transform(4 * X + 16), codes)
+
+
+def spied(X, y, monkeypatch, **params):
+    """Fit, and note the penalty, the codes that came of it and the functions' bits of each step."""
+    seen = []
+
+    def spy(codes, energy, pairs, penalty, learnt, n_passes):
+        update_codes(codes, energy, pairs, penalty, learnt, n_passes)
+        seen.append((penalty, codes.copy(), learnt.copy(), pairs))
+
+    monkeypatch.setattr("hashbench.methods.machash.update_codes", spy)
+    return MACHash(6, n_similar=200, n_dissimilar=200, **params).fit(X, y), seen
+
+
+def test_the_penalty_starts_at_a_twentieth_of_the_couplings_and_grows(train, monkeypatch):
+    _, seen = spied(train[0][:200], train[1][:200], monkeypatch, n_iter=4, growth=1.7)
+    penalties = [penalty for penalty, *_ in seen]
+    first = 0.05 * np.median(coupling_sums(seen[0][1], seen[0][3]))
+    np.testing.assert_allclose(penalties, [0, *(first * 1.7**step for step in range(len(penalties) - 1))])
+    assert len(penalties) == 5
+
+
+def test_it_stops_when_functions_give_the_codes(monkeypatch):
+    y = np.arange(60) % 2
+    X = np.random.default_rng(0).normal(size=(60, 4)) + 20 * y[:, None]
+    _, seen = spied(X, y, monkeypatch, n_iter=9)
+    assert len(seen) == 1
+
+
+def test_without_alternation_it_is_the_two_step_method(train, monkeypatch):
+    X, y = train[0][:200], train[1][:200]
+    method, [(penalty, codes, _, _)] = spied(X, y, monkeypatch, n_iter=0, C=0.02)
+    assert penalty == 0
+    scaled = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    for bit, found in enumerate(method.transform(X).T):
+        machine = LinearSVC(C=0.02, dual=False).fit(scaled, codes[:, bit])
+        np.testing.assert_array_equal(found, machine.predict(scaled) > 0)

@@ -86,7 +86,7 @@ def test_t6_mutual_information_equals_its_other_forms_by_scipy():
         given_distance = sum(p * entropy(joint[:, d] / p, base=2) for d, p in enumerate(of_distance) if p > 0)
         assert float(found) == pytest.approx(by_joint, abs=1e-9)
         assert float(found) == pytest.approx(entropy(of_class, base=2) - given_distance, abs=1e-9)
-        assert -1e-9 <= float(found) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-9
+        assert -1e-12 <= float(found) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-12
 
 
 def test_t6_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
@@ -236,6 +236,14 @@ def test_t14_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fift
     assert 0.806 * exact <= float(simplified_dcg(size, gain)) <= exact * (1 + 1e-12)
 
 
+def test_t14_without_ties_both_relaxations_are_ordinary_dcg():
+    size = double([1, 0, 1, 1, 0, 1])
+    gain = double([3.0, 0, 0, 7, 0, 1])
+    expected = 3 / math.log2(2) + 7 / math.log2(4) + 1 / math.log2(5)
+    assert float(simplified_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
+    assert float(full_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
+
+
 def test_t14_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
     shares = [float(simplified_dcg(double([n]), double([1.0]))) / exact_dcg([n], [1.0]) for n in range(1, 60)]
     assert shares[0] == pytest.approx(1)
@@ -336,6 +344,23 @@ def test_queries_without_relevant_items_count_as_0_in_the_mean(name):
     histogram = soft_histogram(torch.tanh(outputs), torch.tensor(matrix), 2, 5)[:2]
     scores = mutual_information(histogram) if name == "mihash" else simplified_ap(histogram.sum(dim=1), histogram[:, 1])
     assert loss == pytest.approx(-float(scores.sum()) / 6)
+
+
+@pytest.mark.parametrize("n_bins", [0, 3, 8])
+def test_methods_count_distances_in_as_many_bins_as_asked(n_bins):
+    outputs = torch.randn(9, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows, classes = np.arange(9), np.arange(9) % 3
+    batch = Batch(outputs, rows, outputs, SameLabel(classes, classes), rows)
+    histogram = soft_histogram(torch.tanh(outputs), torch.tensor(classes[:, None] == classes), 2, n_bins or 8)
+    size, n_rel = histogram.sum(dim=1), histogram[:, 1]
+    expected = {
+        "talr-ap": simplified_ap(size, n_rel),
+        "talr-ndcg": simplified_dcg(size, n_rel) / ideal_dcg(n_rel.sum(dim=1, keepdim=True), torch.ones(1).double()),
+        "mihash": mutual_information(histogram),
+    }
+    for name, scores in expected.items():
+        loss = registry.get_method(name)(8, n_bins=n_bins)._loss(batch)
+        assert float(loss) == pytest.approx(-float(scores.mean()), abs=1e-12)
 
 
 def test_steepness_doubles_by_epochs_where_asked():

@@ -67,9 +67,9 @@ def test_a_bit_without_preference_keeps_its_value():
     np.testing.assert_array_equal(codes, [[1.0], [-1.0]])
 
 
-@pytest.mark.parametrize("nu", [1e-5, 1e-2])
-def test_the_objective_never_rises(train, nu):
-    found = SDH(16, n_anchors=200, fit_weight=nu, n_iter=6).fit(*train).losses_
+@pytest.mark.parametrize(("nu", "decay"), [(1e-5, 1.0), (1e-2, 1.0), (1e-5, 100.0)])
+def test_the_objective_never_rises(train, nu, decay):
+    found = SDH(16, n_anchors=200, weight_decay=decay, fit_weight=nu, n_iter=6).fit(*train).losses_
     assert (np.diff(found) <= 1e-9 * found[0]).all()
 
 
@@ -115,12 +115,39 @@ def test_short_items_are_scaled_to_unit_length_too(train):
     np.testing.assert_array_equal(SDH(8, n_anchors=100).fit(short, y).transform(short), method.transform(X))
 
 
+@pytest.mark.parametrize("offset", [200.0, 1000.0, 1e6])
 @pytest.mark.parametrize("moved", ["all", "one"])
-def test_items_that_hardly_differ_at_unit_length_are_refused(train, moved):
+def test_items_that_hardly_differ_at_unit_length_are_refused(train, moved, offset):
     X, y = train
-    X = X + 1e6 if moved == "all" else np.column_stack([X, np.full(len(X), 1e6)])
-    with pytest.raises(Refusal, match=r"one code.*sigma=0\.4.*Centre the features"):
+    X = X + offset if moved == "all" else np.column_stack([X, np.full(len(X), 8 * offset)])
+    with pytest.raises(Refusal, match=r"tell its 1000 training items apart.*sigma=0\.4.*Centre the features"):
         SDH(8, n_anchors=100).fit(X, y)
+    codes = SDH(8, n_anchors=100, sigma=None).fit(X, y).transform(X)
+    assert len(np.unique(codes, axis=0)) >= 10
+
+
+def test_one_code_for_all_is_refused(train):
+    X, y = train[0], np.zeros(1000, dtype=int)
+    y[0] = 1
+    with pytest.raises(Refusal, match="gives all 1000 training items one code"):
+        SDH(8, n_anchors=100).fit(X, y)
+
+
+def test_the_classifier_solves_the_ridge_regression_of_the_paper(train, monkeypatch):
+    X, y = train[0][:200], train[1][:200]
+    seen = []
+
+    def spy(codes, classifier, pull):
+        seen.append((codes.copy(), classifier.copy()))
+        return cyclic_sweep(codes, classifier, pull)
+
+    monkeypatch.setattr("hashbench.methods.sdh.cyclic_sweep", spy)
+    SDH(6, n_anchors=40, weight_decay=100.0, n_iter=2, n_sweeps=1).fit(X, y)
+    assert len(seen) == 2
+    for codes, classifier in seen:
+        # minimises ||Y - B W||^2 + 100 ||W||^2: the gradient is 0
+        gradient = codes.T @ (codes @ classifier - np.eye(10)[y]) + 100 * classifier
+        np.testing.assert_allclose(gradient, 0, atol=1e-9)
 
 
 def test_the_functions_solve_the_ridge_regression_of_the_paper(train):

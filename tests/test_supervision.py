@@ -40,7 +40,7 @@ def test_labels_and_their_affinity_teach_the_same(name, classes):
     np.testing.assert_array_equal(cls(8).fit(X, np.eye(3)[y]).transform(X), expected)
 
 
-@pytest.mark.parametrize("name", FROM_PAIRS)
+@pytest.mark.parametrize("name", SUPERVISED)
 def test_renamed_classes_change_nothing(name, classes):
     X, y = classes
     cls = registry.get_method(name)
@@ -103,6 +103,32 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
     codes = method.transform(X)
     np.testing.assert_array_equal(codes[:15], codes[45:])
     assert len(np.unique(codes, axis=0)) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [*((name, {}) for name in FROM_PAIRS), ("machash", {"kernel": "rbf"}), ("dsh-density", {})],
+)
+@pytest.mark.parametrize("offset", [1.7e9, 1e12])
+def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
+    """Such as a time: distances must not drown in its square."""
+    X, y = digits.features[digits.train].astype(np.float64)[:400], digits.labels[digits.train][:400]
+    moved = np.column_stack([X, np.full(len(X), offset)])
+    same = y[:, None] == y
+    contrast = []
+    for items in (X, moved):
+        codes = registry.get_method(name)(16, **params).fit(items, y).transform(items)
+        distances = cdist(codes, codes, "cityblock")
+        contrast.append((distances[~same].mean() - distances[same].mean()) / 16)
+    assert contrast[1] == pytest.approx(contrast[0], abs=0.02)
+
+
+def test_labels_of_no_use_are_refused_in_a_sentence(classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match="sdh learns from labels, got y of kind SameLabel"):
+        SDH(8).fit(X, SameLabel(y, y))
+    with pytest.raises(HashbenchError, match="labels of different kinds: NoneType, str"):
+        KSH(8).fit(X, np.array(["a", None] * 30, dtype=object))
 
 
 @pytest.mark.parametrize("name", SUPERVISED)
@@ -224,7 +250,7 @@ def test_labels_are_read_one_or_several_an_item(classes):
     np.testing.assert_array_equal(SDH(8).fit(X, y).transform(X), SDH(8).fit(X, np.eye(3)[y]).transform(X))
 
 
-@pytest.mark.parametrize("name", ["fasthash", "machash"])
+@pytest.mark.parametrize("name", ["fasthash", "ksh", "machash", "structhash"])
 def test_papers_settings_are_a_preset_that_learns(name):
     (job,) = grid(["digits"], [name], [4], [0], {"preset": "paper"})
     assert job.params == registry.get_method(name).preset("paper", 4)

@@ -471,6 +471,45 @@ def test_presets_follow_the_code_length():
     }
 
 
+AUTHORS = {  # learning rate, momentum, weight decay, batch, epochs, multiplier of pretrained layers, and what else
+    ("dpsh", "paper"): (0.05, 0.0, 1e-5, 128, 150, 1.0, {"eta": 10.0}),
+    ("dtsh", "paper"): (4.5e-3, 0.0, 5.6e-5, 128, 100, 1.0, {"eta": 100 / 22500}),
+    ("hashnet", "paper"): (2e-3, 0.9, 5e-4, 256, 256, 0.1, {}),
+    ("mihash", "paper"): (0.1, 0.9, 5e-4, 100, 100, 0.01, {"alpha": 20.0, "n_bins": 16, "scaling": "norm"}),
+    ("talr-ap", "paper"): (0.01, 0.9, 5e-4, 250, 50, 0.1, {"alpha": 0.5, "halve_every": 0}),
+    ("talr-ndcg", "paper"): (0.01, 0.9, 5e-4, 256, 50, 0.01, {"alpha": 0.5, "halve_every": 0}),
+    ("dsh", "paper"): (1e-3, 0.9, 0.004, 200, 280, 1.0, {"margin": 2.0, "alpha": 0.01, "objective": "original"}),
+    ("dsh", "dispersion"): (0.01, 0.9, 0.004, 200, 750, 1.0, {"margin": 2.0, "objective": "dispersion"}),
+}
+
+
+@pytest.mark.parametrize(("name", "preset"), AUTHORS)
+def test_presets_are_the_authors_settings(name, preset):
+    rate, momentum, decay, batch, epochs, multiplier, others = AUTHORS[name, preset]
+    cls = registry.get_method(name)
+    expected = {
+        **{"learning_rate": rate, "momentum": momentum, "weight_decay": decay, "batch_size": batch, "epochs": epochs},
+        **{"pretrained_multiplier": multiplier, "head": "linear", **others},
+    }
+    found = cls(**cls.preset(preset, 16)).get_params()
+    assert {key: found[key] for key in expected} == expected
+    assert set(AUTHORS) == set(PRESETS)
+
+
+@pytest.mark.parametrize(("name", "criterion"), [("talr-ndcg", "NDCG"), ("mihash", "AP"), ("talr-ap", "AP")])
+def test_held_out_items_are_scored_by_the_metric_that_a_method_is_for(name, criterion, example, monkeypatch):
+    asked = []
+
+    def spy(query, database, affinity, metrics, **options):
+        asked.append((list(metrics), options))
+        return evaluate(query, database, affinity, metrics, **options)
+
+    monkeypatch.setattr("hashbench.training.evaluate", spy)
+    history = registry.get_method(name)(8, epochs=2, validation=0.2).fit(*example).history_
+    assert asked == [([criterion], {"undefined": "paper"})] * 2
+    assert len({epoch.score for epoch in history}) == 2
+
+
 PRESETS = [(name, preset) for name in LEARNED for preset in registry.get_method(name).presets]
 
 
