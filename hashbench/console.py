@@ -52,10 +52,11 @@ def run_jobs(jobs: Sequence[Job], metrics: Sequence[str], *, force: bool, resume
         outcomes = run(jobs, metrics, force=force, resume=resume, on_progress=progress.part)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
-                refusals.append(outcome.refusal)
                 n_failed += outcome.has_failed
                 if len(jobs) > 1:  # a single one ends in an error that says why
-                    progress.done(f"{outcome.job}: {'failed' if outcome.has_failed else 'refused'}. {outcome.refusal}")
+                    reason = outcome.refusal if outcome.refusal not in refusals else "As above."
+                    progress.done(f"{outcome.job}: {'failed' if outcome.has_failed else 'refused'}. {reason}")
+                refusals.append(outcome.refusal)
             else:
                 yield outcome
                 progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")

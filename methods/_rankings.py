@@ -8,6 +8,7 @@ from scipy.sparse import coo_array, csr_array
 
 from hashbench._kernels import compiled
 from hashbench.affinity import IntArray
+from hashbench.errors import HashbenchError
 from hashbench.method import FloatArray
 
 
@@ -192,10 +193,17 @@ class Master:
             The xi of the solution.
         duals : ndarray of shape (n_constraints,)
             Multipliers of the constraints, at least 0.
+
+        Raises
+        ------
+        HashbenchError
+            If the solver fails.
         """
         gains = np.array(self.gains)
         cost = np.append(np.ones(gains.shape[1]), self.C)
         solved = linprog(cost, A_ub=-np.column_stack([gains, np.ones(len(gains))]), b_ub=-np.array(self.losses))
+        if solved.x is None:
+            raise HashbenchError(f"structhash's linear program cannot be solved: {solved.message} Choose a smaller C.")
         return float(solved.fun), solved.x[:-1], float(solved.x[-1]), -solved.ineqlin.marginals
 
     def combined(self, duals: FloatArray) -> csr_array:

@@ -12,6 +12,7 @@ from hashbench.errors import HashbenchError
 from hashbench.experiment import Outcome
 from hashbench.jobs import Job
 from hashbench.progress import Progress
+from hashbench.registry import get_method, method_names
 from hashbench.results import Row
 
 CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
@@ -244,14 +245,26 @@ def test_codes_file_is_described(hashbench, digits_data):
 
 
 def test_method_and_metric_are_described():
-    found = facts(descriptions.describe("itq"))
-    assert found["parameters"] == "n_bits=32, n_iter=50, random_state=0"
+    facts_of_itq, _, parameters = descriptions.describe("itq").partition("\nparameters:\n")
+    found = facts(facts_of_itq)
     assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
+    assert found["presets"] == "none"
+    lines = [line.split(maxsplit=1) for line in parameters.splitlines()]
+    assert [name for name, _ in lines] == ["n_bits=32", "n_iter=50", "random_state=0"]
+    assert dict(lines)["n_bits=32"].startswith("Code length")
     for name in ("AP@k", "AP@10", "NDCG"):
         title, summary, source = descriptions.describe(name).splitlines()
         assert title == name
         assert summary.endswith(".")
         assert source.startswith("source: ")
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_every_parameter_has_a_meaning(name):
+    """Those that a base class explains, too."""
+    meanings = descriptions._parameter_meanings(get_method(name))
+    for parameter in get_method(name)().get_params():
+        assert meanings[parameter].endswith("."), parameter
 
 
 @pytest.mark.parametrize("name", ["nothing", "AP@0", ""])
