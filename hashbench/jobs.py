@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -73,15 +74,11 @@ def grid(
         check_n_bits(length)
     known = {name: _parameter_names(get_method(name)) for name in names}
     for_some = {key for key in ("device", "validation") if any(key in of_method for of_method in known.values())}
-    settings = {
-        (name, length): _with_preset(
-            name, length, {key: params[key] for key in params if key in known[name] or key not in for_some}
-        )
-        for name in names
-        for length in lengths
-    }
-    for (name, length), chosen in settings.items():
-        make_method(name, length, 0, chosen)  # unknown parameters show before any work is done
+    settings = {}
+    for name, length in itertools.product(names, lengths):
+        ours = {key: params[key] for key in params if key in known[name] or key not in for_some}
+        settings[name, length] = _with_preset(name, length, ours)
+        make_method(name, length, 0, settings[name, length])  # unknown parameters show before any work is done
     defaults = {name: get_method(name)().get_params(deep=False) for name in names}
     return [
         Job(

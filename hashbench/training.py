@@ -466,7 +466,7 @@ def _bits(method: LearnedHash, network: "nn.Module", inputs: "Tensor", rows: "Te
     with torch.no_grad(), torch.autocast(device.type, enabled=False):
         outputs = torch.cat([network(inputs[few].to(device)) for few in torch.split(rows, n_at_once)])
     if not outputs.isfinite().all():
-        raise _failure(method, f"after epoch {method.epochs}: outputs are no longer finite")
+        raise _failure(method, "with outputs that are not finite")
     return np.asarray((outputs > 0).cpu().numpy())
 
 
@@ -506,12 +506,13 @@ def _failure(method: LearnedHash, what: str) -> TrainingFailure:
 
 
 def _n_classes(affinity: Affinity) -> int:
-    """Count the items that no two of which are alike: classes, or labels as far as items do not share them."""
+    """Tell how many kinds of items there are at least: classes of several items; labels, but for shared ones."""
     if isinstance(affinity, SharedLabels):
         n_labels = affinity.query_labels.any(axis=0).sum()
         return int(n_labels // max(largest_row_sum(affinity.query_labels), 1))
     keys = affinity.query_keys()
-    return 2 if keys is None else len(np.unique(keys[:, 0]))
+    sizes = np.array([2, 2]) if keys is None else np.unique(keys[:, 0], return_counts=True)[1]
+    return min(len(sizes), max(2, int((sizes > 1).sum())))
 
 
 def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:
