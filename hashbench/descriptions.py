@@ -110,6 +110,8 @@ def describe_dataset(dataset: Dataset) -> str:
     if found.class_sizes is not None:
         sizes = found.class_sizes
         facts["classes"] = f"{len(sizes)}, {sizes.min():,} to {sizes.max():,} items each"
+        if len(sizes) == 1:
+            facts["classes"] += "; every item is relevant to every query"
         if not dataset.is_single_label:
             facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels an item"
             facts["classes"] += f", {found.n_without_label:,} items without"
@@ -168,12 +170,15 @@ def _describe_method(name: str) -> str:
         "group": cls.group,
         "supervision": cls.supervision,
         "version": str(cls.version),
-        "presets": ", ".join(cls.presets) or "none",
     }
-    meanings = _parameter_meanings(cls)
+    method, meanings = cls(), _parameter_meanings(cls)
     table = click.HelpFormatter(width=120)
     with table.section("parameters"):
-        table.write_dl([(f"{key}={value}", meanings.get(key, "")) for key, value in cls().get_params().items()], 28)
+        table.write_dl([(f"{key}={value}", meanings.get(key, "")) for key, value in method.get_params().items()], 28)
+    for preset in cls.presets:
+        settings = sorted(cls.preset(preset, method.n_bits).items())
+        with table.section(f"--preset {preset}, at {method.n_bits} bits"):
+            table.write_text(", ".join(f"{key}={value}" for key, value in settings))
     return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
 
 
@@ -182,8 +187,11 @@ def _parameter_meanings(cls: type) -> dict[str, str]:
     meanings = {}
     for base in reversed(cls.__mro__):
         section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(base.__doc__ or ""), re.DOTALL | re.MULTILINE)
-        for names, text in re.findall(r"^(\S.*?) : .*\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE):
-            meanings.update(dict.fromkeys(names.split(", "), " ".join(text.split())))
+        told = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
+        for names, kind, text in told:
+            choices = re.search(r"{(.*)}", kind)
+            words = [f"({choices[1]})" if choices else "", *text.split()]
+            meanings.update(dict.fromkeys(names.split(", "), re.sub('[`"]', "", " ".join(words)).strip()))
     return meanings
 
 

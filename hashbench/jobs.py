@@ -13,6 +13,11 @@ from hashbench.method import HashMethod
 from hashbench.registry import get_method
 
 T = TypeVar("T")
+_FOR_SOME = (
+    "device",
+    "preset",
+    "validation",
+)  # options that other methods of a grid ignore
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ def grid(
         The axes.
     params : mapping
         Method parameters of all jobs; ``preset`` stands for the settings of that name that the method
-        brings, before the others; ``device`` and ``validation`` are for methods that have them.
+        brings, before the others. Like ``device`` and ``validation`` it is for methods that have it.
 
     Returns
     -------
@@ -72,8 +77,10 @@ def grid(
     lengths, axis_of_seeds, names = _unique(n_bits), _unique(seeds), _unique(methods)
     for length in lengths:
         check_n_bits(length)
-    known = {name: _parameter_names(get_method(name)) for name in names}
-    for_some = {key for key in ("device", "validation") if any(key in of_method for of_method in known.values())}
+    known = {name: _known_settings(name) for name in names}
+    for_some = {key for key in _FOR_SOME if key in params}
+    for key in for_some - set().union(*known.values()):
+        raise HashbenchError(f"none of {', '.join(names)} has a {key}, got {params[key]!r}. Leave it out.")
     settings = {}
     for name, length in itertools.product(names, lengths):
         ours = {key: params[key] for key in params if key in known[name] or key not in for_some}
@@ -188,6 +195,11 @@ def _with_preset(name: str, n_bits: int, params: Mapping[str, Any]) -> dict[str,
         return dict(params)
     others = {key: value for key, value in params.items() if key != "preset"}
     return {**get_method(name).preset(str(params["preset"]), n_bits), **others}
+
+
+def _known_settings(name: str) -> set[str]:
+    cls = get_method(name)
+    return {*_parameter_names(cls), *(["preset"] if cls.presets else [])}
 
 
 def _unique(values: Iterable[T]) -> list[T]:

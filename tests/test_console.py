@@ -1,6 +1,7 @@
 import csv
 import io
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -248,7 +249,6 @@ def test_method_and_metric_are_described():
     facts_of_itq, _, parameters = descriptions.describe("itq").partition("\nparameters:\n")
     found = facts(facts_of_itq)
     assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
-    assert found["presets"] == "none"
     lines = [line.split(maxsplit=1) for line in parameters.splitlines()]
     assert [name for name, _ in lines] == ["n_bits=32", "n_iter=50", "random_state=0"]
     assert dict(lines)["n_bits=32"].startswith("Code length")
@@ -257,6 +257,16 @@ def test_method_and_metric_are_described():
         assert title == name
         assert summary.endswith(".")
         assert source.startswith("source: ")
+
+
+def test_choices_and_presets_of_a_method_are_told():
+    told = descriptions.describe("dsh")
+    assert re.search(r"objective=original +\(original, dispersion\) Whether", told)
+    at = told.index("--preset dispersion, at 32 bits:")
+    assert "epochs=750" in told[at:]
+    assert "epochs=280" in told[told.index("--preset paper") : at]
+    assert "preset" not in descriptions.describe("itq")
+    assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
 
 
 @pytest.mark.parametrize("name", method_names())

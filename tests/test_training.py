@@ -454,8 +454,8 @@ def test_paper_preset_stands_for_its_settings():
             assert job.params.get(key, cls().get_params()[key]) == expected
     with pytest.raises(HashbenchError, match=r"unknown talr-ap preset 'papers'\. Did you mean 'paper'"):
         grid(["digits"], ["talr-ap"], [16], [0], {"preset": "papers"})
-    with pytest.raises(HashbenchError, match=r"itq has no presets, got 'paper'\. Leave the preset out"):
-        grid(["digits"], ["itq"], [16], [0], {"preset": "paper"})
+    with pytest.raises(HashbenchError, match=r"none of itq, lsh has a preset, got 'paper'\. Leave it out"):
+        grid(["digits"], ["itq", "lsh"], [16], [0], {"preset": "paper"})
 
 
 def test_presets_follow_the_code_length():
@@ -708,9 +708,12 @@ def test_failed_training_does_not_end_a_grid(hashbench, digits_data, tmp_path):
 
 
 def test_options_of_learned_methods_do_not_reach_others():
-    jobs = grid(["digits"], ["itq", "dpsh"], [8], [0], {"validation": 0.1, "device": "cpu"})
-    assert [dict(job.params) for job in jobs] == [{}, {"validation": 0.1, "device": "cpu"}]
-    with pytest.raises(HashbenchError, match="unknown itq parameter 'validation'"):
+    jobs = grid(["digits"], ["itq", "ksh", "dpsh"], [8], [0], {"validation": 0.1, "device": "cpu", "preset": "paper"})
+    assert [set(job.params) & {"validation", "device", "n_items"} for job in jobs] == [
+        *(set(), {"n_items"}),
+        {"validation", "device"},
+    ]
+    with pytest.raises(HashbenchError, match=r"none of itq has a validation, got 0\.1\. Leave it out"):
         grid(["digits"], ["itq"], [8], [0], {"validation": 0.1})
     with pytest.raises(HashbenchError, match="unknown itq parameter 'eta'"):
         grid(["digits"], ["itq", "dpsh"], [8], [0], {"eta": 0.1})
