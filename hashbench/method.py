@@ -82,7 +82,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Whether ``fit`` goes on from ``checkpoint`` if it is there.
     made_by : str
         What else a checkpoint belongs to, such as the code; set before ``fit``.
-    resumed_seconds : float
+    resumed_seconds_ : float
         How long training had taken when the checkpoint was left that ``fit`` went on from.
     on_epoch : callable or None
         Called with an `Epoch` after each.
@@ -98,7 +98,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     checkpoint: Path | None = None
     resume: bool = False
     made_by: str = ""
-    resumed_seconds: float = 0.0
+    resumed_seconds_: float = 0.0
     on_epoch: Callable[[Epoch], None] | None = None
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_bits": [Interval(Integral, 1, MAX_BITS, closed="both")],

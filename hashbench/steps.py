@@ -130,7 +130,7 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
         dataset_fingerprint=dataset.fingerprint,
         features=dataset.features_name,
         libraries=_libraries(method),
-        fit_seconds=fitted - start + method.resumed_seconds,
+        fit_seconds=fitted - start + method.resumed_seconds_,
         encode_seconds=time.perf_counter() - fitted,
         made_by=_made_by(method),
     )

@@ -390,7 +390,7 @@ def train(
     key = "" if method.checkpoint is None else _key(method, inputs, affinity)
     if method.resume and method.checkpoint is not None and method.checkpoint.exists():
         state.read(method.checkpoint, key)
-    method.resumed_seconds = state.seconds_before
+    method.resumed_seconds_ = state.seconds_before
 
     n_batches = -(-len(kept) // method.batch_size)
     with networks.reproducible(device), torch.enable_grad():

@@ -137,7 +137,7 @@ class SDH(HashMethod):
             self.losses_[step] += self.fit_weight * misfit
         self.weights_ = cho_solve(factor, features.T @ codes)
         bits = features @ self.weights_ > 0
-        if (bits == bits[0]).all():
+        if self.n_bits > 1 and (bits == bits[0]).all():
             raise Refusal(
                 f"{self.label} gives all {len(X)} training items one code: from these features their labels cannot be "
                 "told, or nearly all are the same. Give more items of other labels, or other features."

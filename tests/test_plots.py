@@ -22,16 +22,22 @@ from hashbench.plots.selection import Selection
 from hashbench.registry import get_method
 
 ROOT = Path(__file__).parents[1]
+DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
 CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-quality"]
 
 
 def committed(dataset, metric="AP"):
-    """Mean value, low and high over the seeds of the committed results, by method and code length."""
+    """Mean value, low and high over the seeds of the committed results, by method with its variant and code length."""
     cells = defaultdict(list)
     with (ROOT / "results" / f"{dataset}.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             if row["metric"] == metric:
-                cells[row["method"], int(row["n_bits"])].append([float(row[key]) for key in ("value", "low", "high")])
+                params = json.loads(row["params"])
+                variant = [
+                    f"{key}={params[key]}" for key in DEFAULTS if params.get(key, DEFAULTS[key]) != DEFAULTS[key]
+                ]
+                values = [float(row[key]) for key in ("value", "low", "high")]
+                cells[" ".join([row["method"], *variant]), int(row["n_bits"])].append(values)
     return {key: np.mean(seeds, axis=0) for key, seeds in cells.items()}
 
 
@@ -106,7 +112,7 @@ def test_methods_are_sorted_by_group_and_then_by_score():
     (panel,) = draw("tie-ranges", datasets=["digits"]).figure.axes
     cells = committed("digits")
     score = {method: mean(cells[key][0] for key in cells if key[0] == method) for method, _ in cells}
-    rank = {method: GROUPS.index(get_method(method).group) for method in score}
+    rank = {method: GROUPS.index(get_method(method.split()[0]).group) for method in score}
     order = sorted(score, key=lambda method: (rank[method], -score[method]))
     assert [line.get_label() for line in panel.get_lines()] == order
     shown = [text.get_text() for text in panel.get_legend().get_texts()]

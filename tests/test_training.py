@@ -692,11 +692,12 @@ def test_equal_supervision_resumes(name, example, tmp_path):
             method.fit(X, first)
         method.on_epoch, method.resume = None, True
         assert len(method.fit(X, second).history_) == 2
-        assert method.resumed_seconds > 0
+        assert method.resumed_seconds_ > 0
 
 
 def test_failed_training_does_not_end_a_grid(hashbench, digits_data, tmp_path):
-    options = ["--bits", 8, "--param", "epochs=2", "--param", "scaling=none", "--param", "learning_rate=10.0"]
+    options = ["--results", tmp_path, "--bits", 8, "--param", "epochs=2", "--param", "scaling=none"]
+    options += ["--param", "learning_rate=10.0"]
     result = hashbench("run", "--method", "hashnet", "--method", "dpsh", *options, "--seed", 0, "--seed", 1)
     assert result.exit_code == 1
     assert "failed. hashnet stopped" in result.stderr
