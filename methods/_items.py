@@ -10,22 +10,25 @@ from hashbench.method import FloatArray, HashMethod
 _FAR = 1e6  # squared distance from 0, in mean squared distances from the mean, at which rounding begins to tell
 
 
-def equal_items(method: HashMethod, n_samples: int) -> Refusal:
+def equal_items(method: HashMethod, X: FloatArray) -> Refusal:
     """Build the refusal of training items of which none differs from another.
 
     Parameters
     ----------
     method : HashMethod
         For its name.
-    n_samples : int
-        How many items there are.
+    X : ndarray of shape (n_samples, n_features)
+        The items.
 
     Returns
     -------
     Refusal
         To be raised by the caller.
     """
-    return Refusal(f"{method.label} needs training items that differ, got n_samples={n_samples}, all of them equal.")
+    return Refusal(
+        f"{method.label} needs training items that differ, got n_features={X.shape[1]} and n_samples={len(X)}, "
+        "all of them equal."
+    )
 
 
 def check_items_differ(method: HashMethod, X: FloatArray) -> None:
@@ -44,7 +47,7 @@ def check_items_differ(method: HashMethod, X: FloatArray) -> None:
         If they are, or there is only one.
     """
     if (X[0] == X).all():
-        raise equal_items(method, len(X))
+        raise equal_items(method, X)
 
 
 def origin(X: FloatArray) -> FloatArray:

@@ -58,7 +58,7 @@ def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, F
     tolerance = max(X.shape) * np.finfo(np.float64).eps * variances.max(initial=0.0)
     rank = int(np.sum(variances > tolerance)) if len(X) > 1 else 0
     if rank == 0:
-        raise equal_items(method, len(X))
+        raise equal_items(method, X)
     directions = pca.components_[:rank].T
     largest = np.abs(directions).argmax(axis=0)
     return mean, directions * np.sign(directions[largest, np.arange(rank)])

@@ -13,7 +13,7 @@ from hashbench.method import FloatArray, HashMethod
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._items import unit_rows
 
-_LEAST_SPREAD = 0.05  # of the largest kernel feature, which lies between 0 and 1
+_LEAST_SPREAD = 2e-3  # of the largest kernel feature, which lies between 0 and 1; less is noise to the ridge
 
 
 class SDH(HashMethod):
@@ -118,8 +118,9 @@ class SDH(HashMethod):
         spread = np.ptp(features, axis=0).max()
         if self.sigma is not None and spread < _LEAST_SPREAD:
             raise Refusal(
-                f"{self.label} can hardly tell its {len(X)} training items apart: scaled to unit length, they differ "
-                f"by {spread:.2g} at most in a kernel of sigma={self.sigma}. Centre the features, or choose sigma=None."
+                f"{self.label} can hardly tell its training items apart (n_samples={len(X)}, n_features={X.shape[1]}): "
+                f"scaled to unit length, they differ by {spread:.2g} at most in a kernel of sigma={self.sigma}. "
+                "Centre the features, or choose sigma=None."
             )
         factor = cho_factor(features.T @ features + self.kernel_decay * np.eye(features.shape[1]))
         codes = rng.choice([-1.0, 1.0], size=(len(X), self.n_bits))

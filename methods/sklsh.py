@@ -83,7 +83,7 @@ class SKLSH(HashMethod):
         sample = rng.choice(len(X), min(_N_SAMPLED, len(X)), replace=False)
         distances = cdist(X[sample], X)
         if not distances.any():
-            raise equal_items(self, len(X))
+            raise equal_items(self, X)
         rank = min(self.n_neighbors, len(X) - 1) - 1
         scale = np.partition(distances, rank, axis=1)[:, rank].mean()
         return float(scale or distances[distances > 0].mean())

@@ -81,7 +81,7 @@ class SpH(HashMethod):
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         if not np.ptp(X, axis=0).any():
-            raise equal_items(self, len(X))
+            raise equal_items(self, X)
         half, quarter = len(X) // 2, len(X) / 4
         seeds = np.random.default_rng(self.random_state).integers(len(X), size=(self.n_bits, _N_SEEDS))
         centres = np.stack([X[few].mean(axis=0) for few in seeds])
