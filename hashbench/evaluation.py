@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hashbench import metrics
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import ByteArray, as_packed, check_packed, n_words, to_words
 from hashbench.counting import SliceableCodes, count, database_blocks, n_blocks, sort_equal_rows
@@ -335,3 +337,16 @@ def _check_shapes(query: npt.NDArray[Any], database: SliceableCodes, affinity: A
                 f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
                 + (" Query and database look swapped." if swapped else "")
             )
+
+
+def scoring_modules() -> tuple[str, ...]:
+    """Name the modules whose code decides scores.
+
+    Returns
+    -------
+    tuple of str
+        For `hashbench.registry.source_digest`.
+    """
+    names = ("affinity", "bits", "distances", "levels", "_kernels", "counting", "ties", "evaluation", "metrics")
+    families = (module.name for module in iter_modules(metrics.__path__, "hashbench.metrics."))
+    return (*(f"hashbench.{name}" for name in names), *families)

@@ -310,23 +310,6 @@ def source_digest(*objects: object) -> str:
     return digest.hexdigest()[:16]
 
 
-def submodules(package: ModuleType) -> list[ModuleType]:
-    """List a package's modules.
-
-    Parameters
-    ----------
-    package : module
-        An imported package.
-
-    Returns
-    -------
-    list of module
-        The package itself and its modules, imported.
-    """
-    names = [module.name for module in iter_modules(package.__path__, f"{package.__name__}.")]
-    return [package, *map(import_module, names)]
-
-
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     found = iter_modules(import_module(package).__path__)

@@ -11,19 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench import (
-    _kernels,
-    affinity,
-    bits,
-    counting,
-    distances,
-    evaluation,
-    kept_scores,
-    levels,
-    metrics,
-    storage,
-    ties,
-)
+from hashbench import affinity, bits, distances, evaluation, kept_scores, storage
 from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
 from hashbench.dataset import Dataset, canonical_json
@@ -33,7 +21,7 @@ from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, make_method
 from hashbench.method import HashMethod
 from hashbench.metrics import get_metric
-from hashbench.registry import dataset_names, dataset_spec, helpers_of, resolve_dataset, source_digest, submodules
+from hashbench.registry import dataset_names, dataset_spec, helpers_of, resolve_dataset, source_digest
 from hashbench.storage import Codes
 from hashbench.threads import chunks
 
@@ -296,7 +284,7 @@ def _score(
 @cache
 def _scored_by() -> str:
     """Digest of the code that decides scores; scores made with another are made again."""
-    return source_digest(affinity, bits, distances, levels, _kernels, counting, ties, evaluation, *submodules(metrics))
+    return source_digest(*evaluation.scoring_modules())
 
 
 def _made_by(method: HashMethod) -> str:
