@@ -216,8 +216,6 @@ class TrainingState:
         Source of the batches to come.
     all_outputs : Tensor of shape (n_items, n_bits)
         The last outputs of every item.
-    start : float
-        When training started, as `time.perf_counter` gives it.
 
     Attributes
     ----------
@@ -226,15 +224,10 @@ class TrainingState:
     """
 
     def __init__(
-        self,
-        network: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        generator: torch.Generator,
-        all_outputs: Tensor,
-        start: float,
+        self, network: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, all_outputs: Tensor
     ) -> None:
         self.network, self.optimizer, self.generator, self.all_outputs = network, optimizer, generator, all_outputs
-        self.start, self.seconds_before = start, 0.0
+        self.start, self.seconds_before = time.perf_counter(), 0.0
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
 

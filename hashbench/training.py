@@ -3,7 +3,6 @@
 PyTorch is imported when a method is fitted, not before.
 """
 
-import time
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -19,7 +18,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from hashbench.affinity import Affinity, IntArray, SharedLabels
 from hashbench.bits import BoolArray, pack
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure
-from hashbench.evaluation import evaluate
+from hashbench.evaluation import evaluate, scoring_modules
 from hashbench.levels import largest_row_sum
 from hashbench.method import Epoch, FloatArray, HashMethod
 
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
 
 _HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
-_SCORING = (  # decides which epoch is kept
-    *("hashbench.evaluation", "hashbench.counting", "hashbench.ties", "hashbench._kernels", "hashbench.levels"),
-    *("hashbench.metrics._sums", "hashbench.metrics.average_precision", "hashbench.metrics.ndcg"),
-)
 _OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "weights")
 
 
@@ -229,7 +224,7 @@ class LearnedHash(HashMethod):
             With a backbone those of images, too; with held-out items those of the metrics.
         """
         images = ("hashbench.fine_tuning", "hashbench.backbones", "hashbench.weights")
-        return (*self.modules, *(images if self.backbone else ()), *(_SCORING if self.validation else ()))
+        return (*self.modules, *(images if self.backbone else ()), *(scoring_modules() if self.validation else ()))
 
     def recorded_params(self) -> dict[str, Any]:
         """Give the parameters that identify codes; see `HashMethod.recorded_params`.
@@ -375,7 +370,6 @@ def train(
 
     from hashbench import networks
 
-    start = time.perf_counter()
     device = networks.find_device(method.device)
     if method.mixed_precision and device.type != "cuda":
         raise HashbenchError("mixed_precision needs a CUDA GPU, and training is on the CPU. Leave it out.")
@@ -386,7 +380,7 @@ def train(
         groups, lr=method.learning_rate, momentum=method.momentum, weight_decay=method.weight_decay
     )
     all_outputs = torch.zeros(len(kept), method.n_bits, dtype=torch.float32, device=device)
-    state = networks.TrainingState(network, optimizer, generator, all_outputs, start)
+    state = networks.TrainingState(network, optimizer, generator, all_outputs)
     key = "" if method.checkpoint is None else _key(method, inputs, affinity)
     if method.resume and method.checkpoint is not None and method.checkpoint.exists():
         state.read(method.checkpoint, key)
@@ -431,10 +425,11 @@ def train(
                 state.write(method.checkpoint, key)
             if method.on_epoch is not None:
                 method.on_epoch(report)
-    if len(held):
-        network.load_state_dict(state.best)
-    n_distinct = len(np.unique(pack(_bits(method, network, inputs, kept)), axis=0))  # no longer as of the last visit
-    _stop_if_collapsed(method, state.history[-1]._replace(n_distinct=n_distinct), min(_n_classes(affinity), len(kept)))
+        if len(held):
+            network.load_state_dict(state.best)
+        codes = pack(_bits(method, network, inputs, kept))  # no longer as of the last visit
+    report = state.history[-1]._replace(n_distinct=len(np.unique(codes, axis=0)))
+    _stop_if_collapsed(method, report, min(_n_classes(affinity), len(kept)))
     return state.history
 
 

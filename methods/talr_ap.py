@@ -112,13 +112,8 @@ class TALRAP(_TALR):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"scaling": "none", "epochs": 50, "batch_size": 250, "learning_rate": 0.01, "halve_every": 0},
-            **{
-                "alpha": 0.5,
-                "n_bins": lambda n_bits: n_bits // 2 if n_bits >= 32 else n_bits,
-                "head": "linear",
-                "bias_multiplier": 1.0,
-                "pretrained_multiplier": 0.1,
-            },
+            **{"alpha": 0.5, "head": "linear", "bias_multiplier": 1.0, "pretrained_multiplier": 0.1},
+            "n_bins": lambda n_bits: n_bits // 2 if n_bits >= 32 else n_bits,
         }
     }
 
