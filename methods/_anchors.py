@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
 from hashbench.method import FloatArray, HashMethod
-from hashbench.methods._items import check_items_differ, draw_rows, origin
+from hashbench.methods._items import check_items_differ, draw_rows, mean_squared_distance, origin
 
 _BATCH = 8192  # items whose features are held at once
 
@@ -107,5 +107,4 @@ def draw_anchors(
 
 def _inverse_width(X: FloatArray, items: FloatArray) -> float:
     mean = X.mean(axis=0)
-    squared = ((X - mean) ** 2).sum(axis=1).mean() + ((items - mean) ** 2).sum(axis=1).mean()
-    return float(1 / (2 * squared))
+    return 1 / (2 * (mean_squared_distance(X, mean) + mean_squared_distance(items, mean)))

@@ -64,9 +64,26 @@ def origin(X: FloatArray) -> FloatArray:
         Their mean if they lie far from 0 for how little they differ, such as with a year or a time among the
         features; else 0.
     """
-    mean = np.asarray(X.mean(axis=0))
-    spread = ((X - mean) ** 2).sum(axis=1).mean()
-    return mean if mean @ mean > _FAR * spread else np.zeros_like(mean)
+    mean = X.mean(axis=0)
+    return np.asarray(mean if mean @ mean > _FAR * mean_squared_distance(X, mean) else np.zeros_like(mean))
+
+
+def mean_squared_distance(X: FloatArray, point: FloatArray) -> float:
+    """Compute the mean squared Euclidean distance of items to a point.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        Items.
+    point : ndarray of shape (n_features,)
+        The point.
+
+    Returns
+    -------
+    float
+        The mean.
+    """
+    return float(((X - point) ** 2).sum(axis=1).mean())
 
 
 def draw_rows(n_samples: int, n_wanted: int, rng: np.random.Generator) -> IntArray:

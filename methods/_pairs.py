@@ -3,13 +3,14 @@
 A pair has one level: where the affinity's two directions differ, the higher one.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import gen_batches
 
-from hashbench.affinity import Affinity, IntArray
+from hashbench.affinity import Affinity, IntArray, LevelArray
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod
 
@@ -79,12 +80,8 @@ def levels_among(affinity: Affinity, rows: IntArray) -> IntArray:
     ndarray of shape (n_levels,), int64
         Ascending; of 0 and levels of pairs of different items.
     """
-    found = {0}
-    for batch in gen_batches(len(rows), _BATCH):
-        level = affinity.block(rows[batch], rows)
-        level[np.arange(len(level)), np.arange(len(rows))[batch]] = 0  # no item is its own partner
-        found.update(np.unique(level).tolist())
-    return np.array(sorted(found))
+    found = {level for _, levels in _pair_levels(affinity, rows) for level in np.unique(levels).tolist()}
+    return np.array(sorted(found - {-1} | {0}))
 
 
 def draw_pairs(
@@ -118,15 +115,13 @@ def draw_pairs(
     """
     n = len(rows)
     keys, levels = [], []
-    for batch in gen_batches(n, _BATCH):
-        level = np.maximum(affinity.block(rows[batch], rows), affinity.block(rows, rows[batch]).T)
+    for start, level in _pair_levels(affinity, rows):
         order = rng.random(level.shape, dtype=np.float32)
         for wanted, kind in ((n_similar, level > 0), (n_dissimilar, level == 0)):
-            kind[np.arange(len(kind)), np.arange(n)[batch]] = False  # no item is its own partner
             n_most = min(wanted, n)
             partners = np.argpartition(np.where(kind, order, 2), n_most - 1, axis=1)[:, :n_most]
             row, column = np.nonzero(np.take_along_axis(kind, partners, axis=1))
-            ours, theirs = row + batch.start, partners[row, column]
+            ours, theirs = row + start, partners[row, column]
             keys.append(np.minimum(ours, theirs) * n + np.maximum(ours, theirs))
             levels.append(level[row, theirs])
     distinct, at = np.unique(np.concatenate(keys), return_index=True)
@@ -134,6 +129,14 @@ def draw_pairs(
     chosen = np.concatenate(levels)[at].astype(np.int64)
     _check_both_kinds(method, n, int((chosen > 0).sum()), int((chosen == 0).sum()))
     return Pairs(first, second, chosen)
+
+
+def _pair_levels(affinity: Affinity, rows: IntArray) -> Iterator[tuple[int, LevelArray]]:
+    """Give the levels of some items to all of them, with the number of the first one; -1 for an item and itself."""
+    for batch in gen_batches(len(rows), _BATCH):
+        level = np.maximum(affinity.block(rows[batch], rows), affinity.block(rows, rows[batch]).T)
+        level[np.arange(len(level)), batch.start + np.arange(len(level))] = -1
+        yield batch.start, level
 
 
 def _check_both_kinds(method: HashMethod, n_items: int, n_similar: int, n_dissimilar: int) -> None:
