@@ -68,7 +68,7 @@ def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, exa
     other = TALRAP(8, epochs=2, batch_size=20, learning_rate=0.01, n_hidden=32, head=head, scaling=scaling).fit(
         features, labels
     )
-    np.testing.assert_allclose(method.mean_, other.mean_, rtol=1e-6)
+    np.testing.assert_allclose(method.mean_, other.mean_, rtol=1e-5, atol=1e-6)  # images come in other batches
     np.testing.assert_allclose(method.project(images), other.project(features), rtol=1e-3, atol=1e-4)
 
 
