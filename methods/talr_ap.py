@@ -53,18 +53,17 @@ def full_ap(size: "Tensor", n_rel: "Tensor") -> "Tensor":
     C = 0 and c = 1; differences of digamma, l = (psi(C + c + 1) - psi(C + 1)) / c, have none. Where c or
     c - 1 is nearly 0, their series are used.
     """
-    import torch
     from torch.special import digamma, polygamma
 
     before, rel_before = size.cumsum(dim=1) - size, n_rel.cumsum(dim=1) - n_rel
     is_tiny, is_one = size < 1e-4, (size - 1).abs() < 1e-3
     inverse = (digamma(before + size + 1) - digamma(before + 1)) / size.where(~is_tiny, 1.0)
-    series_at_0 = polygamma(1, before + 1) + size * polygamma(2, before + 1) / 2
-    inverse = torch.where(is_tiny, series_at_0, inverse)
+    start, width = before[is_tiny] + 1, size[is_tiny]
+    inverse = inverse.masked_scatter(is_tiny, polygamma(1, start) + width * polygamma(2, start) / 2)
     slope = (1 - (before + 1) * inverse) / (size - 1).where(~is_one, 1.0)
-    terms = [polygamma(n, before + 2) * (size - 1) ** (n - 1) / factorial(n) for n in (1, 2, 3)]
-    series_at_1 = (1 - (before + 1) * sum(terms)) / size.where(is_one, 1.0)
-    slope = torch.where(is_one, series_at_1, slope)
+    start, width = before[is_one], size[is_one]
+    terms = [polygamma(n, start + 2) * (width - 1) ** (n - 1) / factorial(n) for n in (1, 2, 3)]
+    slope = slope.masked_scatter(is_one, (1 - (start + 1) * sum(terms)) / width)
     return (n_rel * ((rel_before + 1) * inverse + (n_rel - 1) * slope)).sum(dim=1) / _n_relevant(n_rel)
 
 
