@@ -47,16 +47,6 @@ class Network(nn.Module):
     def _compute(self, images: Tensor) -> Tensor:
         raise NotImplementedError
 
-    def pretrained_parameters(self) -> list[nn.Parameter]:
-        """List the parameters that a weights file sets, so that training may treat them gently.
-
-        Returns
-        -------
-        list of Parameter
-            All of them: a layer of one's own, such as the one that makes bits, is put behind the network.
-        """
-        return list(self.parameters())
-
 
 class AlexNet(Network):
     """AlexNet in one tower [1]_; features are fc7 after ReLU, 4,096.
