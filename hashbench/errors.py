@@ -16,8 +16,12 @@ class Refusal(HashbenchError):
     """A method that cannot run on this dataset with these parameters; a grid goes on without it."""
 
 
-class TrainingFailure(Refusal):
-    """Training that went wrong on the way; a grid goes on, and fails in the end."""
+class JobFailure(Refusal):
+    """A job that went wrong on the way; a grid goes on, and fails in the end."""
+
+
+class TrainingFailure(JobFailure):
+    """Training that went wrong for good, and would again; its checkpoint is of no use."""
 
 
 def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -> HashbenchError:

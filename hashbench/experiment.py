@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hashbench.adapter import Progress as Preparing
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Refusal, TrainingFailure
+from hashbench.errors import JobFailure, Refusal
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.jobs import Job, make_method
 from hashbench.metrics import get_metric
@@ -28,7 +28,7 @@ class Outcome:
     refusal : str
         Why it refused.
     has_failed : bool
-        Whether it refused after training, which went wrong.
+        Whether it refused because something went wrong, such as training.
     codes : Path or None
         The codes file.
     rows : tuple of Row
@@ -86,7 +86,7 @@ def run(
         try:
             path, is_new = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
         except Refusal as refusal:
-            has_failed = isinstance(refusal, TrainingFailure)
+            has_failed = isinstance(refusal, JobFailure)
             yield Outcome(job, None, str(refusal), has_failed, notes=tuple(notes))
             continue
         notes.append(f"{'encoded' if is_new else 'reused'} codes")

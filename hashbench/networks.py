@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, JobFailure
 from hashbench.files import one_line, replacing
 from hashbench.method import Epoch, FloatArray
 from hashbench.optional import import_torch
@@ -54,21 +54,25 @@ def find_device(name: str) -> torch.device:
 
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Make the same seed give the same numbers on a CPU, however many processors it has.
+    """Make the same seed give the same numbers on a CPU, however many processors it has and whatever the caller set.
 
     Parameters
     ----------
     device : torch.device
-        On a CPU, one thread and deterministic algorithms alone; on a GPU, sums of some
-        kernels keep an order of their own.
+        Everywhere, products of float32 matrices in float32; on a CPU, one thread and deterministic
+        algorithms alone; on a GPU, sums of some kernels keep an order of their own.
 
     Yields
     ------
     None
         Until then; PyTorch is left as it was found.
     """
+    backends = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.cuda.matmul)
+    precisions = [backend.fp32_precision for backend in backends]
     n_threads, was_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    for backend in backends:
+        backend.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
     if device.type == "cpu":
         torch.set_num_threads(1)  # how a sum is cut among threads decides its last digits
         torch.use_deterministic_algorithms(True)
@@ -77,6 +81,8 @@ def reproducible(device: torch.device) -> Iterator[None]:
     finally:
         torch.set_num_threads(n_threads)
         torch.use_deterministic_algorithms(was_strict, warn_only=only_warned)
+        for backend, precision in zip(backends, precisions, strict=True):
+            backend.fp32_precision = precision
 
 
 class CentredReLU(nn.ReLU):
@@ -280,18 +286,18 @@ class TrainingState:
 
         Raises
         ------
-        HashbenchError
+        JobFailure
             If it is no checkpoint, or one of something else.
         """
         try:
             content = torch.load(path, map_location=self.all_outputs.device, weights_only=True)
         except Exception as error:  # PyTorch raises whatever the broken place happens to cause
-            raise HashbenchError(
+            raise JobFailure(
                 f"{path} cannot be read as a checkpoint: {type(error).__name__}: {one_line(error)[:200]}. "
                 "Start afresh, without resuming."
             ) from error
         if not isinstance(content, dict) or content.get("key") != key:
-            raise HashbenchError(
+            raise JobFailure(
                 f"{path} was left by training with other parameters, items or code. Start afresh, without resuming."
             )
         self.network.load_state_dict(content["network"])

@@ -15,7 +15,7 @@ from hashbench import affinity, bits, distances, evaluation, kept_scores, storag
 from hashbench import dataset as dataset_module
 from hashbench.bits import ByteArray, pack
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import HashbenchError, Refusal, TrainingFailure
 from hashbench.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.files import data_dir, locked
 from hashbench.jobs import Job, make_method
@@ -171,8 +171,14 @@ def ensure_codes(
         found = storage.read_attributes(path)
         if not force and all(found.get(key) == value for key, value in wanted.items()):
             return path, False
-        storage.write_codes(encode(dataset, job, resume=resume, on_progress=on_progress), path)
-        _checkpoint_path(dataset, job).unlink(missing_ok=True)
+        checkpoint = _checkpoint_path(dataset, job)
+        try:
+            codes = encode(dataset, job, resume=resume, on_progress=on_progress)
+        except TrainingFailure:
+            checkpoint.unlink(missing_ok=True)
+            raise
+        storage.write_codes(codes, path)
+        checkpoint.unlink(missing_ok=True)
     return path, True
 
 

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from hashbench.affinity import Affinity, IntArray, SharedLabels
+from hashbench.affinity import Affinity, IntArray
 from hashbench.bits import BoolArray, pack
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure
 from hashbench.evaluation import evaluate, scoring_modules
-from hashbench.levels import largest_row_sum
 from hashbench.method import Epoch, FloatArray, HashMethod
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class LearnedHash(HashMethod):
     epochs : int
         Passes over the training items.
     batch_size : int
-        Training items that make a step, or one less.
+        The most training items that make a step; sizes of an epoch's batches differ by one at most.
     learning_rate : float, default=0.1
         Of stochastic gradient descent.
     momentum : float, default=0.9
@@ -243,6 +242,9 @@ class LearnedHash(HashMethod):
 
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "layers_")  # the last thing that a fit gives; a fit cut short has none
+
     def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
         if self.input_kind == "features":
             return super()._checked_items(X, reset=reset)
@@ -265,7 +267,8 @@ class LearnedHash(HashMethod):
 
         if (X[0] == X).all():
             raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
-        self.__dict__.pop("network_", None)  # of an earlier fit
+        for name in ("layers_", "network_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
         device = networks.find_device(self.device)
         extractor = self._extractor(X)
         with networks.reproducible(device):
@@ -382,6 +385,7 @@ def train(
     all_outputs = torch.zeros(len(kept), method.n_bits, dtype=torch.float32, device=device)
     state = networks.TrainingState(network, optimizer, generator, all_outputs)
     key = "" if method.checkpoint is None else _key(method, inputs, affinity)
+    n_kinds = min(_n_kinds(affinity), len(kept))
     if method.resume and method.checkpoint is not None and method.checkpoint.exists():
         state.read(method.checkpoint, key)
     method.resumed_seconds_ = state.seconds_before
@@ -419,7 +423,7 @@ def train(
                 mean_output=float(all_outputs.abs().mean()),
                 score=score,
             )
-            _stop_if_collapsed(method, report, min(_n_classes(affinity), len(kept)))
+            _stop_if_collapsed(method, report, n_kinds)
             state.add(report)
             if method.checkpoint is not None:
                 state.write(method.checkpoint, key)
@@ -429,7 +433,7 @@ def train(
             network.load_state_dict(state.best)
         codes = pack(_bits(method, network, inputs, kept))  # no longer as of the last visit
     report = state.history[-1]._replace(n_distinct=len(np.unique(codes, axis=0)))
-    _stop_if_collapsed(method, report, min(_n_classes(affinity), len(kept)))
+    _stop_if_collapsed(method, report, n_kinds)
     return state.history
 
 
@@ -477,14 +481,17 @@ def _held_out_score(
     return scores.summary[method.criterion].mean
 
 
-def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, n_classes: int) -> None:
+def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, n_kinds: int) -> None:
     """Raise where training has failed for good."""
     when = f"after epoch {epoch.number}, with mean |output| {epoch.mean_output:.3g}"
     if not np.isfinite(epoch.loss):
         raise _failure(method, f"{when}: the loss is {epoch.loss}")
-    if 2**method.n_bits > n_classes > 1 and epoch.n_distinct <= n_classes / 2:  # fewer bits may well coincide
+    n_too_few = n_kinds // 2 if 2**method.n_bits > n_kinds else 1  # with fewer bits kinds have to share codes
+    if n_kinds > 1 and epoch.n_distinct <= n_too_few:
         codes = "1 code" if epoch.n_distinct == 1 else f"{epoch.n_distinct} different codes"
-        raise _failure(method, f"{when}: training items of {n_classes} classes have only {codes}")
+        raise _failure(
+            method, f"{when}: training items of {n_kinds} kinds, none relevant to another, have only {codes}"
+        )
 
 
 def _failure(method: LearnedHash, what: str) -> TrainingFailure:
@@ -500,14 +507,19 @@ def _failure(method: LearnedHash, what: str) -> TrainingFailure:
     )
 
 
-def _n_classes(affinity: Affinity) -> int:
-    """Tell how many kinds of items there are at least: classes of several items; labels, but for shared ones."""
-    if isinstance(affinity, SharedLabels):
-        n_labels = affinity.query_labels.any(axis=0).sum()
-        return int(n_labels // max(largest_row_sum(affinity.query_labels), 1))
+def _n_kinds(affinity: Affinity) -> int:
+    """Count classes, superclasses or sets of labels that several items have and that are irrelevant to each other."""
     keys = affinity.query_keys()
-    sizes = np.array([2, 2]) if keys is None else np.unique(keys[:, 0], return_counts=True)[1]
-    return min(len(sizes), max(2, int((sizes > 1).sum())))
+    if keys is None:
+        return 2  # there are items that differ
+    _, first, sizes = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    left = first[np.argsort(-sizes, kind="stable")][: (sizes > 1).sum()]
+    n_kinds = 0
+    while len(left):  # the most frequent first
+        is_relevant = affinity.block(left[:1], left)[0] > 0
+        n_kinds += int(is_relevant[0])  # items without labels are of no kind
+        left = left[1:][~is_relevant[1:]]
+    return n_kinds or min(len(sizes), 2)
 
 
 def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:

@@ -10,13 +10,15 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
-from hashbench import evaluate, networks, registry, steps
-from hashbench.affinity import Distance, SameLabel, SharedLabels
+from hashbench import evaluate, networks, registry, steps, training
+from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, Refusal
 from hashbench.jobs import grid
 from hashbench.methods.talr_ap import TALRAP
+from hashbench.preparation import load_dataset
 from hashbench.testing import example_dataset
 
 LEARNED = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
@@ -315,8 +317,8 @@ def test_t3_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(e
     ("name", "params", "message"),
     [
         ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)|outputs are no longer finite"),
-        ("hashnet", {"scaling": "none", "learning_rate": 1.0}, r"of 10 classes have only \d different"),
-        ("talr-ap", {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0}, r"of 10 classes have only \d different"),
+        ("hashnet", {"scaling": "none", "learning_rate": 1.0}, r"of 10 kinds, .* have only \d different"),
+        ("talr-ap", {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0}, r"of 10 kinds, .* have only \d different"),
     ],
 )
 def test_collapsed_training_stops_with_the_likely_cause(name, params, message, example):
@@ -471,25 +473,34 @@ def test_presets_follow_the_code_length():
     }
 
 
-AUTHORS = {  # learning rate, momentum, weight decay, batch, epochs, multiplier of pretrained layers, and what else
-    ("dpsh", "paper"): (0.05, 0.0, 1e-5, 128, 150, 1.0, {"eta": 10.0}),
-    ("dtsh", "paper"): (4.5e-3, 0.0, 5.6e-5, 128, 100, 1.0, {"eta": 100 / 22500}),
-    ("hashnet", "paper"): (2e-3, 0.9, 5e-4, 256, 256, 0.1, {}),
-    ("mihash", "paper"): (0.1, 0.9, 5e-4, 100, 100, 0.01, {"alpha": 20.0, "n_bins": 16, "scaling": "norm"}),
-    ("talr-ap", "paper"): (0.01, 0.9, 5e-4, 250, 50, 0.1, {"alpha": 0.5, "halve_every": 0}),
-    ("talr-ndcg", "paper"): (0.01, 0.9, 5e-4, 256, 50, 0.01, {"alpha": 0.5, "halve_every": 0}),
-    ("dsh", "paper"): (1e-3, 0.9, 0.004, 200, 280, 1.0, {"margin": 2.0, "alpha": 0.01, "objective": "original"}),
-    ("dsh", "dispersion"): (0.01, 0.9, 0.004, 200, 750, 1.0, {"margin": 2.0, "objective": "dispersion"}),
+def halving(epochs, factor):
+    """Epochs after which a rate is half, if it is multiplied by a factor after so many."""
+    return round(epochs * math.log(0.5) / math.log(factor))
+
+
+TALR = {"alpha": 0.5, "scaling": "none"}
+DSH = {"margin": 2.0, "alpha": 0.01, "objective": "original"}
+DISPERSION = DSH | {"objective": "dispersion"}
+AUTHORS = {  # learning rate, halved every so many epochs, momentum, weight decay, batch, epochs, multipliers, other
+    ("dpsh", "paper"): (0.05, halving(50, 0.1), 0.0, 1e-5, 128, 150, (1.0, 1.0), {"eta": 10.0}),
+    ("dtsh", "paper"): (4.5e-3, halving(20, 2 / 3), 0.0, 5.6e-5, 128, 100, (1.0, 1.0), {"eta": 100 / 22500}),
+    ("hashnet", "paper"): (2e-3, halving(2000 / (10_000 / 256), 0.5), 0.9, 5e-4, 256, 256, (2.0, 0.1), {}),
+    ("mihash", "paper"): (0.1, 10, 0.9, 5e-4, 100, 100, (0.1, 0.01), {"alpha": 20.0, "n_bins": 16, "scaling": "norm"}),
+    ("talr-ap", "paper"): (0.01, 0, 0.9, 5e-4, 250, 50, (1.0, 0.1), TALR),
+    ("talr-ndcg", "paper"): (0.01, 0, 0.9, 5e-4, 256, 50, (1.0, 0.01), TALR),
+    ("dsh", "paper"): (1e-3, 0, 0.9, 0.004, 200, 280, (2.0, 1.0), DSH),
+    ("dsh", "dispersion"): (0.01, halving(150, 0.6), 0.9, 0.004, 200, 750, (2.0, 1.0), DISPERSION),
 }
 
 
 @pytest.mark.parametrize(("name", "preset"), AUTHORS)
 def test_presets_are_the_authors_settings(name, preset):
-    rate, momentum, decay, batch, epochs, multiplier, others = AUTHORS[name, preset]
+    rate, halve_every, momentum, decay, batch, epochs, (of_biases, of_pretrained), others = AUTHORS[name, preset]
     cls = registry.get_method(name)
     expected = {
-        **{"learning_rate": rate, "momentum": momentum, "weight_decay": decay, "batch_size": batch, "epochs": epochs},
-        **{"pretrained_multiplier": multiplier, "head": "linear", **others},
+        **{"learning_rate": rate, "halve_every": halve_every, "momentum": momentum, "weight_decay": decay},
+        **{"batch_size": batch, "epochs": epochs, "head": "linear", **others},
+        **{"bias_multiplier": of_biases, "pretrained_multiplier": of_pretrained},
     }
     found = cls(**cls.preset(preset, 16)).get_params()
     assert {key: found[key] for key in expected} == expected
@@ -652,6 +663,56 @@ def test_labels_that_many_items_share_are_no_collapse():
     assert len(TALRAP(8, epochs=8).fit(X, labels).history_) == 8
 
 
+def superclasses():
+    """Fifty classes in five superclasses, far apart."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(1000) % 50
+    coarse = classes // 10
+    X = 3 * rng.normal(size=(5, 32))[coarse] + rng.normal(size=(50, 32))[classes] + 0.3 * rng.normal(size=(1000, 32))
+    return X, Hierarchy(classes, classes, coarse, coarse)
+
+
+def broad_labels():
+    """One of two broad labels an item, and one of forty others."""
+    rng = np.random.default_rng(0)
+    broad, tag = np.arange(1000) % 2, rng.integers(0, 40, 1000)
+    labels = np.concatenate([np.eye(2, dtype=int)[broad], np.eye(40, dtype=int)[tag]], axis=1)
+    X = 3 * rng.normal(size=(2, 32))[broad] + rng.normal(size=(40, 32))[tag] + 0.3 * rng.normal(size=(1000, 32))
+    return X, SharedLabels(labels, labels)
+
+
+@pytest.mark.parametrize("name", ["dpsh", "dsh", "hashnet", "mihash"])
+@pytest.mark.parametrize("make", [superclasses, broad_labels])
+def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make):
+    X, affinity = make()
+    codes = registry.get_method(name)(16).fit(X, affinity).transform(X)
+    assert evaluate(codes, codes, affinity, ["AP"]).summary["AP"].mean > 0.95
+
+
+@pytest.mark.parametrize(
+    ("affinity", "n_kinds"),
+    [
+        (SameLabel([0, 0, 1, 1, 2], [0, 0, 1, 1, 2]), 2),  # a class of one item is no measure
+        (SameLabel([0, 1, 2], [0, 1, 2]), 2),
+        (SameLabel([4, 4, 4], [4, 4, 4]), 1),
+        (superclasses()[1], 5),
+        (broad_labels()[1], 2),
+        (SharedLabels(*2 * (np.repeat(np.eye(7, dtype=int), 2, axis=0),)), 7),
+        (SharedLabels(*2 * (np.repeat([[0, 0], [0, 1], [1, 1]], 2, axis=0),)), 1),  # items without labels are of none
+        (Explicit(np.eye(5, dtype=int)), 2),
+    ],
+)
+def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
+    assert training._n_kinds(affinity) == n_kinds
+
+
+@pytest.mark.parametrize("n_bits", [1, 2, 3])
+def test_one_code_for_all_classes_is_a_collapse_of_short_codes_too(n_bits, example):
+    X, y = example
+    with pytest.raises(HashbenchError, match=r"of 10 kinds, .* have only 1 code"):
+        registry.get_method("hashnet")(n_bits, epochs=5, scaling="none", learning_rate=1.0).fit(10 * X, y)
+
+
 @pytest.mark.parametrize("epochs", [1, 2, 3])
 def test_collapse_in_the_last_epoch_is_no_success(epochs, example):
     """What an item's code was on its last visit hides what the last steps did."""
@@ -734,12 +795,66 @@ def test_codes_depend_on_the_code_that_parameters_call_for():
 def test_training_does_not_mind_how_pytorch_is_set_up(example):
     expected = fitted(example)
     torch.set_default_dtype(torch.float64)
+    torch.set_float32_matmul_precision("medium")  # bfloat16, where the processor has it
     try:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             found = fitted(example)
+        assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
     finally:
         torch.set_default_dtype(torch.float32)
+        torch.set_float32_matmul_precision("highest")
     assert same_network(found, expected)
+
+
+def test_loss_sees_products_of_full_precision_and_the_caller_gets_his_setting_back(example, monkeypatch):
+    seen, loss = [], TALRAP._loss
+    settings = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.cuda.matmul)
+    note = lambda: seen.append([setting.fp32_precision for setting in settings])  # noqa: E731
+    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: note() or loss(self, batch))
+    before = [setting.fp32_precision for setting in settings]
+    for setting in settings:
+        setting.fp32_precision = "tf32"
+    try:
+        fitted(example, epochs=1)
+        note()
+    finally:
+        for setting, precision in zip(settings, before, strict=True):
+            setting.fp32_precision = precision
+    assert seen[0] == ["ieee"] * 3
+    assert seen[-1] == ["tf32"] * 3
+
+
+def test_a_fit_cut_short_leaves_nothing_to_encode_with(example):
+    X, y = example
+
+    def interrupt(epoch):
+        raise KeyboardInterrupt
+
+    method = TALRAP(16, epochs=2)
+    for _ in range(2):  # the first fit, and one after a whole fit
+        method.on_epoch = interrupt
+        with pytest.raises(KeyboardInterrupt):
+            method.fit(X + 1, y)
+        with pytest.raises(NotFittedError):
+            method.transform(X)
+        method.on_epoch = None
+        method.fit(X, y).transform(X)
+
+
+def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digits_data, tmp_path):
+    options = ["--bits", 8, "--param", "epochs=3", "--param", "scaling=none", "--param", "learning_rate=10.0"]
+    options += ["--results", tmp_path, "--resume"]
+    assert hashbench("run", "--method", "hashnet", *options).exit_code == 1
+    assert not list(digits_data.rglob("*.checkpoint"))  # it would fail again
+
+    (job,) = grid(["digits"], ["hashnet"], [8], [0], {"epochs": 3, "scaling": "none", "learning_rate": 10.0})
+    stale = steps._checkpoint_path(load_dataset("digits")[0], job)
+    torch.save({"key": "of other code"}, stale)
+    result = hashbench("run", "--method", "hashnet", "--method", "mihash", *options)
+    assert result.exit_code == 1
+    assert "left by training with other parameters, items or code" in result.stderr
+    assert re.search(r"digits mihash .* seed 0: encoded codes, computed scores", result.stderr)
+    assert stale.exists()  # other code may be able to go on
 
 
 def test_full_disk_during_a_checkpoint_is_told_as_such(example, tmp_path, monkeypatch):
