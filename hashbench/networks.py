@@ -67,12 +67,13 @@ def reproducible(device: torch.device) -> Iterator[None]:
     None
         Until then; PyTorch is left as it was found.
     """
-    backends = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.cuda.matmul)
-    precisions = [backend.fp32_precision for backend in backends]
+    cpu: Any = torch.backends.mkldnn
+    products = (cpu.matmul, cpu.conv, torch.backends.cuda.matmul)
+    precisions = [product.fp32_precision for product in products]
     n_threads, was_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
     only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
-    for backend in backends:
-        backend.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
+    for product in products:
+        product.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
     if device.type == "cpu":
         torch.set_num_threads(1)  # how a sum is cut among threads decides its last digits
         torch.use_deterministic_algorithms(True)
@@ -81,8 +82,8 @@ def reproducible(device: torch.device) -> Iterator[None]:
     finally:
         torch.set_num_threads(n_threads)
         torch.use_deterministic_algorithms(was_strict, warn_only=only_warned)
-        for backend, precision in zip(backends, precisions, strict=True):
-            backend.fp32_precision = precision
+        for product, precision in zip(products, precisions, strict=True):
+            product.fp32_precision = precision
 
 
 class CentredReLU(nn.ReLU):

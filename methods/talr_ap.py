@@ -57,10 +57,10 @@ def full_ap(size: "Tensor", n_rel: "Tensor") -> "Tensor":
 
     before, rel_before = size.cumsum(dim=1) - size, n_rel.cumsum(dim=1) - n_rel
     is_tiny, is_one = size < 1e-4, (size - 1).abs() < 1e-3
-    inverse = (digamma(before + size + 1) - digamma(before + 1)) / size.where(~is_tiny, 1.0)
+    inverse: Tensor = (digamma(before + size + 1) - digamma(before + 1)) / size.where(~is_tiny, 1.0)
     start, width = before[is_tiny] + 1, size[is_tiny]
     inverse = inverse.masked_scatter(is_tiny, polygamma(1, start) + width * polygamma(2, start) / 2)
-    slope = (1 - (before + 1) * inverse) / (size - 1).where(~is_one, 1.0)
+    slope: Tensor = (1 - (before + 1) * inverse) / (size - 1).where(~is_one, 1.0)
     start, width = before[is_one], size[is_one]
     terms = [polygamma(n, start + 2) * (width - 1) ** (n - 1) / factorial(n) for n in (1, 2, 3)]
     slope = slope.masked_scatter(is_one, (1 - (start + 1) * sum(terms)) / width)
