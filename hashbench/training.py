@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
+_PATIENCE = 3  # epochs that training may spend with next to no codes; many recover
 _OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "weights")
 
 
@@ -423,7 +424,7 @@ def train(
                 mean_output=float(all_outputs.abs().mean()),
                 score=score,
             )
-            _stop_if_collapsed(method, report, n_kinds)
+            _stop_if_failed(method, [*state.history, report], n_kinds)
             state.add(report)
             if method.checkpoint is not None:
                 state.write(method.checkpoint, key)
@@ -433,7 +434,7 @@ def train(
             network.load_state_dict(state.best)
         codes = pack(_bits(method, network, inputs, kept))  # no longer as of the last visit
     report = state.history[-1]._replace(n_distinct=len(np.unique(codes, axis=0)))
-    _stop_if_collapsed(method, report, n_kinds)
+    _stop_if_failed(method, [*state.history[:-1], report], n_kinds, is_over=True)
     return state.history
 
 
@@ -481,17 +482,21 @@ def _held_out_score(
     return scores.summary[method.criterion].mean
 
 
-def _stop_if_collapsed(method: LearnedHash, epoch: Epoch, n_kinds: int) -> None:
+def _stop_if_failed(method: LearnedHash, history: list[Epoch], n_kinds: int, *, is_over: bool = False) -> None:
     """Raise where training has failed for good."""
-    when = f"after epoch {epoch.number}, with mean |output| {epoch.mean_output:.3g}"
-    if not np.isfinite(epoch.loss):
-        raise _failure(method, f"{when}: the loss is {epoch.loss}")
-    n_too_few = n_kinds // 2 if 2**method.n_bits > n_kinds else 1  # with fewer bits kinds have to share codes
-    if n_kinds > 1 and epoch.n_distinct <= n_too_few:
-        codes = "1 code" if epoch.n_distinct == 1 else f"{epoch.n_distinct} different codes"
-        raise _failure(
-            method, f"{when}: training items of {n_kinds} kinds, none relevant to another, have only {codes}"
-        )
+    last = history[-1]
+    when = f"after epoch {last.number}, with mean |output| {last.mean_output:.3g}"
+    if not np.isfinite(last.loss):
+        raise _failure(method, f"{when}: the loss is {last.loss}")
+    share = 2 if 2**method.n_bits >= n_kinds**2 else 4  # with fewer bits kinds share codes even by chance
+    n_too_few = max(n_kinds // share, 1)
+    counts = [epoch.n_distinct for epoch in history[-_PATIENCE:]]
+    stays_collapsed = len(counts) == _PATIENCE and max(counts) <= n_too_few and counts[-1] <= counts[0]
+    ends_collapsed = is_over and last.n_distinct == 1
+    if n_kinds > 1 and method.n_bits > 1 and (stays_collapsed or ends_collapsed):  # one bit may have nothing to tell
+        codes = "1 code" if last.n_distinct == 1 else f"{last.n_distinct} different codes"
+        kinds = f"{n_kinds} kinds, none relevant to another"
+        raise _failure(method, f"{when}: training items of {kinds}, have only {codes}")
 
 
 def _failure(method: LearnedHash, what: str) -> TrainingFailure:
