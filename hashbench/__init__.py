@@ -47,6 +47,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'hashbench' has no attribute {name!r}")

@@ -16,6 +16,8 @@ FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", ".h5", ".hdf5")
 _TABLES = (".parquet", ".csv")
+_FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
+_MOST_LOST = 1e-4  # part of the variance that rounding may take
 
 
 def read_array(spec: str, keys: tuple[str, ...], aside: str | None = None) -> npt.NDArray[Any]:
@@ -99,7 +101,7 @@ def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float3
     Raises
     ------
     HashbenchError
-        If there is no such file or array, or it holds other than numbers in two dimensions.
+        If there is no such file or array, it holds other than numbers in two dimensions, or float32 cannot hold them.
     """
     (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
     array = read_array(spec, FEATURE_KEYS, aside=label_key if path.resolve() == label_path.resolve() else None)
@@ -107,8 +109,29 @@ def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float3
         raise HashbenchError(
             f"{spec} holds {array.dtype} of shape {array.shape}, expected numbers of shape (n, n_features), not empty."
         )
-    with np.errstate(over="ignore"):  # what does not fit float32 becomes infinite, which Dataset refuses
-        return np.ascontiguousarray(array, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        rounded = np.ascontiguousarray(array, dtype=np.float32)
+    if not np.can_cast(array.dtype, np.float32):
+        _check_rounding(spec, array, rounded)
+    return rounded
+
+
+def _check_rounding(spec: str, array: npt.NDArray[Any], rounded: npt.NDArray[np.float32]) -> None:
+    """Refuse features that float32 cannot hold or tell apart."""
+    if (np.isfinite(array) & ~np.isfinite(rounded)).any():
+        raise HashbenchError(
+            f"{spec} holds numbers up to {np.abs(array).max():.3g}, too large for float32. Scale them."
+        )
+    if len(array) < _FEW:  # such as a query or two, which may well be alike
+        return
+    some = slice(None, None, -(-len(array) // _CHECKED))
+    with np.errstate(invalid="ignore"):
+        lost, spread = np.square(array[some] - rounded[some]).mean(axis=0).sum(), array[some].var(axis=0).sum()
+    if lost > _MOST_LOST * spread > 0:  # False where one is not a number, which Dataset refuses
+        raise HashbenchError(
+            f"{spec} holds numbers far from 0 for how little they differ: float32 would blur "
+            f"{np.sqrt(lost / spread):.1%} of their spread. Subtract the mean of each column first."
+        )
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:
