@@ -326,7 +326,7 @@ def _read_mat(content: bytes) -> dict[str, Tensor]:
 
 
 def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Say what is missing, too much or of another shape."""
+    """Say what is missing, too much, of another shape or no number."""
     missing = [key for key in expected if key not in state]
     unexpected = [key for key in state if key not in expected]
     misshapen = [
@@ -334,9 +334,13 @@ def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
         for key, tensor in expected.items()
         if key in state and state[key].shape != tensor.shape
     ]
+    not_finite = [key for key, tensor in state.items() if not tensor.isfinite().all()]
     return [
         f"{len(found)} {what}, {'first ' if len(found) > _N_NAMED else ''}{', '.join(found[:_N_NAMED])}"
-        for what, found in (("missing", missing), ("unexpected", unexpected), ("misshapen", misshapen))
+        for what, found in (
+            *(("missing", missing), ("unexpected", unexpected), ("misshapen", misshapen)),
+            ("with values that are not finite", not_finite),
+        )
         if found
     ]
 

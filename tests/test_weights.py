@@ -95,6 +95,8 @@ def spoil(state, how):
         state["fc.weight"] = torch.zeros(3)
     elif how == "misshapen":
         state["classifier.1.weight"] = torch.zeros(10, 512, 1, 1)
+    elif how == "not finite":
+        state["classifier.1.bias"][3] = torch.nan
     else:
         return {f"backbone.{key}": value for key, value in state.items()}
     return state
@@ -106,6 +108,7 @@ def spoil(state, how):
         ("missing", "2 missing, features.0.bias, features.3.squeeze.weight."),
         ("unexpected", "1 unexpected, fc.weight."),
         ("misshapen", "1 misshapen, classifier.1.weight of shape (10, 512, 1, 1) in place of (1000, 512, 1, 1)."),
+        ("not finite", "1 with values that are not finite, classifier.1.bias."),
         ("renamed", "52 missing, first features.0.weight, features.0.bias, features.3.squeeze.weight; 52 unexpected"),
     ],
 )
