@@ -98,11 +98,7 @@ def format_evaluation(evaluation: Evaluation, form: str) -> str:
     )
     n_queries = len(next(iter(evaluation.scores.values())).mean)
     text += f"\n\n{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."
-    if evaluation.n_undefined:
-        text += f"\n{evaluation.n_undefined} of them have no relevant item in the database"
-        is_counted = not any(np.isnan(scores.mean).any() for scores in evaluation.scores.values())
-        text += " and count by the papers' convention." if is_counted else " and are left out."
-    return text
+    return text + (f"\n{evaluation.n_undefined} of them {_fate(evaluation)}" if evaluation.n_undefined else "")
 
 
 def format_outcomes(outcomes: Sequence[Outcome], form: str, *, is_grid: bool = True) -> str:
@@ -149,7 +145,20 @@ def format_outcomes(outcomes: Sequence[Outcome], form: str, *, is_grid: bool = T
             ]
         )
     header = ["dataset", "method", "bits", "seed", names[0], f"{names[0]} low-high", *names[1:]]
-    return format_table(header, lines, n_left=2)
+    text = format_table(header, lines, n_left=2)
+    by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
+    notes = [
+        f"\n{found.n_undefined} of {len(next(iter(found.scores.values())).mean)} queries of {name} {_fate(found)}"
+        for name, found in by_dataset.items()
+        if found.n_undefined
+    ]
+    return text + "".join(["\n", *notes] if notes else [])
+
+
+def _fate(evaluation: Evaluation) -> str:
+    is_counted = not any(np.isnan(scores.mean).any() for scores in evaluation.scores.values())
+    fate = "count by the papers' convention" if is_counted else "are left out"
+    return f"have no relevant item in the database and {fate}."
 
 
 def prepare_all(

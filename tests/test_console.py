@@ -121,6 +121,13 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
     assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
 
 
+def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
+    others = [outcome("lsh", evaluation=UNDEFINED)] * 2
+    last = console.format_outcomes(others, "table").splitlines()[-1]
+    assert last == "1 of 1 queries of digits have no relevant item in the database and are left out."
+    assert "relevant item" not in console.format_outcomes([outcome(), outcome("lsh")], "table")
+
+
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
     with console.Progress(2) as progress:
         progress.start("first")
