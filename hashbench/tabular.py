@@ -119,18 +119,17 @@ def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float3
 def _check_rounding(spec: str, array: npt.NDArray[Any], rounded: npt.NDArray[np.float32]) -> None:
     """Refuse features that float32 cannot hold or tell apart."""
     if (np.isfinite(array) & ~np.isfinite(rounded)).any():
-        raise HashbenchError(
-            f"{spec} holds numbers up to {np.abs(array).max():.3g}, too large for float32. Scale them."
-        )
+        largest = np.abs(array[np.isfinite(array)]).max()
+        raise HashbenchError(f"{spec} holds numbers up to {largest:.3g}, too large for float32. Scale them.")
     if len(array) < _FEW:  # such as a query or two, which may well be alike
         return
     some = slice(None, None, -(-len(array) // _CHECKED))
     with np.errstate(invalid="ignore"):
-        lost, spread = np.square(array[some] - rounded[some]).mean(axis=0).sum(), array[some].var(axis=0).sum()
+        lost, spread = (part.var(axis=0).sum() for part in (array[some] - rounded[some], array[some]))
     if lost > _MOST_LOST * spread > 0:  # False where one is not a number, which Dataset refuses
         raise HashbenchError(
-            f"{spec} holds numbers far from 0 for how little they differ: float32 would blur "
-            f"{np.sqrt(lost / spread):.1%} of their spread. Subtract the mean of each column first."
+            f"{spec} holds numbers that float32 cannot tell apart: rounding would blur {np.sqrt(lost / spread):.1%} of "
+            "their spread. Subtract one number from each column first, the same in all files, or scale them."
         )
 
 

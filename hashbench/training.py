@@ -266,10 +266,10 @@ class LearnedHash(HashMethod):
 
         from hashbench import networks
 
-        if (X[0] == X).all():
-            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
         for name in ("layers_", "network_"):  # of an earlier fit
             self.__dict__.pop(name, None)
+        if (X[0] == X).all():
+            raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
         device = networks.find_device(self.device)
         extractor = self._extractor(X)
         with networks.reproducible(device):
@@ -367,8 +367,8 @@ def train(
     Raises
     ------
     HashbenchError
-        If all training items end up in next to no codes, the loss is no number, or the checkpoint to
-        resume from belongs to something else.
+        If all training items stay in next to no codes for three epochs or end in a single one, the loss is no
+        number, or the checkpoint to resume from belongs to something else.
     """
     import torch
 
@@ -489,7 +489,7 @@ def _stop_if_failed(method: LearnedHash, history: list[Epoch], n_kinds: int, *, 
     if not np.isfinite(last.loss):
         raise _failure(method, f"{when}: the loss is {last.loss}")
     share = 2 if 2**method.n_bits >= n_kinds**2 else 4  # with fewer bits kinds share codes even by chance
-    n_too_few = max(n_kinds // share, 1)
+    n_too_few = max(min(n_kinds, 2**method.n_bits) // share, 1)
     counts = [epoch.n_distinct for epoch in history[-_PATIENCE:]]
     stays_collapsed = len(counts) == _PATIENCE and max(counts) <= n_too_few and counts[-1] <= counts[0]
     ends_collapsed = is_over and last.n_distinct == 1
@@ -515,16 +515,17 @@ def _failure(method: LearnedHash, what: str) -> TrainingFailure:
 def _n_kinds(affinity: Affinity) -> int:
     """Count classes, superclasses or sets of labels that several items have and that are irrelevant to each other."""
     keys = affinity.query_keys()
-    if keys is None:
-        return 2  # there are items that differ
-    _, first, sizes = np.unique(keys, axis=0, return_index=True, return_counts=True)
-    left = first[np.argsort(-sizes, kind="stable")][: (sizes > 1).sum()]
-    n_kinds = 0
-    while len(left):  # the most frequent first
+    first, sizes = np.arange(affinity.n_queries), np.ones(affinity.n_queries, dtype=np.int64)
+    if keys is not None:
+        _, first, sizes = np.unique(keys, axis=0, return_index=True, return_counts=True)
+    n_several = int((sizes > 1).sum())
+    left = first[np.argsort(-sizes, kind="stable")][: n_several or None]
+    most, n_kinds = n_several or 2, 0  # items that are alone are hardly a measure
+    while len(left) and n_kinds < most:  # the most frequent first
         is_relevant = affinity.block(left[:1], left)[0] > 0
-        n_kinds += int(is_relevant[0])  # items without labels are of no kind
+        n_kinds += int(is_relevant.any())  # items without labels are of no kind
         left = left[1:][~is_relevant[1:]]
-    return n_kinds or min(len(sizes), 2)
+    return n_kinds
 
 
 def _key(method: LearnedHash, inputs: "Tensor", affinity: Affinity) -> str:

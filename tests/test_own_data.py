@@ -141,6 +141,11 @@ def test_classes_may_have_any_whole_number_type(prepare, save, form):
     np.testing.assert_array_equal(dataset.labels, LABELS)
 
 
+def test_rounding_that_hides_nothing_is_let_be(prepare, save):
+    features = np.c_[X.astype(float), np.full(60, 1764000001.0), 1e6 + LABELS / 10]
+    assert prepare(save("X", features), "--labels", save("y", LABELS))[0].features.shape == (60, 6)
+
+
 def test_names_of_classes_become_numbers(prepare, save):
     dataset, _ = prepare(save("X", X), "--labels", save("y", NAMES))
     np.testing.assert_array_equal(dataset.labels, LABELS)
@@ -332,7 +337,7 @@ def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
         ({"X": with_value(X, (3, 1), np.nan), "y": LABELS}, [], "1 values that are not finite, first nan in row 3"),
         ({"X": with_value(X, (3, 1), np.inf)}, [], "1 values that are not finite"),
         ({"X": with_value(X.astype(float), (3, 1), 1e300), "y": LABELS}, [], "up to 1e.300, too large for float32"),
-        ({"X": X.astype(float) + 1e8, "y": LABELS}, [], r"float32 would blur .*% of their spread. Subtract the mean"),
+        ({"X": X.astype(float) + 1e8, "y": LABELS}, [], r"rounding would blur .*% of their spread. Subtract one"),
         (
             {"X": X[:, 0]},
             [],

@@ -686,6 +686,15 @@ def broad_labels():
     return X, SharedLabels(labels, labels)
 
 
+@pytest.mark.parametrize("name", ["dpsh", "hashnet", "mihash", "talr-ap"])
+def test_fewer_codes_than_classes_are_no_collapse(name):
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(40), 10)
+    X = rng.normal(size=(40, 32))[classes] + 0.3 * rng.normal(size=(400, 32))
+    codes = registry.get_method(name)(3, epochs=10).fit(X, classes).transform(X)
+    assert len(np.unique(codes, axis=0)) >= 7
+
+
 @pytest.mark.parametrize("name", ["dpsh", "dsh", "hashnet", "mihash"])
 @pytest.mark.parametrize("make", [superclasses, broad_labels])
 def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make):
@@ -723,6 +732,8 @@ def test_a_collapse_that_training_leaves_again_is_none():
     assert not stops([5, 6, 5])
     assert not stops([5, 5, 5], n_bits=6)  # of 64 codes, kinds would share some by chance
     assert stops([2, 2, 2], n_bits=6)
+    assert not stops([16, 16, 16], n_bits=4, n_kinds=100)  # all there are
+    assert stops([4, 4, 4], n_bits=4, n_kinds=100)
     assert stops([1, 1, 1], n_kinds=2)
     assert not stops([1, 1, 1], n_kinds=1)
 
@@ -738,6 +749,9 @@ def test_a_collapse_that_training_leaves_again_is_none():
         (SharedLabels(*2 * (np.repeat(np.eye(7, dtype=int), 2, axis=0),)), 7),
         (SharedLabels(*2 * (np.repeat([[0, 0], [0, 1], [1, 1]], 2, axis=0),)), 1),  # items without labels are of none
         (Explicit(np.eye(5, dtype=int)), 2),
+        (Explicit(np.ones((5, 5), dtype=int)), 1),
+        (Explicit(np.kron(np.eye(2, dtype=int), 1 - np.eye(3, dtype=int))), 2),  # no item is relevant to itself
+        (SharedLabels(*2 * (np.c_[np.ones(9, dtype=int), np.eye(9, dtype=int)],)), 1),
     ],
 )
 def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
@@ -877,6 +891,10 @@ def test_a_fit_cut_short_leaves_nothing_to_encode_with(example):
             method.transform(X)
         method.on_epoch = None
         method.fit(X, y).transform(X)
+    with pytest.raises(Refusal, match="all of them equal"):
+        method.fit(np.ones((5, 3)), np.zeros(5, dtype=int))
+    with pytest.raises(NotFittedError):
+        method.transform(X[:, :3])
 
 
 def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digits_data, tmp_path):
