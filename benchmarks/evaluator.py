@@ -29,10 +29,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._parallel import n_processors
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import pack
-from hashbench.evaluation import evaluate_packed
-from hashbench.threads import n_processors
+from hashbench.scoring.evaluation import evaluate_packed
 
 METRICS = ("AP", "NDCG", "P@100", "AP@1000")
 SHAPES = {  # queries, database, classes, multi-label
@@ -231,7 +231,7 @@ def peak_memory() -> None:
 
 
 def measure_memory(name: str) -> None:
-    from hashbench.storage import Codes, open_codes, write_codes
+    from hashbench.store.hdf5 import Codes, open_codes, write_codes
 
     def used() -> int:
         """Read the peak of this process alone, in MB; getrusage would count the parent's at the fork."""

@@ -22,10 +22,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from hashbench import registry, soft_histogram
+from hashbench import registry
 from hashbench.affinity import SameLabel
-from hashbench.backbones import get_backbone
-from hashbench.training import Batch, LearnedHash
+from hashbench.learning import soft_histogram
+from hashbench.learning.base import Batch, LearnedHash
+from hashbench.sources.features.backbones import get_backbone
 
 Loss = Callable[[Tensor], Tensor]
 
@@ -125,7 +126,7 @@ def make_losses(name: str, n_batch: int, n_bits: int) -> tuple[Loss, Loss | None
 
     direct: Loss | None = None
     if name.startswith(("talr", "mihash")):
-        direct = loss_with("hashbench.soft_histogram.soft_histogram", loop_over_bins)
+        direct = loss_with("hashbench.learning.soft_histogram.soft_histogram", loop_over_bins)
     elif name == "dsh dispersion":
         direct = loss_with("torch.cdist", direct_l1)
     elif name == "dsh":

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from hashbench.adapter import DatasetAdapter
 from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
-from hashbench.download import fetch
 from hashbench.errors import HashbenchError
-from hashbench.features.extraction import KINDS, extract
-from hashbench.files import data_dir, one_line
-from hashbench.images import ARCHIVE_ERRORS, ImageArrays, Images, check_to_end, read_tree
+from hashbench.sources.download import fetch
+from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.sources.images import ARCHIVE_ERRORS, ImageArrays, Images, check_to_end, read_tree
+from hashbench.store.files import data_dir, one_line
 
 _PIXELS = 3 * 32 * 32
 _CALLED = {  # by the pickles of old and new NumPy, and where it lies today

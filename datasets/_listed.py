@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hashbench.download import Needed
 from hashbench.errors import HashbenchError
-from hashbench.files import one_line
-from hashbench.images import ImageFiles, is_image
+from hashbench.sources.download import Needed
+from hashbench.sources.images import ImageFiles, is_image
+from hashbench.store.files import one_line
 
 _SHOWN = 3  # names of missing images
 
@@ -38,7 +38,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def needed_images(folder: Path, otherwise: Needed) -> Needed:
-    """Say which images are needed in a form that `hashbench.download.demand` can check: one of them.
+    """Say which images are needed in a form that `hashbench.sources.download.demand` can check: one of them.
 
     Parameters
     ----------

@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, Own, draw_any, draw_by_label, draw_split
 from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.features.extraction import KINDS, extract
-from hashbench.images import read_tree
-from hashbench.levels import multi_hot
-from hashbench.tabular import LABEL_KEYS, find_array, read_array, read_features, split_spec
+from hashbench.sources.array_files import LABEL_KEYS, find_array, read_array, read_features, split_spec
+from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.sources.images import read_tree
 
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule

@@ -7,10 +7,10 @@ import numpy as np
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._listed import find_images, needed_images, read_lines
-from hashbench.download import Needed, demand
 from hashbench.errors import HashbenchError
-from hashbench.features.extraction import KINDS, extract
-from hashbench.files import data_dir
+from hashbench.sources.download import Needed, demand
+from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.store.files import data_dir
 
 _LISTS = "https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/imagenet"
 _NEEDED = (

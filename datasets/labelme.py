@@ -3,10 +3,10 @@
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import N_QUERIES, N_TRAIN, PROTOCOL, describe_unlabelled
-from hashbench.download import Needed, demand
 from hashbench.errors import HashbenchError
-from hashbench.files import data_dir
-from hashbench.tabular import read_features
+from hashbench.sources.array_files import read_features
+from hashbench.sources.download import Needed, demand
+from hashbench.store.files import data_dir
 
 _URL = "http://www.cs.toronto.edu/~norouzi/research/mlh/data/LabelMe_gist.mat"
 _NOTE = (

@@ -5,14 +5,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, draw_any, draw_by_label
 from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
-from hashbench.download import Needed, demand
 from hashbench.errors import HashbenchError
-from hashbench.files import data_dir
-from hashbench.levels import multi_hot
-from hashbench.tabular import LABEL_KEYS, read_array, read_features
+from hashbench.sources.array_files import LABEL_KEYS, read_array, read_features
+from hashbench.sources.download import Needed, demand
+from hashbench.store.files import data_dir
 
 _SEED = 0
 

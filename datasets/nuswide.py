@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, draw_by_label
 from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.datasets._listed import find_images, needed_images, read_lines
-from hashbench.download import Needed, demand
 from hashbench.errors import HashbenchError
-from hashbench.features.extraction import KINDS, Extracted, extract
-from hashbench.files import data_dir, one_line
-from hashbench.levels import multi_hot
-from hashbench.tabular import read_features
+from hashbench.sources.array_files import read_features
+from hashbench.sources.download import Needed, demand
+from hashbench.sources.features.extraction import KINDS, Extracted, extract
+from hashbench.store.files import data_dir, one_line
 
 _SEED = 0
 _PAGE = "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html"

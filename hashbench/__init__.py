@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
     from hashbench.dataset import Dataset
     from hashbench.errors import HashbenchError
-    from hashbench.evaluation import Evaluation, evaluate
     from hashbench.method import HashMethod
-    from hashbench.usage import CodeUsage, code_usage
+    from hashbench.scoring.code_statistics import CodeUsage, code_usage
+    from hashbench.scoring.evaluation import Evaluation, evaluate
 
 __all__ = [
     "Affinity",
@@ -31,19 +31,19 @@ __all__ = [
 
 # Imported on first use, so that `hashbench --help` never waits for NumPy.
 _HOMES = {
-    "CodeUsage": "hashbench.usage",
-    "code_usage": "hashbench.usage",
+    "CodeUsage": "hashbench.scoring.code_statistics",
+    "code_usage": "hashbench.scoring.code_statistics",
     "Affinity": "hashbench.affinity",
     "Dataset": "hashbench.dataset",
     "HashMethod": "hashbench.method",
     "Distance": "hashbench.affinity",
-    "Evaluation": "hashbench.evaluation",
+    "Evaluation": "hashbench.scoring.evaluation",
     "Explicit": "hashbench.affinity",
     "Hierarchy": "hashbench.affinity",
     "HashbenchError": "hashbench.errors",
     "SameLabel": "hashbench.affinity",
     "SharedLabels": "hashbench.affinity",
-    "evaluate": "hashbench.evaluation",
+    "evaluate": "hashbench.scoring.evaluation",
 }
 
 

@@ -12,9 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench.distances import exact_at, fast_squared_distances
-from hashbench.errors import HashbenchError
-from hashbench.levels import (
+from hashbench._validation import (
     check_levels,
     check_superclasses,
     class_labels,
@@ -23,6 +21,8 @@ from hashbench.levels import (
     multi_hot,
     summed_csr,
 )
+from hashbench.distances import exact_at, fast_squared_distances
+from hashbench.errors import HashbenchError
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

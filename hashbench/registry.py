@@ -14,8 +14,8 @@ from types import ModuleType
 
 from hashbench.adapter import DatasetAdapter, Options
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.files import one_line
 from hashbench.method import GROUPS, READS, SUPERVISION, HashMethod
+from hashbench.store.files import one_line
 
 
 def method_names() -> list[str]:

@@ -21,7 +21,7 @@ from hashbench.bits import MAX_BITS
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, HashMethod
-from hashbench.storage import read_dataset, write_dataset
+from hashbench.store.hdf5 import read_dataset, write_dataset
 
 MethodClass = type[HashMethod]
 

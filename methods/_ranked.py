@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from hashbench.training import Batch, LearnedHash
+from hashbench.learning.base import Batch, LearnedHash
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,7 +31,7 @@ class _Ranked(LearnedHash):
     n_bins: int = 0
 
     group = "list-based"
-    modules: ClassVar[tuple[str, ...]] = (*LearnedHash.modules, "hashbench.soft_histogram")
+    modules: ClassVar[tuple[str, ...]] = (*LearnedHash.modules, "hashbench.learning.soft_histogram")
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LearnedHash._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="neither")],
@@ -43,7 +43,7 @@ class _Ranked(LearnedHash):
         """Count the distances of the batch's relaxed codes: (n_batch, n_levels, n_bins + 1), float64."""
         import torch
 
-        from hashbench.soft_histogram import soft_histogram
+        from hashbench.learning.soft_histogram import soft_histogram
 
         alpha = self.alpha * 2.0 ** (batch.epoch // self.continuation if self.continuation else 0)
         return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, self.n_bins or self.n_bits)

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval
 
-from hashbench._kernels import compiled
 from hashbench.affinity import IntArray
 from hashbench.method import FloatArray, HashMethod
 from hashbench.methods._items import check_items_differ, draw_rows, unit_rows
 from hashbench.methods._pairs import BoolArray, draw_pairs, levels_among
+from hashbench.scoring.kernels import compiled
 
 
 class BRE(HashMethod):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.affinity import Hierarchy
+from hashbench.learning.base import Batch, LearnedHash
 from hashbench.methods._batches import mean_over, others
-from hashbench.training import Batch, LearnedHash
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -92,7 +92,7 @@ class DSH(LearnedHash):
     """Deep supervised hashing [1]_, with its original or the dispersion objective [2]_.
 
     A level above 0 counts as similar, grades are lost; but dispersion tells class from superclass under the
-    affinity rule ``hierarchy``. Other parameters: see `hashbench.training.LearnedHash`.
+    affinity rule ``hierarchy``. Other parameters: see `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from hashbench.learning.base import Batch, LearnedHash
 from hashbench.methods._batches import others, signs
-from hashbench.training import Batch, LearnedHash
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,7 +51,7 @@ class DTSH(LearnedHash):
     """Deep supervised hashing with triplet labels [1]_.
 
     Learns from triplets: query, an item, and one of a lower level. All other parameters are those of
-    `hashbench.training.LearnedHash`.
+    `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sklearn.utils._param_validation import Interval
 
+from hashbench.learning.base import Batch, LearnedHash
 from hashbench.methods._batches import mean_over, others
-from hashbench.training import Batch, LearnedHash
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -62,7 +62,7 @@ class HashNet(LearnedHash):
     """HashNet [1]_.
 
     Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
-    All other parameters are those of `hashbench.training.LearnedHash`.
+    All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

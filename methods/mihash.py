@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hashbench.learning.base import Batch
 from hashbench.methods._ranked import _Ranked
-from hashbench.training import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,7 +40,7 @@ class MIHash(_Ranked):
     """Hashing with mutual information [1]_, by batches [2]_.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
-    All other parameters are those of `hashbench.training.LearnedHash`.
+    All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

@@ -7,8 +7,8 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils._param_validation import Interval
 
+from hashbench._validation import multi_hot
 from hashbench.errors import Refusal
-from hashbench.levels import multi_hot
 from hashbench.method import FloatArray, HashMethod
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._items import unit_rows

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from math import factorial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hashbench.learning.base import Batch
 from hashbench.methods._ranked import _TALR
-from hashbench.training import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -77,7 +77,7 @@ class TALRAP(_TALR):
     """Tie-aware learning to rank for average precision [1]_.
 
     Learns from items that are relevant or not: a level above 0 counts as relevant, grades are lost.
-    All other parameters are those of `hashbench.training.LearnedHash`.
+    All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hashbench.learning.base import Batch
 from hashbench.methods._ranked import _TALR
-from hashbench.training import Batch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,7 +87,7 @@ def _cumulative_discount(n_ranks: int, like: "Tensor") -> "Tensor":
 class TALRNDCG(_TALR):
     """Tie-aware learning to rank for NDCG [1]_.
 
-    Gains are 2^level - 1. All other parameters are those of `hashbench.training.LearnedHash`.
+    Gains are 2^level - 1. All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

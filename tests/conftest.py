@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 from diffing import GIT_ENVIRONMENT, git
 
-from hashbench import registry, storage
-from hashbench.cli import cli
+from hashbench import registry
+from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
+from hashbench.store import hdf5
 
 SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
 
@@ -115,7 +116,7 @@ def tiny_file(tiny, tmp_path):
     def write(*args, **kwargs):
         dataset = tiny(*args, **kwargs)
         path = tmp_path / f"{dataset.name}.h5"
-        storage.write_dataset(dataset, path)
+        hdf5.write_dataset(dataset, path)
         return path
 
     return write

@@ -10,11 +10,11 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from hashbench import kept_scores
-from hashbench.metrics import Scores
-from hashbench.results import COLUMNS, Row, csv_text
-from hashbench.revisions import Side
-from hashbench.storage import Codes
+from hashbench.reports.revisions import Side
+from hashbench.scoring.metrics import Scores
+from hashbench.store import score_cache
+from hashbench.store.hdf5 import Codes
+from hashbench.store.results import COLUMNS, Row, csv_text
 
 GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -81,6 +81,6 @@ def keep(values, **changes):
         dataset_fingerprint=made.dataset_fingerprint,
         params=json.loads(made.params),
     )
-    with kept_scores.opened(codes, "test") as kept:
+    with score_cache.opened(codes, "test") as kept:
         kept.write({made.metric: Scores(values, values - 0.1, values + 0.1)})
     return made

@@ -1,12 +1,12 @@
 """What the benchmarks compare is the same number, made in two ways."""
 
 import sys
-from pathlib import Path
 
 import pytest
 import torch
+from places import ROOT
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+sys.path.insert(0, str(ROOT / "benchmarks"))
 import training as benchmark
 
 sys.path.pop(0)

@@ -4,22 +4,23 @@ import importlib
 import pkgutil
 import re
 import subprocess
-from pathlib import Path
 
 import click
 import numpy as np
 import pytest
+from places import ROOT
 
 import hashbench as package
 from hashbench import registry
-from hashbench.cli import cli
-from hashbench.metrics import FAMILIES, metric_names
+from hashbench.cli.main import cli
+from hashbench.scoring.metrics import FAMILIES, metric_names
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 DOCUMENTS = sorted(path.name for path in ROOT.glob("*.md"))
 MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(package.__path__, "hashbench.") if module.name != "hashbench.cli"
+    module.name
+    for module in pkgutil.walk_packages(package.__path__, "hashbench.")
+    if module.name != "hashbench.cli.main"
 )
 
 
@@ -145,7 +146,12 @@ def test_examples_are_found():
     finder = doctest.DocTestFinder()
     examples = {
         name: sum(len(test.examples) for test in finder.find(importlib.import_module(name)))
-        for name in ("hashbench.bits", "hashbench.evaluation", "hashbench.methods.itq", "hashbench.metrics.ndcg")
+        for name in (
+            "hashbench.bits",
+            "hashbench.scoring.evaluation",
+            "hashbench.methods.itq",
+            "hashbench.scoring.metrics.ndcg",
+        )
     }
     assert min(examples.values()) > 0
 

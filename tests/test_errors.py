@@ -5,8 +5,8 @@ import h5py
 import numpy as np
 import pytest
 
-from hashbench import results, storage
 from hashbench.errors import HashbenchError, Refusal, unknown_name
+from hashbench.store import hdf5, results
 
 RUN = ["run", "--method", "lsh", "--bits", 8]
 
@@ -261,4 +261,4 @@ def test_error_in_a_file_names_the_file(tiny_file):
     path = tiny_file()
     path.write_bytes(b"")
     with pytest.raises(HashbenchError, match=str(path)):
-        storage.read_dataset(path)
+        hdf5.read_dataset(path)

@@ -3,13 +3,14 @@ from unittest import mock
 
 import pytest
 from click.testing import CliRunner
+from places import ROOT
 
-from hashbench import tables
-from hashbench.cli import cli
+from hashbench.cli.main import cli
 from hashbench.registry import get_method, method_names
-from hashbench.results import read_rows
+from hashbench.reports import tables
+from hashbench.store.results import read_rows
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "golden"
 
 
 def make_digits(results: Path, data: Path) -> Path:
@@ -19,7 +20,7 @@ def make_digits(results: Path, data: Path) -> Path:
     this repository, whatever else is installed. Optimisers of supervised and learned ones may end in other codes
     on other processors.
     """
-    names = [name for name in method_names() if (GOLDEN.parents[1] / "methods" / _file(name)).is_file()]
+    names = [name for name in method_names() if (ROOT / "methods" / _file(name)).is_file()]
     grid = [f"--method={name}" for name in names if get_method(name).group in ("baseline", "unsupervised")]
     grid += ["--bits=16", "--seed=0", f"--results={results}"]
     CliRunner().invoke(cli, ["run", *grid], env={"HASHBENCH_DATA": str(data)}, catch_exceptions=False)
@@ -34,7 +35,7 @@ def make_golden_tables(folder: Path) -> None:
     """
     results = GOLDEN / "tables" / "results"
     installed = {name: get_method(name).group for name in ("constant", "itq", "lsh", "pcah")}
-    with mock.patch("hashbench.averages._group", side_effect=lambda method: installed.get(method, "")):
+    with mock.patch("hashbench.reports.aggregate._group", side_effect=lambda method: installed.get(method, "")):
         tables.write_tables(folder, tables.make_tables(results, ()))
 
 
@@ -57,7 +58,7 @@ def test_golden_file_is_whole():
 
 
 def test_golden_rows_are_those_of_the_committed_results():
-    committed = (GOLDEN.parents[1] / "results" / "digits.csv").read_text().splitlines()
+    committed = (ROOT / "results" / "digits.csv").read_text().splitlines()
     assert set((GOLDEN / "digits.csv").read_text().splitlines()) <= set(committed)
 
 
@@ -69,7 +70,7 @@ def test_committed_rows_are_what_the_code_makes(name, hashbench, digits_data, tm
     """Up to what another processor may change; whoever changes more raises the version and makes the rows again."""
     hashbench("run", "--method", name, "--bits", 12, "--metric", "AP", "--results", tmp_path)
     (made,) = read_rows(tmp_path / "digits.csv")
-    (committed,) = (row for row in read_rows(GOLDEN.parents[1] / "results" / "digits.csv") if row.key == made.key)
+    (committed,) = (row for row in read_rows(ROOT / "results" / "digits.csv") if row.key == made.key)
     assert made.method_version == committed.method_version
     assert float(made.value) == pytest.approx(float(committed.value), abs=0.02)
 
@@ -85,7 +86,7 @@ def test_tables_are_as_they_were(name, end, tmp_path):
 
 
 def test_committed_tables_are_those_of_the_committed_results(tmp_path):
-    results = GOLDEN.parents[1] / "results"
+    results = ROOT / "results"
     tables.write_tables(tmp_path, tables.make_tables(results, ()))
     made, committed = (
         {path.name: path.read_text() for path in folder.glob("[!.]*")} for folder in (tmp_path, results / "tables")

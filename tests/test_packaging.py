@@ -7,10 +7,9 @@ from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import pytest
+from places import ROOT
 
 from hashbench import registry
-
-ROOT = Path(__file__).parents[1]
 
 METHOD = '''
 """Coin: one random bit after the other."""
@@ -100,7 +99,7 @@ def third_party(tmp_path, script):
 
 def test_script_and_names_are_those_of_the_project():
     (point,) = entry_points(group="console_scripts", name="hashbench")
-    assert point.value == "hashbench.cli:cli"
+    assert point.value == "hashbench.cli.main:cli"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert distribution("hashbench").version == registry.import_module("hashbench").__version__
     assert project["project"]["scripts"]["hashbench"] == point.value
@@ -183,8 +182,10 @@ COMMANDS = {
 DRIVER = """
 import json, os, sys
 from click.testing import CliRunner
-from hashbench import console, tables, testing
-from hashbench.cli import cli
+from hashbench import testing
+from hashbench.cli import console
+from hashbench.reports import tables
+from hashbench.cli.main import cli
 commands, outcomes = json.loads(sys.argv[1]), []
 for site in sys.argv[2:]:
     reader, writer = os.pipe()

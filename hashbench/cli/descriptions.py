@@ -1,0 +1,201 @@
+"""What `hashbench info` tells about datasets, codes, methods and metrics."""
+
+import re
+from inspect import cleandoc
+from pathlib import Path
+
+import click
+import h5py
+import numpy as np
+
+from hashbench import registry
+from hashbench.dataset import Dataset, canonical_json
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import OF_USERS, dataset_path
+from hashbench.scoring.code_statistics import CodeUsage, code_usage
+from hashbench.scoring.metrics import FAMILIES, get_metric
+from hashbench.sources.inspection import inspect
+from hashbench.store import hdf5
+
+
+def describe(name: str) -> str:
+    """Tell what there is to know about a name or file.
+
+    Parameters
+    ----------
+    name : str
+        A dataset (name or file), a codes file, a method or a metric.
+
+    Returns
+    -------
+    str
+        Lines for people.
+
+    Raises
+    ------
+    HashbenchError
+        If it is none of these.
+    """
+    if Path(name).is_file() and not h5py.is_hdf5(name):
+        raise HashbenchError(
+            f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
+            "hashbench evaluate."
+        )
+    if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
+        kind = hdf5.read_attributes(Path(name)).get("hashbench")
+        if kind == "codes":
+            return _describe_codes(Path(name))
+        if kind == "scores":
+            return f"{name}: scores of every query, kept by hashbench to find them again"
+        return describe_dataset(hdf5.read_dataset(Path(name)))
+    if name.partition(":")[0] in registry.dataset_names():
+        return _describe_named(name)
+    if dataset_path(name).is_file():
+        return describe_dataset(hdf5.read_dataset(dataset_path(name)))
+    if name in registry.method_names():
+        return _describe_method(name)
+    try:
+        metric = get_metric(name)
+    except HashbenchError:
+        if name in FAMILIES:
+            return f"{name}\n{FAMILIES[name].summary}\nsource: {FAMILIES[name].source}"
+        if name and Path(name).is_dir():
+            raise HashbenchError(f"{name} is a folder; name a file in it.") from None
+        raise HashbenchError(
+            f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
+        ) from None
+    return f"{metric.name}\n{metric.family.summary}\nsource: {metric.family.source}"
+
+
+def _describe_named(name: str) -> str:
+    name, kind, spec = registry.resolve_dataset(name)
+    if dataset_path(spec).is_file():
+        return describe_dataset(hdf5.read_dataset(dataset_path(spec)))
+    cls = registry.dataset_class(name)
+    lines = [f"{name}: {cls.summary}"]
+    if len(cls.features) > 1:
+        lines.append(f"features: {', '.join(cls.features)}")
+    if name not in OF_USERS:
+        lines.append(f"not prepared yet: hashbench prepare {name}{'' if spec == name else f' --features {kind}'}")
+    return "\n".join(lines)
+
+
+def describe_dataset(dataset: Dataset) -> str:
+    """Tell what a dataset holds.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        The dataset.
+
+    Returns
+    -------
+    str
+        Lines for people.
+    """
+    facts = {
+        "dataset": dataset.name,
+        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank)},
+        "items": _describe_items(dataset),
+        "split": (
+            f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
+        ),
+        "affinity": dataset.rule,
+        "fingerprint": dataset.fingerprint,
+    }
+    if dataset.rule == "distance":
+        thresholds = np.sqrt(dataset.rule_params["squared_thresholds"])
+        steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
+        facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
+    found = inspect(dataset)
+    if found.class_sizes is not None:
+        sizes = found.class_sizes
+        facts["classes"] = f"{len(sizes)}, {sizes.min():,} to {sizes.max():,} items each"
+        if len(sizes) == 1:
+            facts["classes"] += "; every item is relevant to every query"
+        if not dataset.is_single_label:
+            facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels an item"
+            facts["classes"] += f", {found.n_without_label:,} items without"
+    facts["duplicates"] = (
+        f"{found.n_queries_in_database:,} queries equal a database item, {found.n_queries_in_train:,} a training item"
+    )
+    if found.n_constant or found.n_zero:
+        facts["features to note"] = f"{found.n_constant:,} are constant; {found.n_zero:,} items are all zero"
+    return _facts(facts)
+
+
+def _about_rank(key: str) -> tuple[int, str]:
+    first = ("summary", "protocol", "source", "features", "licence", "citation")
+    return first.index(key) if key in first else len(first), key
+
+
+def _describe_items(dataset: Dataset) -> str:
+    parts = []
+    if dataset.features is not None:
+        parts.append(f"{dataset.features.shape[1]} {dataset.features_name} ({dataset.features.dtype})")
+    if dataset.images is not None:
+        parts.append("images of " + " x ".join(map(str, dataset.images.shape[1:])) + f" ({dataset.images.dtype})")
+    return f"{dataset.n_samples:,} x {' and '.join(parts)}"
+
+
+def _describe_codes(path: Path) -> str:
+    with hdf5.open_codes(path) as codes:
+        return _facts(
+            {
+                "codes": f"{codes.n_bits} bits, {len(codes.query):,} queries, {len(codes.database):,} database items",
+                "method": f"{codes.method}, version {codes.method_version}",
+                "parameters": canonical_json(dict(codes.params)),
+                "seed": str(codes.seed),
+                "dataset": f"{codes.dataset} ({codes.features}), content {codes.dataset_fingerprint}",
+                "content": codes.content,
+                "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
+                "libraries": ", ".join(f"{name} {version}" for name, version in codes.libraries.items()),
+                "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
+            }
+        )
+
+
+def _describe_usage(usage: CodeUsage) -> str:
+    return (
+        f"{usage.n_distinct:,} distinct database codes ({usage.share_of_space:.2%} of the space), the most frequent "
+        f"one {usage.largest_bucket:,} times; bit balance {usage.bit_balance:.3f}, "
+        f"bit correlation {usage.bit_correlation:.3f}"
+    )
+
+
+def _describe_method(name: str) -> str:
+    cls = registry.get_method(name)
+    facts = {
+        "method": name,
+        "about": registry.method_summary(name),
+        "group": cls.group,
+        "supervision": cls.supervision,
+        "version": str(cls.version),
+    }
+    method, meanings = cls(), _parameter_meanings(cls)
+    table = click.HelpFormatter(width=120)
+    with table.section("parameters"):
+        table.write_dl([(f"{key}={value}", meanings.get(key, "")) for key, value in method.get_params().items()], 28)
+    for preset in cls.presets:
+        settings = sorted(cls.preset(preset, method.n_bits).items())
+        with table.section(f"--preset {preset}, at {method.n_bits} bits"):
+            table.write_text(", ".join(f"{key}={value}" for key, value in settings))
+    return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
+
+
+def _parameter_meanings(cls: type) -> dict[str, str]:
+    """Read what the docstrings of a class and its bases say of parameters, in numpydoc's format."""
+    meanings = {}
+    for base in reversed(cls.__mro__):
+        section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(base.__doc__ or ""), re.DOTALL | re.MULTILINE)
+        told = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
+        for names, kind, text in told:
+            choices = re.search(r"{(.*)}", kind)
+            words = [f"({choices[1]})" if choices else "", *text.split()]
+            meanings.update(dict.fromkeys(names.split(", "), re.sub('[`"]', "", " ".join(words)).strip()))
+    return meanings
+
+
+def _facts(facts: dict[str, str]) -> str:
+    width = max(map(len, facts)) + 2
+    return "\n".join(f"{key}:".ljust(width) + value for key, value in facts.items())

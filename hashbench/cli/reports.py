@@ -1,0 +1,153 @@
+"""The commands that report on results: tables, figures, differences."""
+
+import math
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashbench.cli.options import METRIC, RESULTS
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[TABLE]...")
+@click.option(
+    "--bits",
+    "n_bits",
+    type=int,
+    multiple=True,
+    help="Columns other than the papers', repeatable; written only with --output.",
+)
+@click.option(
+    "--significance",
+    is_flag=True,
+    help="Also test against the best, and give intervals over queries, by the scores in your data folder; likewise.",
+)
+@RESULTS
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tables. [RESULTS/tables]"
+)
+def tables(
+    names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, results: Path, output: Path | None
+) -> None:
+    """Lay out all results like the papers' tables, their values beside ours; print and write them.
+
+    \b
+    table1         AP of the whole ranking (TALR, Table 1)
+    table2         AP@1000 (TALR, Table 2)
+    table3         NDCG (TALR, Table 3)
+    continuation   AP of talr-ap with and without continuation (TALR, appendix D)
+    mlgap          mLGAP beside AP (mLGAP, Table 1)
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.reports.tables import make_tables, write_tables
+
+    made = make_tables(results, names, n_bits)
+    if significance:
+        from hashbench.cli.progress import Progress
+        from hashbench.store.results import read_results
+
+        with Progress(0) as progress:
+            rows = read_results(results)
+            made = {name: table.confident(rows, progress.work) for name, table in made.items()}
+    for table in made.values():
+        click.echo(table.to_markdown())
+    if output is None and (n_bits or significance):
+        click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
+    else:
+        folder = output or results / "tables"
+        write_tables(folder, made)
+        ends = ".md, .csv, .tex, -tie-range.csv and -published.csv"
+        click.echo(f"Written to {folder}: each table as {ends}.", err=True)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[FIGURE]...")
+@click.option("--dataset", "datasets", multiple=True, help="Dataset name or HDF5 file, repeatable. [all]")
+@click.option("--method", "methods", multiple=True, help="Method, repeatable. [all]")
+@click.option("--bits", "n_bits", type=int, multiple=True, help="Code length, repeatable. [all, or one by figure]")
+@click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
+@RESULTS
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the figures. [RESULTS/figures]"
+)
+@click.option("--format", "form", type=click.Choice(["svg", "png", "both"]), default="both", show_default=True)
+def plot(names: tuple[str, ...], results: Path, output: Path | None, form: str, **chosen: Any) -> None:
+    """Draw figures of the results, and of the codes behind them; prints the files.
+
+    \b
+    tie-ranges        how far tie-breaking could move each score
+    ap-bits           the metric against the code length, with tie bands
+    precision-recall  from codes in the data folder, at 32 bits
+    precision-at-k    likewise
+    code-usage        likewise: how many items share each code, at 12 bits
+    time-quality      likewise: the metric against the time to fit and to encode, at 32 bits
+
+    Without FIGURE all are drawn.
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.cli.progress import Progress
+    from hashbench.reports.plots import FORMATS, draw_figures, write_figure
+    from hashbench.reports.plots.selection import Selection
+
+    formats = FORMATS if form == "both" else (form,)
+    with Progress(0) as progress:
+        for drawing in draw_figures(results, names, Selection(**chosen), progress.work):
+            for path in write_figure(drawing, output or results / "figures", formats):
+                click.echo(path)
+            for note in drawing.notes:
+                click.echo(f"{drawing.stem}: {note}", err=True)
+
+
+@click.command()
+@click.argument("old", default="HEAD", metavar="[A")
+@click.argument("new", required=False, metavar="[B]]")
+@METRIC
+@click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the result files. [the nearest `results`, here or above]",
+)
+@click.option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "csv", "json", "markdown"]), default="table", show_default=True
+)
+@click.option(
+    "--fail-on-drop",
+    "limit",
+    type=click.FloatRange(0),
+    metavar="X",
+    help="Exit with code 3 if a comparable row's value falls by more than X.",
+)
+@click.option(
+    "--resamples",
+    type=click.IntRange(0),
+    default=9999,
+    show_default=True,
+    help="Of the tests over queries; with 0 there are none.",
+)
+def diff(
+    old: str,
+    new: str | None,
+    metrics: tuple[str, ...],
+    results: Path | None,
+    only_changed: bool,
+    form: str,
+    limit: float | None,
+    resamples: int,
+) -> None:
+    """Compare results at A and B: revisions, tags, folders or files; by default HEAD and the working tree."""
+    if limit is not None and math.isnan(limit):
+        raise click.BadParameter("nan is no amount.", param_hint="--fail-on-drop")
+    from hashbench.cli.progress import Progress
+    from hashbench.reports import diff_text, revisions
+    from hashbench.reports.diff import compare, with_tests
+    from hashbench.scoring.metrics import get_metric
+
+    found = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
+    if resamples:
+        with Progress(0) as progress:
+            found = with_tests(found, resamples, partial(progress.work, "paired tests"))
+    click.echo(diff_text.format_diff(found, form, only_changed=only_changed))
+    if limit is not None and found.drops(limit):
+        click.echo(diff_text.complain(found, limit), err=True)
+        raise click.exceptions.Exit(3)

@@ -1,0 +1,328 @@
+"""What training needs of PyTorch: devices, reproducible runs, heads with their initial weights, checkpoints."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hashbench._torch import import_torch
+from hashbench.errors import HashbenchError, JobFailure
+from hashbench.method import Epoch, FloatArray
+from hashbench.store.files import one_line, replacing
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = import_torch()
+    Tensor, nn = torch.Tensor, torch.nn
+
+Layers = list[tuple[FloatArray, FloatArray]]
+
+_SHIFT = 8  # images move by up to a part in so many of their height and width
+
+
+def find_device(name: str) -> torch.device:
+    """Choose where to train.
+
+    Parameters
+    ----------
+    name : {"auto", "cpu", "cuda"}
+        With ``auto``, a GPU if there is one.
+
+    Returns
+    -------
+    torch.device
+        The device.
+
+    Raises
+    ------
+    HashbenchError
+        If it is none of these, or a GPU is asked for and there is none.
+    """
+    if name not in ("auto", "cpu", "cuda"):
+        raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose device='cpu' or 'auto'.")
+    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+
+
+@contextmanager
+def reproducible(device: torch.device) -> Iterator[None]:
+    """Make the same seed give the same numbers on a CPU, however many processors it has and whatever the caller set.
+
+    Parameters
+    ----------
+    device : torch.device
+        Everywhere, products of float32 matrices in float32; on a CPU, one thread and deterministic
+        algorithms alone; on a GPU, sums of some kernels keep an order of their own.
+
+    Yields
+    ------
+    None
+        Until then; PyTorch is left as it was found.
+    """
+    cpu: Any = torch.backends.mkldnn
+    products = (cpu.matmul, cpu.conv, torch.backends.cuda.matmul)
+    precisions = [product.fp32_precision for product in products]
+    n_threads, was_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
+    for product in products:
+        product.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
+    if device.type == "cpu":
+        torch.set_num_threads(1)  # how a sum is cut among threads decides its last digits
+        torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(n_threads)
+        torch.use_deterministic_algorithms(was_strict, warn_only=only_warned)
+        for product, precision in zip(products, precisions, strict=True):
+            product.fp32_precision = precision
+
+
+class CentredReLU(nn.ReLU):
+    """ReLU minus its mean under standard normal inputs.
+
+    Hidden units that share a direction would move all outputs together, which losses against outputs
+    of earlier steps (DPSH) answer too late: training swings ever wider.
+    """
+
+    mean = 1 / math.sqrt(2 * math.pi)
+    variance = 1 / 2 - mean**2
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Rectify and centre.
+
+        Parameters
+        ----------
+        input : Tensor
+            Of any shape.
+
+        Returns
+        -------
+        Tensor
+            Of the same shape.
+        """
+        return super().forward(input) - self.mean
+
+
+def make_head(n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Generator) -> nn.Sequential:
+    """Make the layers from features to outputs, one output a bit.
+
+    Parameters
+    ----------
+    n_inputs, n_bits : int
+        Features and outputs.
+    n_hidden : int
+        Units of a hidden layer; 0 for a linear head.
+    generator : torch.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    nn.Sequential
+        Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1,
+        through a hidden layer as well.
+    """
+    first = _linear(n_inputs, n_hidden or n_bits, 2 / n_inputs, generator)
+    if not n_hidden:
+        return nn.Sequential(first)
+    last = _linear(n_hidden, n_bits, 1 / (n_hidden * CentredReLU.variance), generator)
+    return nn.Sequential(first, CentredReLU(), last)
+
+
+def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_multiplier: float) -> list[dict[str, Any]]:
+    """Group a network's parameters by their learning rate.
+
+    Parameters
+    ----------
+    network : nn.Module
+        The network; what its parameters of names ``pretrained.*`` know is to be kept.
+    bias_multiplier : float
+        Of the learning rate of the other biases.
+    pretrained_multiplier : float
+        Of that of pretrained weights and biases.
+
+    Returns
+    -------
+    list of dict
+        Groups for an optimizer, each with its ``multiplier``.
+    """
+    groups: dict[float, list[nn.Parameter]] = {}
+    for name, value in network.named_parameters():
+        if name.startswith("pretrained."):
+            multiplier = pretrained_multiplier
+        else:
+            multiplier = bias_multiplier if name.endswith("bias") else 1.0
+        groups.setdefault(multiplier, []).append(value)
+    return [{"params": values, "multiplier": multiplier} for multiplier, values in groups.items() if multiplier]
+
+
+def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
+    """Vary images as one meets them in training.
+
+    Parameters
+    ----------
+    images : Tensor of shape (n, height, width, n_channels)
+        The images.
+    how : {"none", "flip", "crop"}
+        Leave them alone; mirror every second one, left to right; or also move each by up to an eighth of its
+        height and width, where what moves in repeats the edge.
+    generator : torch.Generator
+        Decides which ones, and how far.
+
+    Returns
+    -------
+    Tensor of the same shape and dtype
+        Other images each time.
+    """
+    if how == "none":
+        return images
+    n, height, width = images.shape[:3]
+    rows, columns = (torch.arange(length).expand(n, length) for length in (height, width))
+    if how == "crop":
+        rows, columns = (_moved(indices, generator) for indices in (rows, columns))
+    is_mirrored = torch.rand((n, 1), generator=generator) < 0.5
+    columns = torch.where(is_mirrored, columns.flip(1), columns)
+    return images[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def head_layers(head: nn.Sequential) -> Layers:
+    """Take the weights out of a head.
+
+    Parameters
+    ----------
+    head : nn.Sequential
+        Linear layers with `CentredReLU` between.
+
+    Returns
+    -------
+    list of tuple of ndarray
+        Weights (n_in, n_out) and biases (n_out,) of each linear layer, float64.
+    """
+    linear = [layer for layer in head if isinstance(layer, nn.Linear)]
+    return [(_as_array(layer.weight).T.copy(), _as_array(layer.bias)) for layer in linear]
+
+
+class TrainingState:
+    """All that decides how training goes on, and its file.
+
+    Parameters
+    ----------
+    network : nn.Module
+        The network.
+    optimizer : torch.optim.Optimizer
+        With its momentum.
+    generator : torch.Generator
+        Source of the batches to come.
+    all_outputs : Tensor of shape (n_items, n_bits)
+        The last outputs of every item.
+
+    Attributes
+    ----------
+    seconds_before : float
+        How long training had taken before it was interrupted.
+    """
+
+    def __init__(
+        self, network: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, all_outputs: Tensor
+    ) -> None:
+        self.network, self.optimizer, self.generator, self.all_outputs = network, optimizer, generator, all_outputs
+        self.start, self.seconds_before = time.perf_counter(), 0.0
+        self.history: list[Epoch] = []
+        self.best: dict[str, Tensor] = {}
+
+    def add(self, epoch: Epoch) -> None:
+        """Note an epoch, and the network if it scores best so far.
+
+        Parameters
+        ----------
+        epoch : Epoch
+            The last one.
+        """
+        if epoch.score > max((past.score for past in self.history), default=-math.inf):
+            self.best = {name: value.clone() for name, value in self.network.state_dict().items()}
+        self.history.append(epoch)
+
+    def write(self, path: Path, key: str) -> None:
+        """Write a checkpoint, whole or not at all.
+
+        Parameters
+        ----------
+        path : Path
+            The file to be made or replaced.
+        key : str
+            Says what the checkpoint belongs to.
+        """
+        content = {
+            "key": key,
+            "network": self.network.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "generator": self.generator.get_state(),
+            "all_outputs": self.all_outputs,
+            "history": [tuple(epoch) for epoch in self.history],
+            "best": self.best,
+            "seconds": self.seconds_before + time.perf_counter() - self.start,
+        }
+        buffer = BytesIO()
+        torch.save(content, buffer)  # into a file, a full disk would be told as a failed assertion of PyTorch's
+        with replacing(path) as part:
+            part.write_bytes(buffer.getbuffer())
+
+    def read(self, path: Path, key: str) -> None:
+        """Take up training where a checkpoint left it.
+
+        Parameters
+        ----------
+        path : Path
+            The file.
+        key : str
+            What it must belong to.
+
+        Raises
+        ------
+        JobFailure
+            If it is no checkpoint, or one of something else.
+        """
+        try:
+            content = torch.load(path, map_location=self.all_outputs.device, weights_only=True)
+        except Exception as error:  # PyTorch raises whatever the broken place happens to cause
+            raise JobFailure(
+                f"{path} cannot be read as a checkpoint: {type(error).__name__}: {one_line(error)[:200]}. "
+                "Start afresh, without resuming."
+            ) from error
+        if not isinstance(content, dict) or content.get("key") != key:
+            raise JobFailure(
+                f"{path} was left by training with other parameters, items or code. Start afresh, without resuming."
+            )
+        self.network.load_state_dict(content["network"])
+        self.optimizer.load_state_dict(content["optimizer"])
+        self.generator.set_state(content["generator"].cpu())
+        self.all_outputs.copy_(content["all_outputs"])
+        self.history = [Epoch(*values) for values in content["history"]]
+        self.best, self.seconds_before = content["best"], content["seconds"]
+
+
+def _moved(indices: Tensor, generator: torch.Generator) -> Tensor:
+    n, length = indices.shape
+    most = length // _SHIFT
+    return (indices + torch.randint(-most, most + 1, (n, 1), generator=generator)).clamp(0, length - 1)
+
+
+def _linear(n_in: int, n_out: int, variance: float, generator: torch.Generator) -> nn.Linear:
+    with torch.device("meta"):  # PyTorch's own initial weights would draw from its global generator
+        layer = nn.Linear(n_in, n_out, dtype=torch.float32)
+    layer.to_empty(device="cpu")
+    nn.init.normal_(layer.weight, std=math.sqrt(variance), generator=generator)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+def _as_array(tensor: Tensor) -> FloatArray:
+    return tensor.detach().cpu().numpy().astype(np.float64)

@@ -1,0 +1,131 @@
+"""Codes, labels and affinities that users bring in NumPy and SciPy files."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hashbench.affinity import Hierarchy
+from hashbench.errors import HashbenchError
+from hashbench.scoring.evaluation import Evaluation, evaluate
+from hashbench.store.files import one_line
+
+
+def evaluate_files(
+    metrics: Iterable[str],
+    *,
+    query_codes: Path,
+    database_codes: Path,
+    query_labels: Path | None = None,
+    database_labels: Path | None = None,
+    query_coarse: Path | None = None,
+    database_coarse: Path | None = None,
+    affinity: Path | None = None,
+    n_bits: int | None = None,
+    distance: str = "hamming",
+    undefined: str = "skip",
+) -> Evaluation:
+    """Score codes read from files.
+
+    Parameters
+    ----------
+    metrics : iterable of str
+        Metric names.
+    query_codes, database_codes : Path
+        ``.npy`` files of codes, see `hashbench.evaluate`.
+    query_labels, database_labels : Path, optional
+        ``.npy`` files of class labels (n,) or multi-hot labels (n, n_classes).
+    query_coarse, database_coarse : Path, optional
+        ``.npy`` files of superclasses (n,): equal classes are level 2, equal superclasses level 1.
+    affinity : Path, optional
+        Instead of labels: ``.npy`` matrix (queries, database) of levels, or ``.npz`` as written by
+        `scipy.sparse.save_npz`.
+    n_bits : int, optional
+        Code length of packed codes.
+    distance : {"hamming", "cosine"}, default="hamming"
+        See `hashbench.evaluate`.
+    undefined : {"skip", "paper"}, default="skip"
+        See `hashbench.evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        Scores of every query.
+
+    Raises
+    ------
+    HashbenchError
+        If a file cannot be read, or files do not fit together.
+    """
+    if affinity is not None and query_labels is None and database_labels is None:
+        relevance: Any = _load_matrix(affinity)
+    elif affinity is None and query_labels is not None and database_labels is not None:
+        relevance = (load_array(query_labels), load_array(database_labels))
+        if query_coarse is not None and database_coarse is not None:
+            relevance = Hierarchy(relevance[0], relevance[1], load_array(query_coarse), load_array(database_coarse))
+        elif query_coarse is not None or database_coarse is not None:
+            raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
+    else:
+        options = {"--query-labels": query_labels, "--database-labels": database_labels, "--affinity": affinity}
+        given = " and ".join(option for option, value in options.items() if value is not None) or "nothing"
+        raise HashbenchError(
+            f"say what is relevant by both --query-labels and --database-labels, or by --affinity alone; got {given}."
+        )
+    return evaluate(
+        load_array(query_codes),
+        load_array(database_codes),
+        relevance,
+        metrics,
+        n_bits=n_bits,
+        distance=distance,
+        undefined=undefined,
+    )
+
+
+def load_array(path: Path) -> npt.NDArray[Any]:
+    """Read an ``.npy`` file.
+
+    Parameters
+    ----------
+    path : Path
+        Written by `numpy.save`.
+
+    Returns
+    -------
+    ndarray
+        Its content.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such file, or it is no ``.npy`` file of numbers.
+    """
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic[:2] == b"PK":
+        raise HashbenchError(f"{path} is an .npz archive, expected one array as numpy.save writes it.")
+    if magic != b"\x93NUMPY":
+        raise HashbenchError(f"{path} is no .npy file. Write it with numpy.save.")
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError, OSError) as error:
+        raise HashbenchError(f"cannot read {path} as an array of numbers: {one_line(error).rstrip('.')}.") from error
+
+
+def _load_matrix(path: Path) -> Any:
+    if path.suffix != ".npz":
+        return load_array(path)
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    try:
+        return sp.load_npz(path)
+    except (ValueError, KeyError, EOFError, OSError, BadZipFile) as error:
+        raise HashbenchError(
+            f"cannot read {path} as written by scipy.sparse.save_npz: {one_line(error).rstrip('.')}."
+        ) from error

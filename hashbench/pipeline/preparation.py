@@ -1,0 +1,306 @@
+"""Prepared datasets: where they lie, made when asked for, found again by name."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import h5py
+
+from hashbench import _validation, affinity, bits, distances
+from hashbench import dataset as dataset_module
+from hashbench.adapter import Options, Own, Progress
+from hashbench.dataset import Dataset, check_name
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.registry import dataset_class, dataset_names, get_dataset, helpers_of, resolve_dataset, source_digest
+from hashbench.sources import array_files, images
+from hashbench.sources.features import extraction
+from hashbench.store import hdf5
+from hashbench.store.files import data_dir, locked
+
+_SUFFIXES = (".h5", ".hdf5")  # of dataset files
+OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
+_HELPERS = "hashbench.datasets._"  # modules shared by datasets, whose code decides these too
+
+
+def dataset_path(spec: str) -> Path:
+    """Tell where a prepared dataset lies.
+
+    Parameters
+    ----------
+    spec : str
+        Its name, or ``NAME:FEATURES``.
+
+    Returns
+    -------
+    Path
+        Inside the data folder; need not exist.
+    """
+    return data_dir() / "datasets" / f"{spec.replace(':', '-')}.h5"
+
+
+def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, bool]:
+    """Make a named dataset, or find it again.
+
+    Parameters
+    ----------
+    spec : str
+        A known name, or ``NAME:FEATURES``.
+    options : Options, optional
+        Where the data come from and so on. What is left open stays as it was chosen the last time.
+    force : bool, default=False
+        Make it even if it is there.
+
+    Returns
+    -------
+    dataset : Dataset
+        Its content.
+    path : Path
+        Its file.
+    is_new : bool
+        Whether it was made now.
+    """
+    options = options or Options()
+    name, kind, spec = resolve_dataset(spec, options.features)
+    _refuse_useless(name, kind, options)
+    path, made_by = dataset_path(spec), _made_by(name, kind)
+    with locked(path):
+        found = hdf5.read_attributes(path)
+        remembered = json.loads(found.get("choices", "{}"))
+        stamps = remembered.pop("stamps", {})
+        choices = _chosen(options) if force else remembered | _chosen(options)
+        now = _stamps(name, choices)
+        is_same = choices == remembered and now == {key: stamps.get(key) for key in now}
+        if _is_made_by(found, made_by) and is_same and not force:
+            return hdf5.read_dataset(path), path, False
+        paths = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
+        for key, chosen in paths.items():
+            if getattr(options, key) is None and not chosen.exists():
+                raise HashbenchError(
+                    f"there is no {chosen} (chosen earlier; give --{key} again, or --force to start afresh)."
+                )
+        dataset = get_dataset(name, replace(options, **{**choices, **paths, "features": kind})).prepare()
+        if dataset.name != name:
+            raise HashbenchError(
+                f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own."
+            )
+        hdf5.write_dataset(dataset, path, made_by, choices | {"stamps": now})
+    return dataset, path, True
+
+
+def find_prepared() -> tuple[list[str], dict[str, str]]:
+    """Find the known datasets that cannot be made out of nothing: those that are prepared, and the others.
+
+    Returns
+    -------
+    prepared : list of str
+        Names, and ``NAME:FEATURES``, whose files are up to date.
+    missing : dict of str to str
+        The other names, each with the command that would add it and what that needs.
+    """
+    prepared: list[str] = []
+    missing: dict[str, str] = {}
+    for name in sorted({*dataset_names()} - OF_USERS):
+        try:
+            cls = dataset_class(name)
+        except HashbenchError:
+            continue  # a broken plugin; whoever names it is told
+        if not cls.needs:
+            continue
+        kinds = {name if kind == cls.features[0] else f"{name}:{kind}": kind for kind in cls.features}
+        is_made = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in kinds}
+        found = [spec for spec, kind in kinds.items() if _is_made_by(is_made[spec], _made_by(name, kind))]
+        stale = [spec for spec in kinds if is_made[spec] and spec not in found]
+        prepared += found
+        for spec in stale or ([] if found else [name]):
+            kind = spec.partition(":")[2]
+            command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
+            missing[spec] = f"{command} ({'made by another version' if stale else f'needs {cls.needs}'})"
+    return prepared, missing
+
+
+def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
+    """Make a dataset of the user's own files; it is made anew each time, since these may have changed.
+
+    Parameters
+    ----------
+    own : Own
+        Files, labels, split.
+    options : Options
+        Features, weights and so on, for folders of images.
+
+    Returns
+    -------
+    dataset : Dataset
+        Its content.
+    path : Path
+        Its file.
+
+    Raises
+    ------
+    HashbenchError
+        If the name is a known dataset's, or the files do not make a dataset.
+    """
+    check_name(own.name)
+    folded = own.name.casefold()
+    if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
+        raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
+    if own.name.endswith(_SUFFIXES):
+        raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
+    name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
+    kinds = dataset_class(name).features
+    kind = options.features or kinds[0]
+    if kind not in kinds:
+        raise unknown_name("feature kind", f"{own.name}:{kind}", kinds, like=kind)
+    _refuse_useless(name, kind, options)
+    dataset = get_dataset(name, replace(options, own=own)).prepare()
+    path = dataset_path(own.name)
+    with locked(path):
+        hdf5.write_dataset(dataset, path, made_by="own")
+    return dataset, path
+
+
+def _refuse_useless(name: str, kind: str, options: Options) -> None:
+    """Refuse options that a dataset with such features cannot use."""
+    given = kind == "features"
+    useless = {"weights": given or kind in {*extraction.KINDS} - {*extraction.NETWORKS}, "image_size": given}
+    takes = [key for key in dataset_class(name).takes if not useless.get(key)]
+    for key in ("source", "weights", "image_size"):
+        if getattr(options, key) is not None and key not in takes:
+            raise HashbenchError(
+                f"{name}:{kind} has no use for --{key.replace('_', '-')}; leave it out"
+                f"{', or choose other --features' if len(dataset_class(name).features) > 1 else ''}."
+            )
+
+
+def _made_by(name: str, kind: str) -> str:
+    """Digest the code that decides a dataset; features of images have a version of their own."""
+    cls = dataset_class(name)
+    helpers = helpers_of(cls, _HELPERS)
+    code = source_digest(cls, *helpers, affinity, bits, distances, dataset_module, images, _validation, array_files)
+    return f"{code}-{extraction._VERSION}" if kind in extraction.KINDS else code
+
+
+def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:
+    """Digest sizes and times of the files a dataset is made of, as far as they are there."""
+    places = {"source": data_dir() / "sources" / name, **choices}
+    paths = {key: Path(places[key]) for key in ("source", "weights") if key in places}
+    return {key: _stamp(path) for key, path in paths.items() if path.exists()}
+
+
+def _stamp(path: Path) -> str:
+    """Digest a file's size and times, or those of the files of a folder."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    states = [(file.name, file.stat()) for file in files if file.is_file()]
+    stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
+    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
+
+
+def _is_made_by(found: Mapping[str, Any], made_by: str) -> bool:
+    return (found.get("made_by"), found.get("schema_version")) == (made_by, hdf5.SCHEMA_VERSION)
+
+
+def _is_ann_benchmark(own: Own) -> bool:
+    """Whether the items are an HDF5 file with the arrays of ann-benchmarks."""
+    path = Path(own.items)
+    if not (path.is_file() and h5py.is_hdf5(path)):
+        return False
+    try:
+        with h5py.File(path, "r") as file:
+            return {"train", "test", "neighbors"} <= set(file)
+    except OSError:  # cut short; whoever reads it as any other file says so
+        return False
+
+
+def _chosen(options: Options) -> dict[str, Any]:
+    """Give what the user decided, as a dataset file remembers it."""
+    chosen = {key: getattr(options, key) for key in ("source", "weights", "image_size")}
+    return {key: str(value.resolve()) if isinstance(value, Path) else value for key, value in chosen.items() if value}
+
+
+def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:
+    """Find a prepared dataset by what it holds.
+
+    Parameters
+    ----------
+    fingerprint : str
+        Of its content.
+    first : sequence of Path, optional
+        Files to look at before those in the data folder.
+
+    Returns
+    -------
+    Path or None
+        Its file, if there is one.
+    """
+    paths = [*first, *sorted((data_dir() / "datasets").glob("*.h5"))]
+    return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
+
+
+def load_dataset(spec_or_path: str, on_progress: Progress | None = None) -> tuple[Dataset, bool]:
+    """Open a dataset file, or prepare a named dataset if need be.
+
+    Parameters
+    ----------
+    spec_or_path : str
+        A known name, ``NAME:FEATURES``, the name of a dataset that the user prepared from own files, or the path of
+        a dataset file.
+    on_progress : callable, optional
+        Called while it is prepared, see `hashbench.adapter.Options`.
+
+    Returns
+    -------
+    dataset : Dataset
+        Its content.
+    is_new : bool
+        Whether it was made now.
+
+    Raises
+    ------
+    HashbenchError
+        If it is none of these.
+    """
+    name, _, kind = spec_or_path.partition(":")
+    if name in dataset_names():
+        others = sorted(path.stem.removeprefix(f"{name}-") for path in dataset_path(name).parent.glob(f"{name}-*.h5"))
+        kinds = dataset_class(name).features
+        others = [other for other in others if other in kinds]
+        if not kind and others and not dataset_path(name).exists():
+            raise HashbenchError(
+                f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
+                f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
+            )
+        dataset, _, is_new = prepare(spec_or_path, None if on_progress is None else Options(on_progress=on_progress))
+        return dataset, is_new
+    path = Path(spec_or_path)
+    if path.suffix in _SUFFIXES or path.is_file():
+        dataset = hdf5.read_dataset(path)
+        _demand_same_content(dataset, path)
+        return dataset, False
+    if dataset_path(spec_or_path).is_file():
+        return hdf5.read_dataset(dataset_path(spec_or_path)), False
+    raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
+
+
+def _own_names() -> list[str]:
+    """Names of the datasets that users prepared from own files."""
+    stems = sorted(path.stem for path in (data_dir() / "datasets").glob("*.h5"))
+    built_in = dataset_names()
+    return [stem for stem in stems if not any(stem == name or stem.startswith(f"{name}-") for name in built_in)]
+
+
+def _demand_same_content(dataset: Dataset, path: Path) -> None:
+    """Refuse a file that takes the name of a named dataset, but holds something else."""
+    if dataset.name not in dataset_names():
+        return
+    for known in (data_dir() / "datasets").glob(f"{dataset.name}*.h5"):
+        found = hdf5.read_attributes(known)
+        if (found.get("name"), found.get("features_name")) == (dataset.name, dataset.features_name) and found.get(
+            "fingerprint"
+        ) != dataset.fingerprint:
+            raise HashbenchError(
+                f"{path} calls itself {dataset.name!r} but holds {dataset.fingerprint}, and the dataset of that name "
+                f"holds {found.get('fingerprint')}. Give yours another name."
+            )

@@ -1,0 +1,126 @@
+"""Run grids of jobs, one after the other, whatever of each is not done yet."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hashbench.adapter import Progress as Preparing
+from hashbench.dataset import Dataset, canonical_json
+from hashbench.errors import JobFailure, Refusal
+from hashbench.pipeline.grid import Job, make_method
+from hashbench.pipeline.preparation import load_dataset
+from hashbench.pipeline.steps import Progress, ensure_codes, ensure_scores
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
+from hashbench.scoring.metrics import get_metric
+from hashbench.store.results import Row
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What became of a job.
+
+    Parameters
+    ----------
+    job : Job
+        The job.
+    evaluation : Evaluation or None
+        Its scores; None if the method refused, or if only codes were asked for.
+    refusal : str
+        Why it refused.
+    has_failed : bool
+        Whether it refused because something went wrong, such as training.
+    codes : Path or None
+        The codes file.
+    rows : tuple of Row
+        The lines for the results file.
+    notes : tuple of str
+        What was done and what was found again.
+    """
+
+    job: Job
+    evaluation: Evaluation | None
+    refusal: str = ""
+    has_failed: bool = False
+    codes: Path | None = None
+    rows: tuple[Row, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def run(
+    jobs: Sequence[Job],
+    metric_names: Sequence[str] = DEFAULT_METRICS,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    on_progress: Progress | None = None,
+) -> Iterator[Outcome]:
+    """Do the jobs of a grid one after the other.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+        What `grid` spans.
+    metric_names : sequence of str
+        Metrics; if there are none, the jobs end with their codes.
+    force : bool, default=False
+        Repeat finished steps.
+    resume : bool, default=False
+        Go on with interrupted training where its last epoch ended.
+    on_progress : callable, optional
+        Called with the parts of the current step done, all its parts, and what they are if not items.
+
+    Yields
+    ------
+    Outcome
+        One for each job, in order.
+    """
+    names = [get_metric(name).name for name in metric_names]
+    datasets: dict[str, Dataset] = {}
+    for job in jobs:
+        notes = []
+        if job.dataset not in datasets:
+            datasets.clear()  # one dataset in memory at a time
+            datasets[job.dataset], is_new = load_dataset(job.dataset, _turned(on_progress))
+            notes.append(f"{'prepared' if is_new else 'reused'} dataset")
+        dataset = datasets[job.dataset]
+        try:
+            path, is_new = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
+        except Refusal as refusal:
+            has_failed = isinstance(refusal, JobFailure)
+            yield Outcome(job, None, str(refusal), has_failed, notes=tuple(notes))
+            continue
+        notes.append(f"{'encoded' if is_new else 'reused'} codes")
+        if not names:
+            yield Outcome(job, None, codes=path, notes=tuple(notes))
+            continue
+        scored, is_new = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
+        notes.append(f"{'computed' if is_new else 'reused'} scores")
+        yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
+
+
+def _turned(on_progress: Progress | None) -> Preparing | None:
+    """Take what is being done first, as adapters tell it."""
+    return on_progress and (lambda what, n_done, n_all: on_progress(n_done, n_all, what))
+
+
+def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
+    method = make_method(job.method, job.n_bits, job.seed, job.params)
+    return tuple(
+        Row(
+            dataset=dataset.name,
+            features=dataset.features_name,
+            method=job.method,
+            params=canonical_json(method.recorded_params()),
+            n_bits=job.n_bits,
+            seed=job.seed,
+            metric=name,
+            value=f"{summary.mean:.6f}",
+            low=f"{summary.low:.6f}",
+            high=f"{summary.high:.6f}",
+            n_queries=summary.n_queries,
+            n_undefined=summary.n_undefined,
+            dataset_fingerprint=dataset.fingerprint,
+            method_version=method.version,
+        )
+        for name, summary in scored.summary.items()
+    )

@@ -1,0 +1,161 @@
+"""Results averaged over seeds, method by method, and what people call each line of them."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from hashbench.method import GROUPS
+from hashbench.registry import get_method, method_names
+
+BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
+LINE = ("method", "params", "method_version")  # what is never averaged
+GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
+
+
+def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
+    """Average the scores of each method and code length over its seeds.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.store.results.read_results` gives.
+
+    Returns
+    -------
+    DataFrame
+        One row a ``BLOCK``, metric, ``LINE`` and ``n_bits``: means of ``value``, ``low`` and ``high``, ``n_seeds``,
+        ``n_queries``, ``n_undefined``, and the line's ``group`` and ``label``. Groups stand in the order of the
+        tables, methods that are no longer installed last; in a group and metric of a block the line with the highest
+        mean over all its code lengths comes first.
+    """
+    cells = mean_over_seeds(results)
+    labels = line_labels(cells)
+    cells["label"] = [labels[line] for line in zip(*(cells[key] for key in LINE), strict=True)]
+    order = {
+        **dict.fromkeys((*BLOCK, "metric"), True),
+        "group_rank": True,
+        "score": False,
+        **dict.fromkeys((*LINE, "n_bits"), True),
+    }
+    ranked = cells.assign(
+        group_rank=cells["group"].map(GROUP_RANK),
+        score=cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean"),
+    ).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    return ranked.drop(columns=["group_rank", "score"])
+
+
+def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
+    """Average over seeds, without names or order.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.store.results.read_results` gives.
+
+    Returns
+    -------
+    DataFrame
+        One row a ``BLOCK``, metric, ``LINE`` and ``n_bits``: means of ``value``, ``low`` and ``high``, ``spread`` (the
+        standard deviation of ``value``), ``n_seeds``, ``n_queries``, ``n_undefined`` and ``group``, empty for methods
+        that are no longer installed.
+    """
+    cells = (
+        results.groupby([*BLOCK, "metric", *LINE, "n_bits"], sort=True)
+        .agg(
+            value=("value", "mean"),
+            spread=("value", "std"),
+            low=("low", "mean"),
+            high=("high", "mean"),
+            n_seeds=("seed", "nunique"),
+            n_queries=("n_queries", "first"),
+            n_undefined=("n_undefined", "first"),
+        )
+        .reset_index()
+    )
+    return cells.assign(group=cells["method"].map({name: _group(name) for name in cells["method"].unique()}))
+
+
+def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
+    """Say what people call each line.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        All that is shown together, with the columns ``LINE``.
+
+    Returns
+    -------
+    dict of tuple to str
+        By ``LINE``; no two lines share a label. Versions are named of methods that have several.
+    """
+    lines = set(zip(*(cells[key] for key in LINE), strict=True))
+    labels = method_labels((method, params) for method, params, _ in lines)
+    n_versions = Counter(method for method, _ in {(method, version) for method, _, version in lines})
+    return {
+        (method, params, version): labels[method, params] + (f" (version {version})" if n_versions[method] > 1 else "")
+        for method, params, version in lines
+    }
+
+
+def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Say what people call each method with its parameters.
+
+    Parameters
+    ----------
+    methods : iterable of tuple
+        Names, and all of the parameters as JSON.
+
+    Returns
+    -------
+    dict of tuple to str
+        The name, and the parameters that are not the default ones; where that does not tell two apart, also those
+        that do, "?" where one lacks a parameter, as a line does that is older than it.
+    """
+    labels = {line: _named(line[0], changed_params(*line)) for line in set(methods)}
+    alike = defaultdict(list)
+    for line, label in labels.items():
+        alike[label].append(line)
+    for label, lines in alike.items():
+        own = [json.loads(params) for _, params in lines]
+        keys = sorted({key for params in own for key in params})
+        texts = [{key: json.dumps(params[key]) if key in params else "?" for key in keys} for params in own]
+        telling = [key for key in keys if len({text[key] for text in texts}) > 1]
+        for line, text in zip(lines, texts, strict=True):
+            labels[line] = _named(label, {key: text[key] for key in telling})
+    return labels
+
+
+def changed_params(method: str, params: str) -> dict[str, Any]:
+    """Give the parameters that are not a method's defaults.
+
+    Parameters
+    ----------
+    method : str
+        Its name; of one that is no longer installed, all parameters count as changed.
+    params : str
+        All of its parameters, as JSON.
+
+    Returns
+    -------
+    dict
+        Names and values.
+    """
+    defaults = _default_params(method)
+    return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
+
+
+def _group(method: str) -> str:
+    return get_method(method).group if method in method_names() else ""
+
+
+def _named(name: str, params: Mapping[str, Any]) -> str:
+    return " ".join([name, *(f"{key}={value}" for key, value in params.items())])
+
+
+@cache
+def _default_params(method: str) -> dict[str, Any]:
+    return get_method(method)().get_params(deep=False) if method in method_names() else {}

@@ -1,0 +1,299 @@
+"""What changed between two sets of results, and does it matter."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hashbench.errors import HashbenchError
+from hashbench.method import FloatArray
+from hashbench.reports.revisions import Side
+from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
+from hashbench.store.results import UNKNOWN, Row
+from hashbench.store.score_cache import find_scores
+
+_LOWER_IS_BETTER = "PairwiseError"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row that differs between comparable sides.
+
+    Parameters
+    ----------
+    old, new : Row
+        Of the same key, fingerprint and method version.
+    test : PairedTest, optional
+        Over the queries, if those of both sides are kept.
+    """
+
+    old: Row
+    new: Row
+    test: PairedTest | None = None
+
+    @property
+    def is_real(self) -> bool:
+        """Whether the rows differ in more than a tie range that one's file is too old to have."""
+        missing: dict[str, Any] = {
+            name: "nan"
+            for name in ("low", "high")
+            if any(getattr(row, name) == "nan" != row.value for row in (self.old, self.new))
+        }
+        return self.old._replace(**missing) != self.new._replace(**missing)
+
+    @property
+    def difference(self) -> float:
+        """New minus old value, of six decimals; NaN if either is."""
+        return round(float(self.new.value) - float(self.old.value), 6)
+
+    @property
+    def loss(self) -> float:
+        """How much worse the new value is; all of it if it is no longer defined."""
+        if math.isnan(self.difference):
+            return math.inf if math.isnan(float(self.new.value)) else 0.0
+        return self.difference if self.new.metric.startswith(_LOWER_IS_BETTER) else -self.difference
+
+    @property
+    def is_inside_tie_range(self) -> bool | None:
+        """Whether breaking ties by luck could turn either value into the other; None if a range is unknown.
+
+        The new value must lie between ``low`` and ``high`` of the old row, and the old value between those of the new.
+        """
+        old, new = ([float(text) for text in (row.value, row.low, row.high)] for row in (self.old, self.new))
+        if any(map(math.isnan, old + new)):
+            return None
+        return old[1] <= new[0] <= old[2] and new[1] <= old[0] <= new[2]
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether the corrected test finds it."""
+        return self.test is not None and self.test.p_holm < ALPHA
+
+
+class Incomparable(NamedTuple):
+    """A row whose numbers come from other data or another version of the method.
+
+    Parameters
+    ----------
+    old, new : Row
+        Of the same key.
+    """
+
+    old: Row
+    new: Row
+
+    @property
+    def reason(self) -> str:
+        """What differs, from which to which."""
+        parts = []
+        if UNKNOWN in (self.old.dataset_fingerprint, self.new.dataset_fingerprint) or (
+            self.old.dataset_fingerprint != self.new.dataset_fingerprint
+        ):
+            parts.append(f"dataset fingerprint {self.old.dataset_fingerprint} -> {self.new.dataset_fingerprint}")
+        if self.old.method_version != self.new.method_version:
+            parts.append(f"method version {self.old.method_version} -> {self.new.method_version}")
+        return ", ".join(parts)
+
+
+class OverSeeds(NamedTuple):
+    """Means over the seeds of a row that both sides have.
+
+    Parameters
+    ----------
+    row : Row
+        One of them, for its key.
+    n_seeds : int
+        Comparable seeds, at least two.
+    n_changed : int
+        Those that differ, at least one.
+    old, new : float
+        Mean values, of six decimals.
+    """
+
+    row: Row
+    n_seeds: int
+    n_changed: int
+    old: float
+    new: float
+
+    @property
+    def difference(self) -> float:
+        """New minus old, of six decimals."""
+        return round(self.new - self.old, 6) + 0.0  # never -0.0
+
+
+@dataclass(frozen=True)
+class Diff:
+    """All rows of two sides by what became of them.
+
+    Parameters
+    ----------
+    old_name, new_name : str
+        The sides.
+    changed : tuple of Change
+        The greatest loss first, then by key.
+    incomparable : tuple of Incomparable
+        By key.
+    new, gone, unchanged : tuple of Row
+        By key.
+    n_resamples : int, default=0
+        Of the tests; 0 if there are none.
+    """
+
+    old_name: str
+    new_name: str
+    changed: tuple[Change, ...]
+    incomparable: tuple[Incomparable, ...]
+    new: tuple[Row, ...]
+    gone: tuple[Row, ...]
+    unchanged: tuple[Row, ...]
+    n_resamples: int = 0
+
+    @property
+    def n_tested(self) -> int:
+        """Changes that were tested."""
+        return sum(change.test is not None for change in self.changed)
+
+    @property
+    def can_find_significance(self) -> bool:
+        """Whether the least p value that the resamples allow survives the correction."""
+        return can_find_significance(self.n_tested, self.n_resamples)
+
+    def drops(self, limit: float) -> list[Change]:
+        """Give the changes for the worse.
+
+        Parameters
+        ----------
+        limit : float
+            Values that fall by up to this much are tolerated.
+
+        Returns
+        -------
+        list of Change
+            Those that lose more, inside the tie range or not, the greatest loss first.
+        """
+        return [change for change in self.changed if change.loss > limit]
+
+    def over_seeds(self) -> list[OverSeeds]:
+        """Average over seeds.
+
+        Returns
+        -------
+        list of OverSeeds
+            By key, of rows with two or more comparable seeds of which one or more changed.
+        """
+        groups: dict[tuple[Any, ...], list[Change]] = defaultdict(list)
+        for change in (*self.changed, *(Change(row, row) for row in self.unchanged)):
+            groups[change.new._replace(seed=0).key].append(change)
+        means = []
+        for _, group in sorted(groups.items()):
+            n_changed = sum(change.is_real for change in group)
+            if n_changed and len(group) > 1:
+                old = round(fmean(float(change.old.value) for change in group), 6)
+                new = round(fmean(float(change.new.value) for change in group), 6)
+                means.append(OverSeeds(group[0].new, len(group), n_changed, old, new))
+        return means
+
+
+def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
+    """Sort the rows of two sides by what became of them.
+
+    Parameters
+    ----------
+    old, new : Side
+        What to compare.
+    metrics : sequence of str
+        Canonical names to look at; all if there are none.
+
+    Returns
+    -------
+    Diff
+        Without tests. Where a side is one file, only its datasets count.
+
+    Raises
+    ------
+    HashbenchError
+        If nothing is left to compare, though there are results or the user said where they should be.
+    """
+    datasets = {row.dataset for side in (old, new) for row in side.rows.values()}
+    for side in (old, new):
+        if side.is_file:
+            datasets &= {row.dataset for row in side.rows.values()}
+    before, after = (
+        {
+            key: row
+            for key, row in side.rows.items()
+            if row.dataset in datasets and (not metrics or row.metric in metrics)
+        }
+        for side in (old, new)
+    )
+    if not before and not after and any(side.rows or side.is_named for side in (old, new)):
+        raise HashbenchError(
+            f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset in "
+            f"{old.name} and {new.name}. Check the names of folders, files and metrics."
+        )
+    pairs = [(before[key], after[key]) for key in sorted(before.keys() & after.keys())]
+    incomparable = [Incomparable(*pair) for pair in pairs if Incomparable(*pair).reason]
+    comparable = [Change(*pair) for pair in pairs if not Incomparable(*pair).reason]
+    return Diff(
+        old_name=old.name,
+        new_name=new.name,
+        changed=tuple(sorted((change for change in comparable if change.is_real), key=lambda change: -change.loss)),
+        incomparable=tuple(incomparable),
+        new=tuple(after[key] for key in sorted(after.keys() - before.keys())),
+        gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
+        unchanged=tuple(change.new for change in comparable if not change.is_real),
+    )
+
+
+def with_tests(
+    diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Callable[[int, int], None] | None = None
+) -> Diff:
+    """Test each change whose queries are kept for both sides.
+
+    Parameters
+    ----------
+    diff : Diff
+        Without tests.
+    n_resamples : int, default=9999
+        See `hashbench.reports.significance.paired_tests`.
+    on_progress : callable, optional
+        Called with tests made and all tests.
+
+    Returns
+    -------
+    Diff
+        With tests; Holm's correction is over all of them.
+    """
+    differences = [query_differences(change) for change in diff.changed]
+    tests = iter(paired_tests([values for values in differences if values is not None], n_resamples, on_progress))
+    changed = tuple(
+        change if values is None else replace(change, test=next(tests))
+        for change, values in zip(diff.changed, differences, strict=True)
+    )
+    return replace(diff, changed=changed, n_resamples=n_resamples)
+
+
+def query_differences(change: Change) -> FloatArray | None:
+    """Find how much each query changed.
+
+    Parameters
+    ----------
+    change : Change
+        A changed row.
+
+    Returns
+    -------
+    ndarray of shape (n_queries,), or None
+        New minus old of the queries that are defined; None if either side's are not kept, or fewer than two.
+    """
+    old, new = find_scores(change.old), find_scores(change.new)
+    if old is None or new is None or len(old) != len(new):
+        return None
+    difference = new - old
+    difference = difference[~np.isnan(difference)]
+    return difference if len(difference) > 1 else None

@@ -1,0 +1,271 @@
+"""A diff in words: for a terminal, a pull-request comment, or another program."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from hashbench.cli.console import format_table
+from hashbench.reports.aggregate import method_labels
+from hashbench.reports.diff import Change, Diff
+from hashbench.reports.significance import ALPHA
+from hashbench.store.results import COLUMNS, Row, csv_text
+
+_KEY = COLUMNS[:7]
+_LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
+_MOST = 65_000  # characters of a comment; GitHub takes 65,536
+_ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
+_CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "tie range", "p", "95% interval"]
+_RANGE = {True: "inside", False: "outside", None: "unknown"}
+
+Section = tuple[str, list[str], list[list[str]]]
+
+
+def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
+    """Write a diff.
+
+    Parameters
+    ----------
+    diff : Diff
+        What to write.
+    form : {"table", "csv", "json", "markdown"}
+        Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; unchanged rows are
+        counted everywhere and listed nowhere.
+    only_changed : bool, default=False
+        Leave out the rows that are not comparable, new or gone; they are still counted.
+
+    Returns
+    -------
+    str
+        The text, without a final newline; the same bytes for the same diff.
+    """
+    if form == "csv":
+        return _csv(diff, only_changed).rstrip("\n")
+    if form == "json":
+        return json.dumps(_content(diff, only_changed), indent=2)
+    sections = _sections(diff, only_changed)
+    if form == "markdown":
+        texts = (_comment(diff, sections, n_lines) for n_lines in _LENGTHS)
+        return next((text for text in texts if len(text) < _MOST), "")
+    tables = [f"{title}\n{format_table(header, lines, n_left=2)}" for title, header, lines in sections]
+    return "\n\n".join([f"{_title(diff)}: {summarise(diff)}", *tables, *_notes(diff)])
+
+
+def summarise(diff: Diff) -> str:
+    """Count the rows of a diff in a sentence.
+
+    Parameters
+    ----------
+    diff : Diff
+        What to count.
+
+    Returns
+    -------
+    str
+        The sentence.
+    """
+    if not any(_counts(diff).values()):
+        return "no results on either side."
+    if not any(count for name, count in _counts(diff).items() if name != "unchanged"):
+        return f"no differences, {len(diff.unchanged)} rows unchanged."
+    text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in _counts(diff).items() if count)
+    if diff.changed:
+        n_worse = sum(change.loss > 0 for change in diff.changed)
+        n_inside = sum(change.is_inside_tie_range is True for change in diff.changed)
+        n_significant = sum(change.is_significant for change in diff.changed)
+        text += (
+            f". Of the changed, {n_worse} are worse, {n_inside} lie inside the tie range, and "
+            f"{n_significant} of {diff.n_tested} tested are significant"
+        )
+    return f"{text}."
+
+
+def complain(diff: Diff, limit: float) -> str:
+    """Say which values have dropped too far.
+
+    Parameters
+    ----------
+    diff : Diff
+        With drops beyond the limit.
+    limit : float
+        What is tolerated.
+
+    Returns
+    -------
+    str
+        A sentence with their number and the worst of them.
+    """
+    drops = diff.drops(limit)
+    old, row = drops[0].old, drops[0].new
+    n_comparable = len(diff.changed) + len(diff.unchanged)
+    return (
+        f"{len(drops)} of {n_comparable} comparable values are worse by more than {limit:g}, "
+        f"most of all {row.metric} of {row.method} on {row.dataset}:{row.features} at {row.n_bits} bits with seed "
+        f"{row.seed}: {old.value} -> {row.value}."
+    )
+
+
+def _comment(diff: Diff, sections: Iterable[Section], n_lines: int) -> str:
+    tables = [_markdown(section, n_lines) for section in sections]
+    return "\n\n".join([f"### {_title(diff)}", summarise(diff), *tables, *_notes(diff)])
+
+
+def _title(diff: Diff) -> str:
+    return f"{diff.old_name} -> {diff.new_name}"
+
+
+def _counts(diff: Diff) -> dict[str, int]:
+    return {
+        "changed": len(diff.changed),
+        "not_comparable": len(diff.incomparable),
+        "new": len(diff.new),
+        "gone": len(diff.gone),
+        "unchanged": len(diff.unchanged),
+    }
+
+
+def _notes(diff: Diff) -> list[str]:
+    """Say how to read the columns, and what could not be found out."""
+    notes = []
+    if diff.n_tested:
+        notes.append(
+            f"p: paired permutation test over queries with {diff.n_resamples:,} resamples, corrected by Holm for "
+            f"{diff.n_tested} tests; * below {ALPHA}. Interval: bootstrap "
+            "over queries, each change by itself."
+        )
+    if diff.n_tested and not diff.can_find_significance:
+        notes.append(
+            "So many tests leave no p value below the threshold with so few resamples: "
+            "look at fewer metrics (--metric) or take more (--resamples)."
+        )
+    if diff.n_resamples and diff.n_tested < len(diff.changed):
+        notes.append(
+            f"Not tested: {len(diff.changed) - diff.n_tested}, whose scores of every query are not kept here for both "
+            "sides. Scores are kept by hashbench run."
+        )
+    return [" ".join(notes)] if notes else []
+
+
+def _sections(diff: Diff, only_changed: bool) -> list[Section]:
+    """Lay out titles, headers and lines of what there is to list."""
+    label = _Labels(diff)
+    seeds = [
+        [
+            *label(mean.row)[:3],
+            *(f"{mean.n_changed} of {mean.n_seeds}", mean.row.metric),
+            *(f"{mean.old:.6f}", f"{mean.new:.6f}", f"{mean.difference:+.6f}"),
+        ]
+        for mean in diff.over_seeds()
+    ]
+    sections = [
+        ("Changed", _CHANGE_HEADER, [label(change.new) + _cells(change) for change in diff.changed]),
+        ("Means over seeds", [*_ROW_HEADER[:3], "seeds changed", "metric", *_CHANGE_HEADER[5:8]], seeds),
+    ]
+    if not only_changed:
+        pairs = [[*label(pair.new), pair.old.value, pair.new.value, pair.reason] for pair in diff.incomparable]
+        sections += [
+            ("Not comparable", [*_ROW_HEADER, "old", "new", "other"], pairs),
+            ("New", [*_ROW_HEADER, "value"], [[*label(row), row.value] for row in diff.new]),
+            ("Gone", [*_ROW_HEADER, "value"], [[*label(row), row.value] for row in diff.gone]),
+        ]
+    return [section for section in sections if section[2]]
+
+
+class _Labels:
+    """Names rows as shortly as a diff allows."""
+
+    def __init__(self, diff: Diff) -> None:
+        rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable)]
+        rows += [*diff.new, *diff.gone]
+        self._methods = method_labels((row.method, row.params) for row in rows)
+
+    def __call__(self, row: Row) -> list[str]:
+        method = self._methods[row.method, row.params]
+        return [f"{row.dataset}:{row.features}", method, str(row.n_bits), str(row.seed), row.metric]
+
+
+def _cells(change: Change) -> list[str]:
+    cells = [change.old.value, change.new.value, f"{change.difference:+.6f}", _RANGE[change.is_inside_tie_range]]
+    if change.test is None:
+        return [*cells, "-", "-"]
+    mark = " *" if change.is_significant else ""
+    return [*cells, f"{change.test.p_holm:.4f}{mark}", f"{change.test.low:+.6f} to {change.test.high:+.6f}"]
+
+
+def _markdown(section: Section, n_lines: int) -> str:
+    """Write a table; all but the changes are folded away."""
+    title, header, lines = section
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines[:n_lines]]
+    aligned = ["---", "---", *["---:"] * (len(header) - 2)]
+    table = "\n".join("| " + " | ".join(line) + " |" for line in [header, aligned, *cells])
+    if len(lines) > n_lines:
+        table += f"\n\nand {len(lines) - n_lines} more."
+    if title == "Changed":
+        return table
+    return f"<details><summary>{title}: {len(lines)}</summary>\n\n{table}\n\n</details>"
+
+
+def _csv(diff: Diff, only_changed: bool) -> str:
+    header = ["status", *_KEY, "old", "new", "difference", "tie_range", "p_value", "p_holm", "low", "high", "other"]
+    lines: list[Sequence[Any]] = []
+    for change in diff.changed:
+        test = [f"{value:.6f}" for value in change.test] if change.test else [""] * 4
+        numbers = [change.old.value, change.new.value, f"{change.difference:.6f}"]
+        lines.append(["changed", *change.new.key, *numbers, _RANGE[change.is_inside_tie_range], *test, ""])
+    if not only_changed:
+        for pair in diff.incomparable:
+            numbers = [pair.old.value, pair.new.value]
+            lines.append(["not comparable", *pair.new.key, *numbers, *[""] * 6, pair.reason])
+        lines += [["new", *row.key, "", row.value, *[""] * 7] for row in diff.new]
+        lines += [["gone", *row.key, row.value, *[""] * 8] for row in diff.gone]
+    return csv_text(header, lines)
+
+
+def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "old": diff.old_name,
+        "new": diff.new_name,
+        "counts": _counts(diff),
+        "n_tested": diff.n_tested,
+        "n_resamples": diff.n_resamples,
+        "changed": [
+            {
+                **_key(change.new),
+                "old": _numbers(change.old),
+                "new": _numbers(change.new),
+                "difference": _number(change.difference),
+                "is_inside_tie_range": change.is_inside_tie_range,
+                "test": change.test and {**change.test._asdict(), "is_significant": change.is_significant},
+            }
+            for change in diff.changed
+        ],
+        "over_seeds": [
+            {key: value for key, value in _key(mean.row).items() if key != "seed"}
+            | {"n_seeds": mean.n_seeds, "n_changed": mean.n_changed}
+            | {"old": _number(mean.old), "new": _number(mean.new), "difference": _number(mean.difference)}
+            for mean in diff.over_seeds()
+        ],
+    }
+    if not only_changed:
+        content["not_comparable"] = [
+            {**_key(pair.new), "old": _numbers(pair.old), "new": _numbers(pair.new), "other": pair.reason}
+            for pair in diff.incomparable
+        ]
+        content["new_rows"], content["gone_rows"] = _listed(diff.new), _listed(diff.gone)
+    return content
+
+
+def _listed(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    return [{**_key(row), **_numbers(row)} for row in rows]
+
+
+def _key(row: Row) -> dict[str, Any]:
+    return {**dict(zip(_KEY, row.key, strict=True)), "params": json.loads(row.params)}
+
+
+def _numbers(row: Row) -> dict[str, float | None]:
+    return {name: _number(float(getattr(row, name))) for name in ("value", "low", "high")}
+
+
+def _number(value: float) -> float | None:
+    """JSON knows no NaN: a mean over no query is null."""
+    return None if value != value else value

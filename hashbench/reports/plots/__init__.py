@@ -1,0 +1,142 @@
+"""Figures of the results, and of the codes behind them: one file a figure, dataset and kind of features."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.reports.plots import code_figures, result_figures
+from hashbench.reports.plots.look import METADATA, one_look
+from hashbench.reports.plots.selection import Block, Progress, Selection, choose_blocks
+from hashbench.store.files import write_bytes
+from hashbench.store.results import read_results
+
+FORMATS = ("svg", "png")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure.
+
+    Parameters
+    ----------
+    draw : callable
+        Draws a `Block`; raises HashbenchError if there is nothing to draw.
+    n_bits : int or None
+        The one code length it shows unless others are chosen, or the nearest that there is; None for all.
+    """
+
+    draw: Callable[[Block], Figure]
+    n_bits: int | None = None
+
+
+FIGURES = {
+    "tie-ranges": Kind(result_figures.tie_ranges),
+    "ap-bits": Kind(result_figures.metric_against_bits),
+    "precision-recall": Kind(code_figures.precision_recall, n_bits=32),
+    "precision-at-k": Kind(code_figures.precision_at_k, n_bits=32),
+    "code-usage": Kind(code_figures.usage_histograms, n_bits=12),
+    "time-quality": Kind(code_figures.time_against_quality, n_bits=32),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """What became of a figure of a block.
+
+    Parameters
+    ----------
+    stem : str
+        Name of its files, without the ending.
+    figure : Figure or None
+        None if there was nothing to draw.
+    notes : tuple of str
+        What it lacks, and how to add it.
+    """
+
+    stem: str
+    figure: Figure | None
+    notes: tuple[str, ...] = ()
+
+
+def draw_figures(
+    results_folder: Path,
+    names: Sequence[str] = (),
+    selection: Selection | None = None,
+    on_progress: Progress | None = None,
+) -> Iterator[Drawing]:
+    """Draw figures of all results of a folder.
+
+    Parameters
+    ----------
+    results_folder : Path
+        Holds ``<dataset>.csv`` files.
+    names : sequence of str
+        Which of ``FIGURES``; if empty, all.
+    selection : Selection, optional
+        What to draw; by default everything, judged by AP.
+    on_progress : callable, optional
+        Called with what is being read, parts done and all parts.
+
+    Yields
+    ------
+    Drawing
+        One for each figure and block, in order.
+
+    Raises
+    ------
+    HashbenchError
+        If a figure, dataset, method or metric is unknown, or no figure of a name given can be drawn.
+    """
+    for name in names:
+        if name not in FIGURES:
+            raise unknown_name("figure", name, FIGURES)
+    selection = selection or Selection()
+    results = read_results(results_folder)
+    for name in dict.fromkeys(names or FIGURES):
+        failed = []
+        blocks = choose_blocks(results, selection, FIGURES[name].n_bits, on_progress)
+        for block in blocks:
+            stem = "-".join([name, *block.stem])
+            try:
+                with one_look():
+                    figure = FIGURES[name].draw(block)
+            except HashbenchError as error:
+                failed.append(Drawing(stem, None, (str(error),)))
+            else:
+                yield Drawing(stem, figure, tuple(block.notes))
+        if names and len(failed) == len(blocks):
+            raise HashbenchError(failed[0].notes[0])
+        yield from failed
+
+
+def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a figure, each file whole or not at all; the same figure gives the same bytes.
+
+    Parameters
+    ----------
+    drawing : Drawing
+        With a figure.
+    folder : Path
+        Made if need be.
+    formats : sequence of str
+        Of ``FORMATS``.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    paths = []
+    for form in formats:
+        if drawing.figure is None:
+            break
+        content = io.BytesIO()
+        with one_look():
+            drawing.figure.savefig(content, format=form, metadata=METADATA[form])
+        paths.append(folder / f"{drawing.stem}.{form}")
+        write_bytes(paths[-1], content.getvalue())
+    return paths

@@ -1,0 +1,202 @@
+"""Codes and datasets found in the data folder by what the results say they were made from."""
+
+from collections.abc import Hashable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import find_by_content
+from hashbench.pipeline.steps import score
+from hashbench.registry import dataset_spec, method_names
+from hashbench.reports.aggregate import BLOCK, LINE, changed_params
+from hashbench.reports.plots.selection import Block
+from hashbench.scoring.code_statistics import bucket_sizes
+from hashbench.scoring.curves import curve_metrics, lay_out
+from hashbench.store import hdf5
+from hashbench.store.files import data_dir
+
+_KEY = (*BLOCK, *LINE, "n_bits", "seed")
+
+
+class CodesFile(NamedTuple):
+    """A codes file and the cell of the results it belongs to.
+
+    Parameters
+    ----------
+    label : str
+        Of the line.
+    n_bits, seed : int
+        Code length and random state.
+    path : Path
+        The file.
+    """
+
+    label: str
+    n_bits: int
+    seed: int
+    path: Path
+
+
+def find_codes(block: Block) -> list[CodesFile]:
+    """Find the codes behind a block's results.
+
+    Parameters
+    ----------
+    block : Block
+        The results; a command that makes what is not there is added to its notes.
+
+    Returns
+    -------
+    list of CodesFile
+        In the order of the block's labels; at least one.
+
+    Raises
+    ------
+    HashbenchError
+        If there are none.
+    """
+    labels = block.cells.set_index(list(LINE))["label"].to_dict()
+    found, missing = [], []
+    for row in block.rows.to_dict("records"):
+        path = _path_of(row)
+        if path is None:
+            missing.append(row)
+        else:
+            found.append(CodesFile(labels[tuple(row[key] for key in LINE)], row["n_bits"], row["seed"], path))
+    if missing:
+        what = f"{len(missing)} of {len(block.rows)}" if found else "the"
+        note = (
+            f"{what} codes of {block.dataset} ({block.features}) are not in the data folder. "
+            f"Make them: {'; '.join(_commands(pd.DataFrame(missing)))}."
+        )
+        if not found:
+            raise HashbenchError(note)
+        block.notes.append(note)
+    rank = {label: position for position, label in enumerate(block.labels)}
+    return sorted(found, key=lambda file: (rank[file.label], file.n_bits, file.seed))
+
+
+def read_curves(block: Block) -> pd.DataFrame:
+    """Score the codes behind a block at ranks of the whole database.
+
+    Parameters
+    ----------
+    block : Block
+        The results.
+
+    Returns
+    -------
+    DataFrame
+        What `hashbench.scoring.curves.lay_out` gives, for each ``label`` and ``n_bits`` the mean over the seeds whose codes
+        there are, ``n_seeds`` of them.
+    """
+    files = find_codes(block)
+    path = _dataset_path(block)
+    frames = []
+    for position, file in enumerate(files):
+        block.on_progress(f"curves of {block.dataset}", position, len(files))
+        points = _curve(path, file.path, file.path.stat().st_mtime_ns)
+        frames.append(points.assign(label=file.label, n_bits=file.n_bits, n_seeds=file.seed))
+    block.on_progress(f"curves of {block.dataset}", len(files), len(files))
+    by_point = pd.concat(frames).groupby(["label", "n_bits", "curve", "cutoff"], sort=False)
+    return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
+
+
+def read_usage(block: Block) -> Iterator[tuple[CodesFile, npt.NDArray[np.int64]]]:
+    """Count how often each distinct code of the database is used, in the first seed of each method.
+
+    Parameters
+    ----------
+    block : Block
+        The results.
+
+    Yields
+    ------
+    file : CodesFile
+        The codes.
+    sizes : ndarray of shape (n_distinct,), int64
+        Items a code, the most frequent code first.
+    """
+    first = {(file.label, file.n_bits): file for file in reversed(find_codes(block))}
+    for file in reversed(first.values()):
+        with hdf5.open_codes(file.path) as codes:
+            yield file, bucket_sizes(np.asarray(codes.database[:]), codes.n_bits)
+
+
+def read_times(block: Block) -> pd.DataFrame:
+    """Read how long the codes took to make.
+
+    Parameters
+    ----------
+    block : Block
+        The results.
+
+    Returns
+    -------
+    DataFrame
+        For each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
+        codes there are, ``n_timed`` of them.
+    """
+    rows = []
+    for file in find_codes(block):
+        attributes = hdf5.read_attributes(file.path)
+        seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
+        rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
+    times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
+    return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
+
+
+def _path_of(row: Mapping[Hashable, Any]) -> Path | None:
+    for path in (data_dir() / "codes").glob(f"*/{row['method']}-{row['n_bits']}-s{row['seed']}*.h5"):
+        attributes = hdf5.read_attributes(path)
+        if all(attributes.get(key) == row[key] for key in _KEY):
+            return path
+    return None
+
+
+def _dataset_path(block: Block) -> Path:
+    path = find_by_content(block.dataset_fingerprint, block.dataset_files)
+    if path is not None:
+        return path
+    raise HashbenchError(
+        f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
+        f"folder. Prepare it (hashbench prepare {dataset_spec(block.dataset, block.features)}), "
+        "or give its file: --dataset."
+    )
+
+
+@lru_cache(maxsize=1)
+def _dataset(path: Path) -> Dataset:
+    return hdf5.read_dataset(path)
+
+
+@lru_cache(maxsize=1024)
+def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
+    """Score a codes file; ``changed`` tells it from what the file held before."""
+    dataset = _dataset(dataset_path)
+    n_bits = int(hdf5.read_attributes(path)["n_bits"])
+    names = curve_metrics(n_bits, len(dataset.database), by_radius=False)
+    return lay_out(score(dataset, path, names))
+
+
+def _commands(missing: pd.DataFrame) -> Iterator[str]:
+    """Say which commands make codes: one for each set of parameters other than the default ones."""
+    options = [_param_options(method, params) for method, params in zip(missing.method, missing.params, strict=True)]
+    keys = ["dataset", "features", "options"]
+    for (dataset, features, params), rows in missing.assign(options=options).groupby(keys, sort=True):
+        parts = ["hashbench encode", f"--dataset {dataset_spec(str(dataset), str(features))}"]
+        for option, key in (("--method", "method"), ("--bits", "n_bits"), ("--seed", "seed")):
+            parts += [f"{option} {value}" for value in sorted(rows[key].unique())]
+        yield " ".join([*parts, *([str(params)] if params else [])])
+
+
+def _param_options(method: str, params: str) -> str:
+    if method not in method_names():
+        return ""
+    return " ".join(f"--param {key}={value}" for key, value in changed_params(method, params).items())

@@ -1,0 +1,190 @@
+"""What to draw: results cut to the methods, code lengths and metric chosen, one block a dataset."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.registry import features_kind
+from hashbench.reports.aggregate import BLOCK, average_over_seeds
+from hashbench.reports.plots.look import Look, choose_looks
+from hashbench.scoring.metrics import get_metric
+from hashbench.store import hdf5
+
+Progress = Callable[[str, int, int], None]
+
+DEFAULT_METRIC = "AP"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user wants to see; what is empty means all.
+
+    Parameters
+    ----------
+    datasets : sequence of str
+        Names, NAME:FEATURES, or dataset files.
+    methods : sequence of str
+        Names.
+    n_bits : sequence of int
+        Code lengths.
+    metric : str
+        What methods are judged by.
+    """
+
+    datasets: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    n_bits: Sequence[int] = ()
+    metric: str = DEFAULT_METRIC
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """What one figure shows: results of one metric on one dataset.
+
+    Parameters
+    ----------
+    dataset, features, dataset_fingerprint : str
+        The dataset.
+    metric : str
+        Canonical name.
+    cells : DataFrame
+        What `hashbench.reports.aggregate.average_over_seeds` gives, in its order.
+    rows : DataFrame
+        The results behind the cells, one row a seed.
+    looks : mapping of str to Look
+        How the line of each label is drawn.
+    stem : tuple of str
+        What tells its files from those of other blocks.
+    dataset_files : tuple of Path
+        Dataset files the user named.
+    on_progress : callable
+        Called with what is being read, parts done and all parts.
+    notes : list of str
+        What the figure lacks; drawing adds to it.
+    """
+
+    dataset: str
+    features: str
+    dataset_fingerprint: str
+    metric: str
+    cells: pd.DataFrame
+    rows: pd.DataFrame
+    looks: Mapping[str, Look]
+    stem: tuple[str, ...]
+    dataset_files: tuple[Path, ...] = ()
+    on_progress: Progress = lambda what, n_done, n_all: None
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def labels(self) -> list[str]:
+        """The lines, in order."""
+        return list(self.cells["label"].unique())
+
+    @property
+    def n_bits(self) -> list[int]:
+        """The code lengths, in order."""
+        return sorted(self.cells["n_bits"].unique().tolist())
+
+
+def choose_blocks(
+    results: pd.DataFrame, selection: Selection, usual_bits: int | None = None, on_progress: Progress | None = None
+) -> list[Block]:
+    """Cut results to what was chosen.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.store.results.read_results` gives.
+    selection : Selection
+        What was chosen.
+    usual_bits : int, optional
+        The one code length to show if none was chosen; the nearest one a block has stands in for it.
+    on_progress : callable, optional
+        For the blocks.
+
+    Returns
+    -------
+    list of Block
+        At least one. Labels, looks and the order of lines do not depend on what was chosen.
+
+    Raises
+    ------
+    HashbenchError
+        If a name is unknown, or nothing is left.
+    """
+    metric = get_metric(selection.metric).name
+    names, files = _dataset_names(selection.datasets)
+    spelt = {key: _spellings(*key) for key in zip(results["dataset"], results["features"], strict=True)}
+    for name in names:
+        _demand("dataset", name, [one for ones in spelt.values() for one in ones if ":" in name or ":" not in one])
+    for name in selection.methods:
+        _demand("method", name, results["method"])
+    wanted = {key for key, ones in spelt.items() if not names or ones & set(names)}
+
+    def choose(frame: pd.DataFrame) -> pd.DataFrame:
+        keys = pd.Series(zip(frame["dataset"], frame["features"], strict=True), index=frame.index)
+        is_chosen = (frame["metric"] == metric) & keys.isin(wanted)
+        if selection.methods:
+            is_chosen &= frame["method"].isin(selection.methods)
+        if selection.n_bits:
+            is_chosen &= frame["n_bits"].isin(selection.n_bits)
+        return frame.loc[is_chosen]
+
+    everything = average_over_seeds(results)  # labels and looks do not depend on what is chosen
+    cells, chosen, looks = choose(everything), choose(results), choose_looks(everything)
+    if cells.empty:
+        raise _nothing_left(results, selection, metric)
+    n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
+    blocks = []
+    for keys, part in cells.groupby(list(BLOCK), sort=True):
+        dataset, features, fingerprint = map(str, keys)
+        if usual_bits is not None and not selection.n_bits:
+            nearest = min(part["n_bits"], key=lambda length: (abs(length - usual_bits), length))
+            part = part[part["n_bits"] == nearest]
+        rows = chosen[(chosen[list(BLOCK)] == list(keys)).all(axis=1)]
+        stem = [dataset, re.sub(r"[^A-Za-z0-9._-]+", "-", features).strip("-")]
+        stem += [fingerprint] if n_contents[dataset, features] > 1 else []
+        stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
+        blocks.append(
+            Block(
+                *(dataset, features, fingerprint, metric),
+                *(part.reset_index(drop=True), rows[rows["n_bits"].isin(part["n_bits"])], looks, tuple(stem)),
+                dataset_files=files,
+                on_progress=on_progress or (lambda what, n_done, n_all: None),
+            )
+        )
+    return blocks
+
+
+def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
+    """Tell names from files, and give the names that the files hold."""
+    files = tuple(Path(spec) for spec in specs if spec.endswith((".h5", ".hdf5")))
+    held = [hdf5.read_dataset(path) for path in files]
+    names = [spec for spec in specs if Path(spec) not in files]
+    return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
+
+
+def _spellings(dataset: str, features: str) -> set[str]:
+    """Give all that a user may call a dataset of the results, or it and others."""
+    return {dataset, f"{dataset}:{features}", f"{dataset}:{features_kind(features)}"}
+
+
+def _demand(kind: str, name: str, known: Iterable[str]) -> None:
+    if name not in set(known):
+        error = unknown_name(kind, name, set(known))
+        raise HashbenchError(f"there are no results of {kind} {name!r}: {error}")
+
+
+def _nothing_left(results: pd.DataFrame, selection: Selection, metric: str) -> HashbenchError:
+    lengths = " at " + " or ".join(map(str, selection.n_bits)) + " bits" if selection.n_bits else ""
+    of = " of " + " or ".join(selection.methods) if selection.methods else ""
+    on = " on " + " or ".join(selection.datasets) if selection.datasets else ""
+    return HashbenchError(
+        f"there is nothing to draw: no results in {metric}{of}{on}{lengths}. There are results in "
+        f"{', '.join(sorted(results['metric'].unique()))} at {', '.join(map(str, sorted(results['n_bits'].unique())))} "
+        "bits; choose others, or make some with hashbench run."
+    )

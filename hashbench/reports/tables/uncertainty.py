@@ -1,0 +1,87 @@
+"""What the scores of every query tell about cells: bootstrap intervals, and paired tests against the best."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from hashbench.reports.significance import bootstrap_intervals, paired_tests
+from hashbench.store.results import Row
+from hashbench.store.score_cache import find_scores
+
+FloatArray = npt.NDArray[np.float64]
+
+
+def add_confidence(
+    cells: pd.DataFrame, rows: Sequence[pd.DataFrame], on_progress: Callable[[str, int, int], None]
+) -> pd.DataFrame:
+    """Add bootstrap intervals over queries, and p-values of the difference to the best of the column.
+
+    Parameters
+    ----------
+    cells : DataFrame
+        Of a table.
+    rows : sequence of DataFrame
+        The rows of results behind each cell, one a seed.
+    on_progress : callable
+        Called with what is being done, parts done and all parts.
+
+    Returns
+    -------
+    DataFrame
+        The cells with ``from_`` and ``to`` of the interval and ``p_value``, adjusted by Holm in each column; NaN where
+        the data folder does not hold the scores of every query. Sanity baselines are not tested.
+    """
+    scores = []
+    for number, behind in enumerate(rows, start=1):
+        scores.append(_over_seeds(behind))
+        on_progress("scores of every query", number, len(rows))
+    intervals = [(np.nan, np.nan) if one is None else interval(one) for one in scores]
+    made = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals], p_value=np.nan)
+    columns = cells.groupby(["dataset", "features", "dataset_fingerprint", "metric", "n_bits"])
+    for number, (_, column) in enumerate(columns, start=1):
+        best = [scores[position] for position in column.index[column["is_best"]]]
+        tested = [
+            position
+            for position in column.index[~column["is_best"] & (column["group"] != "baseline")]
+            if scores[position] is not None and best and best[0] is not None
+        ]
+        tests = paired_tests([best[0] - scores[position] for position in tested])
+        made.loc[tested, "p_value"] = [test.p_holm for test in tests]
+        on_progress("paired tests", number, len(columns))
+    return made
+
+
+def interval(scores: FloatArray) -> tuple[float, float]:
+    """Compute the bootstrap interval of a mean over queries.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_queries,), float64
+        One finite value a query.
+
+    Returns
+    -------
+    low, high : float
+        The 95 % percentile interval.
+    """
+    low, high = bootstrap_intervals(scores[None])[0]
+    return float(low), float(high)
+
+
+def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
+    """Average the scores of every query over seeds; None unless those behind all rows are there."""
+    found = [find_scores(_as_row(row)) for row in rows.to_dict("records")]
+    if any(one is None for one in found):
+        return None
+    mean = np.mean([one for one in found if one is not None], axis=0)
+    defined: FloatArray = mean[~np.isnan(mean)]
+    return defined if len(defined) > 1 else None
+
+
+def _as_row(record: Mapping[Hashable, Any]) -> Row:
+    """Make a row of results as it stands in the file, where numbers are texts of six decimals."""
+    texts = {name: f"{record[name]:.6f}" for name in ("value", "low", "high")}
+    return Row(**{name: texts.get(name, record[name]) for name in Row._fields})

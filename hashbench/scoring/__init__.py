@@ -1,0 +1,1 @@
+"""From packed codes and an affinity to the scores of every query."""

@@ -1,0 +1,130 @@
+"""How codes use their bits: distinct codes, balance and correlation, without any labels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks
+from hashbench.bits import ByteArray, as_packed, to_words, unpack
+from hashbench.scoring.counting import sort_equal_rows
+
+_ROWS = 1 << 16  # unpacked at a time
+
+
+@dataclass(frozen=True)
+class CodeUsage:
+    """Statistics of a set of codes (mLGAP fig. 1 and 8).
+
+    Parameters
+    ----------
+    n_codes, n_bits : int
+        How many codes of which length.
+    n_distinct : int
+        How many of them differ.
+    largest_bucket : int
+        Items that share the most frequent code.
+    share_of_space : float
+        ``n_distinct / 2**n_bits``.
+    bit_balance : float
+        Mean over the bits of the share of the rarer value: 0.5 for balanced bits, 0 for constant ones.
+    bit_correlation : float
+        Mean absolute correlation between different bits; 0 where a bit is constant.
+    """
+
+    n_codes: int
+    n_bits: int
+    n_distinct: int
+    largest_bucket: int
+    share_of_space: float
+    bit_balance: float
+    bit_correlation: float
+
+
+def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
+    """Compute how a set of codes uses its bits.
+
+    Parameters
+    ----------
+    codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
+        As in `hashbench.evaluate`.
+    n_bits : int, optional
+        Code length, needed for packed codes alone.
+
+    Returns
+    -------
+    CodeUsage
+        The statistics.
+
+    Raises
+    ------
+    HashbenchError
+        If the array holds no codes.
+
+    Examples
+    --------
+    >>> code_usage([[0, 0], [0, 1], [0, 1], [0, 1]]).n_distinct
+    2
+    """
+    packed, length = as_packed(codes, n_bits)
+    sizes = _bucket_sizes(packed)
+    ones, both = _moments(packed, length)
+    mean = ones / len(packed)
+    covariance = both / len(packed) - np.outer(mean, mean)
+    deviation = np.sqrt(np.diag(covariance))
+    scale = np.outer(deviation, deviation)
+    correlation = np.divide(covariance, scale, out=np.zeros_like(scale), where=scale > 0)
+    pairs = correlation[np.triu_indices(length, k=1)]
+    return CodeUsage(
+        n_codes=len(packed),
+        n_bits=length,
+        n_distinct=len(sizes),
+        largest_bucket=int(sizes.max()),
+        share_of_space=len(sizes) / 2.0**length if length < 1024 else 0.0,
+        bit_balance=float(np.minimum(mean, 1 - mean).mean()),
+        bit_correlation=float(np.abs(pairs).mean()) if pairs.size else 0.0,
+    )
+
+
+def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> npt.NDArray[np.int64]:
+    """Count how many items share each distinct code.
+
+    Parameters
+    ----------
+    codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
+        As in `hashbench.evaluate`.
+    n_bits : int, optional
+        Code length, needed for packed codes alone.
+
+    Returns
+    -------
+    ndarray of shape (n_distinct,), int64
+        Items a code, the most frequent code first.
+
+    Raises
+    ------
+    HashbenchError
+        If the array holds no codes.
+
+    Examples
+    --------
+    >>> bucket_sizes([[0, 0], [0, 1], [0, 1], [0, 1]])
+    array([3, 1])
+    """
+    packed, _ = as_packed(codes, n_bits)
+    return np.sort(_bucket_sizes(packed))[::-1]
+
+
+def _bucket_sizes(packed: ByteArray) -> npt.NDArray[np.int64]:
+    order, first = sort_equal_rows(list(to_words(packed).T))
+    return np.diff(first, append=len(order))
+
+
+def _moments(packed: ByteArray, n_bits: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Count how often each bit, and each pair of bits, is set."""
+    ones, both = np.zeros(n_bits), np.zeros((n_bits, n_bits))
+    for rows in chunks(0, len(packed), _ROWS):
+        bits = unpack(packed[rows], n_bits).astype(np.float32)  # sums below 2**24 are exact
+        ones += bits.sum(axis=0)
+        both += bits.T @ bits
+    return ones, both

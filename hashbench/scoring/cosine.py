@@ -1,0 +1,102 @@
+"""Rankings by a real-valued distance: tie groups are items at an equal value."""
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError
+from hashbench.scoring.histogram import TieHistogram
+
+FloatArray = npt.NDArray[np.float64]
+
+_DECIMALS = 9  # of a bit; what differs by less is rounding noise, and ties
+
+
+class CosineRanking:
+    """Ranks by d = n_bits / 2 * (1 - cosine) of real-valued outputs.
+
+    On -1/+1 codes d is the Hamming distance, exactly. Other outputs are compared to 1e-9 of a bit, so that
+    equal items tie whatever the rounding of a matrix product.
+
+    Parameters
+    ----------
+    query, database : array of shape (n, n_bits), real
+        Outputs before the sign; finite, no row all zeros.
+
+    Raises
+    ------
+    HashbenchError
+        If the arrays do not fit together, or a row has no direction.
+    """
+
+    def __init__(self, query: npt.ArrayLike, database: npt.ArrayLike) -> None:
+        self.query = _outputs(query, "query outputs")
+        self.database = _outputs(database, "database outputs")
+        self.n_bits = self.query.shape[1]
+        if self.database.shape[1] != self.n_bits:
+            raise HashbenchError(
+                f"query outputs have {self.n_bits} columns and database outputs {self.database.shape[1]}; "
+                "both must be equally long."
+            )
+        self._squares = (self.database**2).sum(axis=1)
+
+    def distances(self, queries: slice) -> FloatArray:
+        """Compute the distances of some queries to the whole database.
+
+        Parameters
+        ----------
+        queries : slice
+            Which queries.
+
+        Returns
+        -------
+        ndarray of shape (n_queries, n_database), float64
+            In bits: 0 for the same direction, n_bits for the opposite one.
+        """
+        rows = self.query[queries]
+        squares = (rows**2).sum(axis=1)[:, None] * self._squares
+        cosine = rows @ self.database.T / np.sqrt(squares)
+        return np.asarray(np.round(self.n_bits / 2 * (1 - cosine), _DECIMALS) + 0.0)  # no -0.0
+
+    def count(self, queries: slice, affinity: Affinity) -> TieHistogram:
+        """Count a histogram whose groups are the distinct distances of each query.
+
+        Parameters
+        ----------
+        queries : slice
+            Which queries.
+        affinity : Affinity
+            Says the levels of (query, database) pairs.
+
+        Returns
+        -------
+        TieHistogram
+            One row for each query of the slice; empty groups fill up the end.
+        """
+        levels = affinity.levels
+        index = np.searchsorted(levels, affinity.block(queries, slice(0, len(self.database))))
+        groups = [np.unique(row, return_inverse=True) for row in self.distances(queries)]
+        n_groups = max(len(values) for values, _ in groups)
+        counts = np.zeros((len(groups), len(levels), n_groups), dtype=np.int64)
+        for row, (_, group) in enumerate(groups):
+            cells = index[row] * n_groups + group
+            counts[row] = np.bincount(cells, minlength=len(levels) * n_groups).reshape(len(levels), n_groups)
+        return TieHistogram(counts, levels, by_radius=False)
+
+
+def _outputs(outputs: npt.ArrayLike, name: str) -> FloatArray:
+    array = np.asarray(outputs)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, n_bits), not empty."
+        )
+    array = array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if bad.size:
+        raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
+    bad = np.flatnonzero(~array.any(axis=1))
+    if bad.size:
+        raise HashbenchError(
+            f"{name} are all zeros in {bad.size} rows, first in row {bad[0]}; these have no direction."
+        )
+    return np.asarray(array / np.abs(array).max(axis=1, keepdims=True))  # squares neither over- nor underflow

@@ -1,0 +1,217 @@
+"""From packed codes and an affinity to tie histograms: XOR, popcount, count; never a sort of distances."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks, in_threads, query_chunks
+from hashbench.affinity import Affinity, Hierarchy, IntArray, SameLabel, SharedLabels
+from hashbench.bits import ByteArray, WordArray, check_packed, n_words, pack, to_words
+from hashbench.scoring import kernels
+from hashbench.scoring.histogram import TieHistogram
+
+_BLOCK_BYTES = 8 << 20  # database codes held at a time
+_LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
+
+
+class _Countable(Protocol):
+    """A block of the database, prepared for counting."""
+
+    def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        """Add this block's counts for some queries, whose words are given, to ``counts``."""
+
+
+class SliceableCodes(Protocol):
+    """Packed codes that can be read in slices: an array, or an HDF5 dataset still on disk."""
+
+    shape: Any
+
+    def __getitem__(self, rows: slice, /) -> Any: ...
+
+
+def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -> Iterator[_Countable]:
+    """Read packed codes block by block, each prepared for counting.
+
+    Parameters
+    ----------
+    database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
+        Packed codes, in memory or on disk.
+    n_bits : int
+        Code length in bits.
+    affinity : Affinity
+        Says the levels of (query, database) pairs.
+
+    Yields
+    ------
+    object
+        Blocks for `count`; each holds some 8 MiB of codes.
+    """
+    for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
+        packed = np.asarray(database[rows])
+        check_packed(packed, n_bits, "database codes")
+        words = to_words(packed)
+        if isinstance(affinity, SameLabel | Hierarchy):
+            yield _ClassesBlock(words, affinity, rows)
+        elif isinstance(affinity, SharedLabels):
+            yield _SharedLabelsBlock(words, affinity, rows)
+        else:
+            yield _LevelsBlock(words, affinity, rows)
+
+
+def n_blocks(database: SliceableCodes, n_bits: int) -> int:
+    """Count the blocks that `database_blocks` gives.
+
+    Parameters
+    ----------
+    database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Code length in bits.
+
+    Returns
+    -------
+    int
+        How many there are.
+    """
+    return len(chunks(0, int(database.shape[0]), _block_rows(n_bits)))
+
+
+def count(
+    query: ByteArray,
+    blocks: Iterable[_Countable],
+    n_bits: int,
+    affinity: Affinity,
+    queries: slice,
+    on_progress: Callable[[int], None] = lambda n_counted: None,
+) -> TieHistogram:
+    """Count a histogram for some queries over database blocks.
+
+    Parameters
+    ----------
+    query : ndarray of shape (n_queries, ceil(n_bits / 8)), uint8
+        Packed codes of all queries.
+    blocks : iterable
+        What `database_blocks` gives.
+    n_bits : int
+        Code length in bits.
+    affinity : Affinity
+        The rule that the blocks were prepared with.
+    queries : slice
+        Which queries to count for.
+    on_progress : callable, optional
+        Called with the number of queries counted against a block since the last call.
+
+    Returns
+    -------
+    TieHistogram
+        One row for each query of the slice.
+    """
+    words = to_words(query[queries])
+    counts = np.zeros((len(words), len(affinity.levels), n_bits + 1), dtype=np.int64)
+    for block in blocks:
+
+        def add(chunk: slice, block: _Countable = block) -> int:
+            absolute = slice(queries.start + chunk.start, queries.start + chunk.stop)
+            block.add_to(counts[chunk], absolute, words[chunk])
+            return len(words[chunk])
+
+        for n_counted in in_threads(add, query_chunks(len(words))):
+            on_progress(n_counted)
+    return TieHistogram(counts, affinity.levels)
+
+
+class _ClassesBlock:
+    """Rows sorted by superclass and class, so that a query's own ones are nested ranges."""
+
+    def __init__(self, words: WordArray, affinity: SameLabel | Hierarchy, rows: slice) -> None:
+        columns, self.query_labels = [affinity.database_labels[rows]], [affinity.query_labels]
+        if isinstance(affinity, Hierarchy):
+            columns.append(affinity.database_coarse[rows])
+            self.query_labels.append(affinity.query_coarse)
+        chosen, self.weights = _merge_equal_rows([*words.T, *columns])
+        self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
+        self.ranges = []  # of the superclass first: where each label begins and ends
+        for column in reversed(columns):
+            labels, first, sizes = np.unique(column[chosen], return_index=True, return_counts=True)
+            self.ranges.append((labels, first, first + sizes))
+
+    def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        start, stop = np.zeros((2, len(self.ranges), len(words)), dtype=np.int64)
+        for row, ((labels, first, last), wanted) in enumerate(
+            zip(self.ranges, reversed(self.query_labels), strict=True)
+        ):
+            place = np.minimum(np.searchsorted(labels, wanted[queries]), len(labels) - 1)
+            is_there = labels[place] == wanted[queries]
+            start[row], stop[row] = np.where(is_there, first[place], 0), np.where(is_there, last[place], 0)
+        kernels.count_ranges(words, start, stop, self.words, self.weights, counts)
+
+
+class _SharedLabelsBlock:
+    """Rows with their labels packed into masks."""
+
+    def __init__(self, words: WordArray, affinity: SharedLabels, rows: slice) -> None:
+        masks = to_words(pack(affinity.database_labels[rows].astype(bool)))
+        chosen, self.weights = _merge_equal_rows([*words.T, *masks.T])
+        self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
+        self.masks = np.ascontiguousarray(masks[chosen].T)  # (n_mask_words, n_rows)
+        self.query_labels = affinity.query_labels
+
+    def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        query_masks = to_words(pack(self.query_labels[queries].astype(bool)))
+        kernels.count_shared(words, query_masks, self.words, self.masks, self.weights, counts)
+
+
+class _LevelsBlock:
+    """Rows whose levels any other rule gives, some columns at a time."""
+
+    def __init__(self, words: WordArray, affinity: Affinity, rows: slice) -> None:
+        self.words = np.ascontiguousarray(words.T)  # (n_words, n_rows)
+        self.affinity, self.rows = affinity, rows
+        self.index = np.zeros(int(affinity.levels[-1]) + 1, dtype=np.int16)
+        self.index[affinity.levels] = np.arange(len(affinity.levels))
+
+    def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
+        no_weights = np.zeros(0, dtype=np.int64)
+        for columns in chunks(self.rows.start, self.rows.stop, _LEVEL_COLUMNS):
+            levels = self.index[self.affinity.block(queries, columns)]
+            here = slice(columns.start - self.rows.start, columns.stop - self.rows.start)
+            part = np.ascontiguousarray(self.words[:, here])
+            kernels.count_levels(words, part, levels, no_weights, counts)
+
+
+def _block_rows(n_bits: int) -> int:
+    return max(_BLOCK_BYTES // (8 * n_words(n_bits)), 1)
+
+
+def _merge_equal_rows(keys: list[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]:
+    """Sort rows, the last key first, and merge equal ones where that pays.
+
+    Returns the rows to keep, in order, and how many each stands for (empty for one each).
+    """
+    order, first = sort_equal_rows(keys)
+    if 2 * len(first) > len(order):
+        return order, np.zeros(0, dtype=np.int64)
+    return order[first], np.diff(first, append=len(order))
+
+
+def sort_equal_rows(keys: Sequence[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]:
+    """Sort rows so that equal ones stand together.
+
+    Parameters
+    ----------
+    keys : sequence of ndarray of shape (n_rows,)
+        Rows are equal if all keys are; the last one sorts first.
+
+    Returns
+    -------
+    order : ndarray of shape (n_rows,), int64
+        The rows, sorted.
+    first : ndarray of int64
+        Where in ``order`` each run of equal rows begins.
+    """
+    order = np.lexsort(keys)
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
+    return order, np.flatnonzero(is_first)

@@ -1,0 +1,195 @@
+"""The grammar of metric names, and the register of the functions behind them."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.scoring.histogram import TieHistogram
+
+FloatArray = npt.NDArray[np.float64]
+
+
+class Scores(NamedTuple):
+    """One metric's values for some queries.
+
+    Parameters
+    ----------
+    mean : ndarray of shape (n_queries,), float64
+        Expectation over all orders of tied items.
+    low, high : ndarray of shape (n_queries,), float64
+        Minimum and maximum over all orders of tied items, each query on its own.
+    """
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True)
+class Family:
+    """A metric up to its cutoff and option.
+
+    Parameters
+    ----------
+    pattern : str
+        Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
+    function : callable
+        Takes a histogram, the cutoff if there is one, the option if there are any; gives `Scores`.
+    options : tuple of str
+        The choices behind the colon, the default first.
+    source : str
+        Where the definition comes from.
+    paper_value : float
+        The value of a query without relevant items under ``undefined="paper"``.
+    """
+
+    pattern: str
+    function: Callable[..., Scores]
+    options: tuple[str, ...]
+    source: str
+    paper_value: float
+
+    @property
+    def summary(self) -> str:
+        """The first line of the function's docstring."""
+        return (self.function.__doc__ or "").strip().partition("\n")[0]
+
+
+FAMILIES: dict[str, Family] = {}
+
+
+def register(
+    pattern: str, *, source: str, options: tuple[str, ...] = (), paper_value: float = 0.0
+) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
+    """Register a function as a metric.
+
+    Parameters
+    ----------
+    pattern, source, options, paper_value
+        See `Family`.
+
+    Returns
+    -------
+    callable
+        A decorator that leaves the function as it is.
+    """
+
+    def enter(function: Callable[..., Scores]) -> Callable[..., Scores]:
+        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value)
+        return function
+
+    return enter
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric with its cutoff and option, ready to score.
+
+    Parameters
+    ----------
+    name : str
+        The canonical name: a default option is left out.
+    family : Family
+        What it is a case of.
+    arguments : tuple
+        Cutoff and option, as the family's function takes them.
+    """
+
+    name: str
+    family: Family
+    arguments: tuple[int | str, ...] = ()
+
+    def scores(self, histogram: TieHistogram, undefined: str = "skip") -> Scores:
+        """Score every query of a histogram.
+
+        Parameters
+        ----------
+        histogram : TieHistogram
+            Counts of the database per query, level and tie group.
+        undefined : {"skip", "paper"}, default="skip"
+            A query without relevant items scores NaN, or the TALR code's convention.
+
+        Returns
+        -------
+        Scores
+            Arrays of shape (n_queries,).
+
+        Raises
+        ------
+        HashbenchError
+            If the metric needs Hamming distances and the ranking is real-valued.
+        """
+        if self.family.pattern.endswith("@rN") and not histogram.by_radius:
+            raise HashbenchError(f"{self.name} counts inside a Hamming radius, which a real-valued ranking has not.")
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
+            scores = self.family.function(histogram, *self.arguments)
+        value = np.nan if undefined == "skip" else self.family.paper_value
+        is_defined = histogram.n_relevant > 0
+        return Scores(*(np.where(is_defined, part, value) for part in scores))
+
+
+_LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
+_NAME = re.compile(r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?")
+
+
+def get_metric(name: str) -> Metric:
+    """Find the metric of a name.
+
+    Parameters
+    ----------
+    name : str
+        ``NAME[@cutoff][:option]``, such as ``AP``, ``NDCG@100``, ``P@r2`` or ``AP@1000:relevant``.
+
+    Returns
+    -------
+    Metric
+        Ready to score.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such metric, cutoff or option.
+    """
+    if name in FAMILIES and name[-1] in "kN" and "@" in name:
+        raise HashbenchError(f"metric {name!r} lacks its cutoff; put a number for {name[-1]}, such as {name[:-1]}2.")
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise unknown_name("metric", name, FAMILIES)
+    cutoff = "" if match["cutoff"] is None else "@rN" if match["radius"] else "@k"
+    family = FAMILIES.get(match["stem"] + cutoff)
+    if family is None and not cutoff and f"{match['stem']}@k" in FAMILIES:
+        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {match['stem']}@100.")
+    if family is None:
+        raise unknown_name("metric", name, FAMILIES, like=match["stem"] + cutoff)
+    arguments: list[int | str] = []
+    canonical = match["stem"]
+    if cutoff:
+        value = int(match["cutoff"])
+        if cutoff == "@k" and value < 1:
+            raise HashbenchError(f"metric {name!r} has cutoff {value}; a cutoff counts items, 1 or more.")
+        arguments.append(min(value, _LARGEST_CUTOFF))
+        canonical += f"@{match['radius'] or ''}{value}"
+    if match["option"]:
+        if match["option"] not in family.options:
+            known = ", ".join(family.options) or "none"
+            raise HashbenchError(f"metric {name!r} has option {match['option']!r}; {family.pattern} knows: {known}.")
+        arguments.append(match["option"])
+        if match["option"] != family.options[0]:
+            canonical += f":{match['option']}"
+    return Metric(canonical, family, tuple(arguments))
+
+
+def metric_names() -> list[str]:
+    """List the patterns of all metrics.
+
+    Returns
+    -------
+    list of str
+        Such as ``AP@k``, sorted.
+    """
+    return sorted(FAMILIES)

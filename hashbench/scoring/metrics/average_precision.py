@@ -1,0 +1,177 @@
+"""Average precision of the whole ranking and of its first k items."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.affinity import IntArray
+from hashbench.scoring.histogram import TieHistogram, once_per_histogram
+from hashbench.scoring.metrics import _loops
+from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._sums import Cut, cut_at, harmonic_range
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@register("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
+def average_precision(histogram: TieHistogram) -> Scores:
+    """Mean over the relevant items of the precision at their rank.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group. Levels above 0 are relevant.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Notes
+    -----
+    Equation (6) of [1]_, paper to code: n_d is ``size``, n_d^+ is ``n_rel``, N_{d-1} is ``before``,
+    N_{d-1}^+ is ``rel_before``. The extremes put relevant items last or first in each tie.
+
+    References
+    ----------
+    .. [1] K. He, F. Cakir, S. A. Bargal, S. Sclaroff, "Hashing as Tie-Aware Learning to Rank",
+       CVPR 2018, arXiv:1705.08562.
+
+    Examples
+    --------
+    A relevant and an irrelevant item in one tie: precision is 1 or 1/2.
+
+    >>> average_precision(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
+    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]))
+    """
+    terms = _whole_groups(histogram)
+    return Scores(*(part.sum(axis=1) / histogram.n_relevant for part in terms))
+
+
+@register(
+    "AP@k",
+    options=("retrieved", "relevant", "capped"),
+    source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",
+)
+def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrieved") -> Scores:
+    """Sum of the precision at each relevant item among the first k, over a divisor.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group. Levels above 0 are relevant.
+    k : int
+        Cutoff in items.
+    divisor : {"retrieved", "relevant", "capped"}, default="retrieved"
+        The relevant items among the first k (the hashing literature's mAP@k; 0 if there are none),
+        all relevant items, or min(k, all relevant items).
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Notes
+    -----
+    The cutoff falls into one tie; how many relevant items ``m`` of that tie lie above it is
+    hypergeometric. With a fixed divisor the sum grows with m, so the extremes sit at the ends. Divided
+    by ``rel_before + m``, the worst sum is convex in m and so is the best one. A convex function over
+    an affine one is quasiconvex: the maximum sits at an end, the minimum where the ratio stops falling.
+
+    Examples
+    --------
+    A relevant item, three irrelevant ones, then a tie of four with two relevant, cut at 6.
+
+    >>> histogram = TieHistogram.from_pairs([[0, 1, 1, 1, 2, 2, 2, 2]], [[1, 0, 0, 0, 1, 1, 0, 0]], n_bits=2)
+    >>> average_precision_at(histogram, 6).high  # none of the tie's relevant items above the cut
+    array([1.])
+    """
+    cut = cut_at(histogram, k)
+    whole = np.arange(histogram.size.shape[1]) < cut.group[:, None]
+    sums = _Sums(*(np.where(whole, part, 0).sum(axis=1) for part in _whole_groups(histogram)))
+    if divisor == "retrieved":
+        return _over_retrieved(sums, cut)
+    n_divisor = histogram.n_relevant
+    if divisor == "capped":
+        n_divisor = np.minimum(n_divisor, k)
+    harmonic = harmonic_range(cut.before, cut.slots)
+    mean = _tie_mean(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, harmonic)
+    return Scores(
+        (sums.mean + mean) / n_divisor,
+        (sums.low + _worst_of(cut, cut.fewest)) / n_divisor,
+        (sums.high + _best_of(cut, cut.most)) / n_divisor,
+    )
+
+
+class _Sums(NamedTuple):
+    """Sums of precision at relevant items: expected, worst and best."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@once_per_histogram
+def _whole_groups(histogram: TieHistogram) -> _Sums:
+    """Sum the precision at the relevant items of each tie group, (n_queries, n_groups)."""
+    before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
+    n_irrelevant = size - n_rel
+    mean = _tie_mean(before, rel_before, size, n_rel, size, harmonic_range(before, size))
+    first = before + n_irrelevant
+    low = n_rel + (rel_before - first) * harmonic_range(first, n_rel)
+    high = n_rel + (rel_before - before) * harmonic_range(before, n_rel)
+    return _Sums(mean, low, high)
+
+
+def _tie_mean(
+    before: IntArray,
+    rel_before: IntArray,
+    size: IntArray,
+    n_rel: IntArray,
+    slots: IntArray,
+    harmonic: FloatArray,
+) -> FloatArray:
+    """Give the expected sum of precision at the relevant items in the first ``slots`` places of a tie.
+
+    Place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
+    certain up to it, and each of the t - 1 places before it holds one with probability ``slope``.
+    """
+    slope = np.maximum(n_rel - 1, 0) / np.maximum(size - 1, 1)
+    precision = slope * slots + (rel_before + 1 - slope * (before + 1)) * harmonic
+    return np.asarray(n_rel / np.maximum(size, 1) * precision)
+
+
+def _worst_of(cut: Cut, n_above: IntArray) -> FloatArray:
+    """Give the smallest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
+    first = cut.before + cut.slots - n_above
+    return np.asarray(n_above + (cut.rel_before - first) * harmonic_range(first, n_above))
+
+
+def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
+    """Give the largest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
+    return np.asarray(n_above + (cut.rel_before - cut.before) * harmonic_range(cut.before, n_above))
+
+
+def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
+    def worst(n_above: IntArray) -> FloatArray:
+        return np.asarray((sums.low + _worst_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
+
+    def best(n_above: IntArray) -> FloatArray:
+        return np.asarray((sums.high + _best_of(cut, n_above)) / np.maximum(cut.rel_before + n_above, 1))
+
+    first, last = cut.fewest, cut.most
+    last = np.where(cut.rel_before + first == 0, first, last)  # nothing relevant above the cutoff: 0 it is
+    while (first < last).any():  # bisect for the first m from which the quasiconvex ratio no longer falls
+        middle = (first + last) // 2
+        falls = (first < last) & (worst(middle + 1) < worst(middle))
+        first, last = np.where(falls, middle + 1, first), np.where(falls, last, middle)
+    # Given m relevant items in all slots, place t holds one with probability m / slots, and so on as above:
+    # their expected sum is per_one * m + per_pair * m (m - 1), averaged over the hypergeometric m.
+    harmonic = harmonic_range(cut.before, cut.slots)
+    slots = np.maximum(cut.slots, 1)
+    per_one = (cut.rel_before + 1) * harmonic / slots
+    per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
+    mean = np.empty(len(slots))
+    _loops.hypergeometric_ratio(cut.size, cut.n_rel, cut.slots, cut.rel_before, sums.mean, per_one, per_pair, mean)
+    return Scores(mean, worst(first), np.maximum(best(cut.fewest), best(cut.most)))

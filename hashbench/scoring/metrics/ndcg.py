@@ -1,0 +1,110 @@
+"""Normalised discounted cumulative gain over graded levels."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.affinity import IntArray
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._sums import discount_sums
+
+FloatArray = npt.NDArray[np.float64]
+
+
+Discounts = Callable[[IntArray, IntArray], FloatArray]
+
+
+@register("NDCG", options=("exponential", "linear"), source="TALR eq. 7, 20; Linear NDCG", paper_value=1.0)
+def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
+    """Discounted gain of the whole ranking, over that of the ideal one.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group.
+    gain : {"exponential", "linear"}, default="exponential"
+        Gain 2^level - 1 with discount 1 / log2(rank + 1), or gain level with discount N - rank.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Notes
+    -----
+    Equation (20) of [1]_: a tie gives the mean gain of its items times the sum of the discounts
+    of its ranks. The extremes sort each tie by gain, up or down.
+
+    References
+    ----------
+    .. [1] K. He, F. Cakir, S. A. Bargal, S. Sclaroff, "Hashing as Tie-Aware Learning to Rank",
+       CVPR 2018, arXiv:1705.08562.
+
+    Examples
+    --------
+    A relevant and an irrelevant item in one tie: the discount is 1 or 1 / log2(3).
+
+    >>> ndcg(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1)).mean
+    array([0.81546488])
+    """
+    if gain == "linear":
+        n_items = histogram.n_database
+
+        def discounts(first: IntArray, last: IntArray) -> FloatArray:
+            """Sum N - t over the ranks t = first + 1 to last."""
+            n = n_items[:, None] if first.ndim == 2 else n_items
+            return (last - first) * (n - (first + last + 1) / 2)
+
+        return _normalised(histogram, histogram.levels.astype(np.float64), discounts)
+    return ndcg_at(histogram, int(histogram.n_database.max(initial=1)))
+
+
+@register("NDCG@k", source="TALR eq. 7, 20; the ideal is cut at k too", paper_value=1.0)
+def ndcg_at(histogram: TieHistogram, k: int) -> Scores:
+    """Discounted gain 2^level - 1 of the first k, over that of the ideal first k.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group.
+    k : int
+        Cutoff in items; one beyond the database is cut to it.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+    """
+    most = int(histogram.n_database.max(initial=1))
+    sums = discount_sums(most)
+    last_rank = min(k, most)
+
+    def discounts(first: IntArray, last: IntArray) -> FloatArray:
+        """Sum 1 / log2(t + 1) over the ranks t = first + 1 to last, none beyond k."""
+        return np.asarray(sums[np.minimum(last, last_rank)] - sums[np.minimum(first, last_rank)])
+
+    return _normalised(histogram, np.exp2(histogram.levels.astype(np.float64)) - 1, discounts)
+
+
+def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> Scores:
+    """Divide expected, worst and best discounted gain by the ideal one."""
+    before, size, counts = histogram.before, histogram.size, histogram.counts
+    mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
+    mean = (mean_gain * discounts(before, before + size)).sum(axis=1)
+    low, high, ideal = (np.zeros(histogram.n_queries) for _ in range(3))
+    first_low = before + counts[:, 0]  # irrelevant items add nothing, but come first in the worst order
+    for level in range(1, len(gains)):
+        last_low = first_low + counts[:, level]
+        low += gains[level] * discounts(first_low, last_low).sum(axis=1)
+        first_low = last_low
+    first_high, first_ideal = before, np.zeros(histogram.n_queries, dtype=np.int64)
+    for level in range(len(gains) - 1, 0, -1):
+        last_high = first_high + counts[:, level]
+        high += gains[level] * discounts(first_high, last_high).sum(axis=1)
+        last_ideal = first_ideal + counts[:, level].sum(axis=1)
+        ideal += gains[level] * discounts(first_ideal, last_ideal)
+        first_high, first_ideal = last_high, last_ideal
+    # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
+    return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high)))

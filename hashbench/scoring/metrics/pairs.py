@@ -1,0 +1,48 @@
+"""Errors counted over pairs of items."""
+
+import numpy as np
+
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics._grammar import Scores, register
+
+
+@register("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear")
+def pairwise_error(histogram: TieHistogram) -> Scores:
+    """Level differences of the pairs ranked the wrong way round, over the ideal linear gain.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and tie group.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1], lower is better; NaN where nothing is relevant.
+
+    Notes
+    -----
+    With gain = level and discount = N - rank, an item gains its level once for each item ranked below
+    it, so every pair of items gives the level of its upper one. The ideal ranking gives each pair the
+    higher level of the two. What a ranking lacks is therefore the sum of the level differences of its
+    misordered pairs, and ``PairwiseError = 1 - NDCG:linear``. Here the pairs are counted: a tied pair
+    is misordered in half of the orders.
+
+    Examples
+    --------
+    Three items at distances 0, 1, 1 with levels 0, 2, 0: one pair wrong, one tied.
+
+    >>> pairwise_error(TieHistogram.from_pairs([[0, 1, 1]], [[0, 2, 0]], n_bits=1))
+    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]))
+    """
+    levels = histogram.levels.astype(np.float64)
+    difference = np.maximum(levels[:, None] - levels[None, :], 0)  # of a pair (higher, lower)
+    counts = histogram.counts.astype(np.float64)
+    before = np.cumsum(counts, axis=2) - counts
+    wrong, tied = (np.einsum("qhg,hl,qlg->q", counts, difference, lower, optimize=True) for lower in (before, counts))
+    totals = counts.sum(axis=2)  # (n_queries, n_levels)
+    above = np.cumsum(totals[:, ::-1], axis=1)[:, ::-1]  # items of this level or a higher one
+    # Each item of a level outranks all items of lower levels, and half of its own level's pairs remain.
+    ideal = (levels * totals * (totals.sum(axis=1, keepdims=True) - above + (totals - 1) / 2)).sum(axis=1)
+    parts = (wrong + tied / 2, wrong, wrong + tied)
+    return Scores(*(np.where(ideal > 0, part / ideal, 0.0) for part in parts))  # a single item makes no pair

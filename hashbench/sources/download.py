@@ -1,0 +1,298 @@
+"""Files from elsewhere: fetched with a known checksum and continued where they stopped, or asked of the user."""
+
+import hashlib
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hashbench.errors import HashbenchError
+from hashbench.store.files import locked, one_line, replacing
+
+Tell = Callable[[int, int], None]
+
+_TIMEOUT = (10, 30)  # seconds to connect, and without a byte
+_PAUSES = (1, 2, 4)  # seconds before each resumption of a connection that broke
+_CHUNK = 1 << 16
+_SHA256 = re.compile(r"[0-9a-f]{8,64}")
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
+
+
+class Needed(NamedTuple):
+    """A file that users must fetch themselves.
+
+    Parameters
+    ----------
+    name : str
+        Its name, as it must lie in the folder.
+    url : str, optional
+        Where it can be had; empty if unknown.
+    sha256 : str, optional
+        Its SHA-256 or the first 8 or more hex digits of it; empty if unknown.
+    note : str, optional
+        What else to know, such as a form to be filled in.
+    """
+
+    name: str
+    url: str = ""
+    sha256: str = ""
+    note: str = ""
+
+
+def fetch(url: str, sha256: str, path: Path, *, on_progress: Tell | None = None) -> Path:
+    """Download a file, unless it is there already.
+
+    Parameters
+    ----------
+    url : str
+        Where it is, by HTTP or HTTPS.
+    sha256 : str
+        Its SHA-256: 64 hex digits, or the first 8 or more of them.
+    path : Path
+        Where it goes. What has come so far lies beside it as ``NAME.part``, from which the next call
+        continues; other processes that want the same file wait.
+    on_progress : callable, optional
+        Called with the bytes done and all bytes (0 if the server does not say) in place of the bar on
+        stderr, or of the line where stderr is no terminal.
+
+    Returns
+    -------
+    Path
+        ``path``, which holds the whole file with this checksum.
+
+    Raises
+    ------
+    HashbenchError
+        If the file cannot be had or written, or if what came, or was there, has another checksum. A file
+        that was there is left alone; of a broken download the part is kept, of a wrong one it is removed.
+    """
+    import pooch
+
+    sha256 = _checked(sha256)
+    if not path.exists():
+        with locked(path):
+            if not path.exists():
+                shown = _shown(url, path) if on_progress is None else nullcontext(on_progress)
+                pooch.get_logger().setLevel("WARNING")
+                with replacing(path) as whole, shown as tell:
+                    pooch.retrieve(
+                        url,
+                        known_hash=sha256 if len(sha256) == 64 else None,  # of a prefix pooch knows nothing
+                        fname=whole.name,
+                        path=whole.parent,
+                        downloader=_Downloader(path, sha256, tell),
+                    )
+                return path
+    _verify(path, sha256, f"move it away and run the same command again to download {url}")
+    return path
+
+
+def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
+    """Find files that may not be downloaded automatically, or say how to get them.
+
+    Parameters
+    ----------
+    folder : Path
+        Where they should lie; if there is just one, it may also be the file itself, under any name.
+    files : sequence of Needed
+        All that are needed.
+    what : str
+        What needs them, such as ``"dataset 'nus-wide'"``.
+
+    Returns
+    -------
+    list of Path
+        One path a file, in their order.
+
+    Raises
+    ------
+    HashbenchError
+        If files are missing: it lists each with where to fetch it, its checksum and where to put it. If
+        one has another checksum than it should.
+    """
+    if folder.is_file() and len(files) > 1:
+        names = ", ".join(file.name for file in files)
+        raise HashbenchError(
+            f"{folder} is a file, but {what} needs {len(files)}: {names}. Give the folder that holds them."
+        )
+    paths = [folder] if folder.is_file() else [folder / file.name for file in files]
+    missing = [(file, path) for file, path in zip(files, paths, strict=True) if not path.is_file()]
+    if missing:
+        lines = [f"\n  {_instruction(file, path)}" for file, path in missing]
+        raise HashbenchError(
+            f"{what} lacks {len(missing)} of {len(files)} files, which hashbench may not download by itself. "
+            f"Fetch what is missing and put it in place:{''.join(lines)}"
+        )
+    for file, path in zip(files, paths, strict=True):
+        if file.sha256:
+            _verify(path, _checked(file.sha256), f"fetch {file.url or file.name} again and put it there")
+    return paths
+
+
+class _Downloader:
+    """A downloader for pooch that continues where an earlier one, or a broken connection, stopped."""
+
+    def __init__(self, path: Path, sha256: str, tell: Tell) -> None:
+        self.path = path
+        self.part = path.with_name(f"{path.name}.part")
+        self.sha256 = sha256
+        self.tell = tell
+        self.n_all: int | None = None  # 0 if the server answers without a size
+
+    def __call__(self, url: str, output: str, pooch: Any) -> None:
+        """Download ``url`` to ``output``, where pooch wants it."""
+        self._complete(url)
+        found = _digest(self.part)
+        if not found.startswith(self.sha256):
+            n_bytes = self.part.stat().st_size
+            self.part.unlink()
+            raise HashbenchError(
+                f"{url} gave {n_bytes:,} bytes with SHA-256 {found}, expected {_spelled(self.sha256)}; they were "
+                "removed. Run the same command again; if that ends likewise, the file there has changed: look for "
+                f"the right one elsewhere and place it at {self.path}."
+            )
+        self.part.replace(output)
+
+    def _complete(self, url: str) -> None:
+        """Continue the part until it is whole, over connections that break."""
+        from requests import RequestException
+        from urllib3.exceptions import HTTPError
+
+        broken = None
+        for pause in (0, *_PAUSES):
+            time.sleep(pause)
+            try:
+                if self._continue(url):
+                    return
+            except (RequestException, HTTPError) as error:
+                broken = error
+                if self.n_all is None:
+                    raise HashbenchError(
+                        f"cannot reach {url}: {_reason(error)}. Check the network and run the same command again, or "
+                        f"fetch the file on another machine and place it at {self.path}."
+                    ) from error
+        of_all = f" of {self.n_all:,}" if self.n_all else ""
+        why = f" ({_reason(broken)})" if broken else ""
+        raise HashbenchError(
+            f"the download of {url} stopped after {self._n_done():,}{of_all} bytes{why}; the same command continues "
+            f"from there, or fetch {url} yourself and place it at {self.path}."
+        ) from broken
+
+    def _continue(self, url: str) -> bool:
+        """Ask for what the part lacks and say whether it is whole now."""
+        import requests
+
+        n_done = self._n_done()
+        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={n_done}-"} if n_done else {})
+        with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
+            if response.status_code == requests.codes.ok:
+                n_done, n_all = 0, int(response.headers.get("Content-Length", 0))
+            elif response.status_code in (requests.codes.partial_content, requests.codes.range_not_satisfiable):
+                span = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+                start, n_all = (int(span[1] or span[2]), int(span[2])) if span else (-1, 0)
+                if start != n_done or self.n_all not in (None, n_all):  # another file than the part is of
+                    self.part.unlink(missing_ok=True)
+                    return False
+            else:
+                raise self._refused(url, response.status_code, response.reason)
+            self.n_all = n_all
+            self.tell(n_done, n_all)
+            if response.status_code == requests.codes.range_not_satisfiable:
+                return True
+            with self.part.open("ab" if n_done else "wb") as file:
+                # Undecoded, since some servers call a .gz file an encoded one.
+                for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                    file.write(chunk)
+                    n_done += len(chunk)
+                    self.tell(n_done, n_all)
+        return n_done == n_all or not n_all
+
+    def _n_done(self) -> int:
+        return self.part.stat().st_size if self.part.exists() else 0
+
+    def _refused(self, url: str, status: int, reason: str) -> HashbenchError:
+        if status in (404, 410):
+            return HashbenchError(
+                f"{url} is gone ({status} {reason}). Look for the file elsewhere, its SHA-256 is "
+                f"{_spelled(self.sha256)}, and place it at {self.path}."
+            )
+        return HashbenchError(
+            f"{url} answers {status} {reason}. Run the same command again later, or fetch the file yourself and "
+            f"place it at {self.path}."
+        )
+
+
+@contextmanager
+def _shown(url: str, path: Path) -> Iterator[Tell]:
+    """Show a bar on a terminal, one plain line elsewhere."""
+    from rich import progress
+    from rich.console import Console
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console.print(f"downloading {url} to {path}")
+        yield lambda n_done, n_all: None
+        return
+    with progress.Progress(
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.DownloadColumn(),
+        progress.TransferSpeedColumn(),
+        progress.TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as bar:
+        task = bar.add_task(path.name, total=None)
+        yield lambda n_done, n_all: bar.update(task, completed=n_done, total=n_all or None)
+
+
+def _instruction(file: Needed, path: Path) -> str:
+    """Say in one line how to get a file."""
+    source = f"from {file.url}" if file.url else "from a place hashbench does not know"
+    checksum = f", SHA-256 {_spelled(file.sha256)}" if file.sha256 else ""
+    note = f" ({file.note})" if file.note else ""
+    return f"{file.name} {source}{checksum}, to {path}{note}"
+
+
+def _checked(sha256: str) -> str:
+    if not _SHA256.fullmatch(sha256.lower()):
+        raise HashbenchError(f"a SHA-256 has 64 hex digits, or give the first 8 or more of them, got {sha256!r}.")
+    return sha256.lower()
+
+
+def _verify(path: Path, sha256: str, advice: str) -> None:
+    found = _digest(path)
+    if not found.startswith(sha256):
+        raise HashbenchError(
+            f"{path} has SHA-256 {found}, expected {_spelled(sha256)}. It was left alone; if it is damaged or another "
+            f"file, {advice}."
+        )
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise HashbenchError(
+            f"cannot read {path}: {error.strerror or one_line(error)}. Make it a readable file or move it away."
+        ) from error
+
+
+def _spelled(sha256: str) -> str:
+    return sha256 if len(sha256) == 64 else f"{sha256}..."
+
+
+def _reason(error: BaseException) -> str:
+    """Give the first cause of a failed connection; what requests says itself holds addresses in memory."""
+    from urllib3.exceptions import IncompleteRead
+
+    while error.__context__ is not None:
+        error = error.__context__
+    if isinstance(error, IncompleteRead):
+        return "the connection was closed"
+    return (isinstance(error, OSError) and error.strerror) or one_line(error).rstrip(".")

@@ -1,0 +1,160 @@
+"""From images to features, block by block: kept on disk, so that a stopped run goes on where it was."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks
+from hashbench.adapter import Options
+from hashbench.errors import HashbenchError
+from hashbench.sources.images import MAX_BYTES, ImageArray, Images
+from hashbench.store.files import data_dir, locked, replacing
+
+FloatArray = npt.NDArray[np.float32]
+NETWORKS = ("squeezenet", "alexnet", "vgg-f", "resnet18", "resnet50")
+KINDS = ("pixels", "gist", *NETWORKS, "images")
+
+_VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
+_BLOCK = 2000  # images between two saves, fewer if they are large
+_BLOCK_BYTES = 256 << 20
+_GIST_SIZE = 128  # of images whose own size is not the same throughout
+
+
+class Extracted(NamedTuple):
+    """What became of the images: features, or the images themselves.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n, n_features), float32, or None
+        None for the kind ``images``.
+    images : ndarray of shape (n, size, size, 3), uint8, or None
+        None for all other kinds.
+    how : str
+        Words for people: sizes, network, weights.
+    """
+
+    features: FloatArray | None
+    images: ImageArray | None
+    how: str
+
+
+def extract(kind: str, images: Images, options: Options) -> Extracted:
+    """Compute features of images, or find them again.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``KINDS``.
+    images : Images
+        The images.
+    options : Options
+        Weights, image size and device.
+
+    Returns
+    -------
+    Extracted
+        In the order of the images.
+
+    Raises
+    ------
+    HashbenchError
+        If weights are missing, or the features would not fit into memory.
+    """
+    if kind in NETWORKS:
+        return _by_network(kind, images, options)
+    size = options.image_size or images.native_size
+    if kind == "gist":
+        from hashbench.sources.features import gist
+
+        size = size or _GIST_SIZE
+        key = f"{_VERSION} {images.content} {size}"
+        features = _in_blocks(gist.gist, gist.N_FEATURES, images, size, "gist", key, options)
+        return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
+    if size is None:
+        raise HashbenchError(f"images differ in size; give --image-size for features {kind!r}.")
+    dtype = np.uint8 if kind == "images" else np.float32
+    _demand_memory(images, size * size * 3 * np.dtype(dtype).itemsize, f" of {size} x {size} pixels", kind)
+    array = np.empty((len(images), size, size, 3), dtype)
+    for rows in _blocks(images, size):
+        array[rows] = images.read(rows, size)
+        options.on_progress("images", rows.stop, len(images))
+    how = f"RGB, {size} x {size} pixels"
+    if kind == "images":
+        return Extracted(None, array, how)
+    return Extracted(array.reshape(len(array), -1), None, how)
+
+
+def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
+    """Refuse what would not fit, from the bytes of one image."""
+    if len(images) * n_bytes > MAX_BYTES:
+        raise HashbenchError(
+            f"{len(images):,} images{what} take {len(images) * n_bytes >> 30} GB as {kind}; "
+            "choose a smaller --image-size or other --features."
+        )
+
+
+def _blocks(images: Images, size: int) -> list[slice]:
+    """Cut the images into blocks of so many bytes at most."""
+    return chunks(0, len(images), max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size))))
+
+
+def _by_network(kind: str, images: Images, options: Options) -> Extracted:
+    from hashbench.sources.features import backbones, weights
+
+    size = options.image_size or backbones.get_backbone(kind).usual_size(images.native_size)
+    path = weights.find_weights(kind, options.weights, options.on_download)
+    network = weights.Extractor(kind, path, image_size=size, device=options.device)
+    read_size = None if images.native_size else size  # images of one size are resized by the network's front end
+    how = f"{network.provenance}, on {network.device}"  # machines round differently
+    key = f"{_VERSION} {how} {images.content}"
+    return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, how)
+
+
+def _in_blocks(
+    compute: Callable[[ImageArray], FloatArray],
+    n_features: int,
+    images: Images,
+    size: int | None,
+    kind: str,
+    key: str,
+    options: Options,
+) -> FloatArray:
+    """Compute features of blocks of images, each saved as soon as it is done."""
+    _demand_memory(images, 4 * n_features, "", kind)
+    path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    folder = path.with_suffix(".parts")
+    with locked(path):
+        stored = _load(path)
+        if stored is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            return stored
+        features = np.empty((len(images), n_features), np.float32)
+        for rows in _blocks(images, size or images.native_size or 1):
+            part = folder / f"{rows.start}-{rows.stop}.npy"
+            block = _load(part)
+            if block is None:
+                block = compute(images.read(rows, size))
+                _save(part, block)
+            features[rows] = block
+            options.on_progress(f"{kind} features", rows.stop, len(images))
+        _save(path, features)
+        shutil.rmtree(folder, ignore_errors=True)
+    return features
+
+
+def _load(path: Path) -> FloatArray | None:
+    """Read stored features; None if there are none, or the file is damaged."""
+    try:
+        return np.asarray(np.load(path))
+    except (OSError, EOFError, ValueError):
+        return None
+
+
+def _save(path: Path, array: FloatArray) -> None:
+    with replacing(path) as part, part.open("wb") as file:
+        np.save(file, array)

@@ -1,0 +1,360 @@
+"""Files of pretrained weights: read, checked against their network, and put to work on images."""
+
+import hashlib
+from collections.abc import Callable, Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.io import loadmat
+
+from hashbench._parallel import chunks
+from hashbench._torch import import_torch
+from hashbench.errors import HashbenchError
+from hashbench.learning.networks import find_device
+from hashbench.sources.download import Tell, fetch
+from hashbench.sources.features.backbones import Network, blank, get_backbone
+from hashbench.store.files import data_dir, one_line
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = import_torch()
+    Tensor = torch.Tensor
+
+_BATCH = {"cpu": 32, "cuda": 256}  # images that go through the network at a time
+_N_NAMED = 3  # offending parameters in an error
+
+
+class Weights(NamedTuple):
+    """The content of a weights file: parameters by name, float32, and the SHA-256 of the file in hex."""
+
+    state: dict[str, Tensor]
+    sha256: str
+
+
+def read_weights(name: str, path: Path) -> Weights:
+    """Read the weights of a network and check that they are complete.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path
+        ``.pth`` or ``.pt``: a state dict as torch saves it, alone or under the key ``state_dict``, its names with or
+        without ``module.`` in front. For ``vgg-f`` also ``.mat``: MatConvNet's file, old form or new.
+
+    Returns
+    -------
+    Weights
+        With every parameter and buffer of the network; counters of batches, which old files lack, start at 0.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is missing or damaged, is no weights file or belongs to another network.
+    """
+    formats = {".pth": _read_torch, ".pt": _read_torch} | ({".mat": _read_mat} if name == "vgg-f" else {})
+    advice = _advice(name)
+    if path.suffix not in formats:
+        raise HashbenchError(f"weights of {name} are read from {', '.join(formats)} files, got {path}. {advice}")
+    content = _content(name, path)
+    try:
+        state = formats[path.suffix](content)
+    except Exception as error:  # readers meet damaged files with errors of any kind
+        raise HashbenchError(
+            f"{path} is damaged or no file of weights ({type(error).__name__} in its {len(content)} bytes). {advice}"
+        ) from error
+    expected = blank(name).state_dict()
+    for key, tensor in expected.items():
+        if key.endswith("num_batches_tracked"):
+            state.setdefault(key, torch.zeros_like(tensor, device="cpu"))
+    complaints = _differences(state, expected)
+    if complaints:
+        raise HashbenchError(f"{path} does not hold the weights of {name}: {'; '.join(complaints)}. {advice}")
+    return Weights(state, hashlib.sha256(content).hexdigest())
+
+
+def find_weights(
+    name: str, path: Path | None = None, on_download: Callable[[str], Tell | None] = lambda _: None
+) -> Path:
+    """Find the weights of a network: the user's file, or the official one, downloaded once.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path, optional
+        The user's file.
+    on_download : callable, optional
+        From the name of the file to what `hashbench.sources.download.fetch` reports to.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    HashbenchError
+        If it cannot be downloaded, or may not because nobody published its checksum.
+    """
+    backbone = get_backbone(name)
+    if path is not None:
+        return path
+    if backbone.sha256_prefix is None:
+        raise HashbenchError(
+            f"the weights of {name} have no published checksum, so they are not downloaded for you: fetch "
+            f"{backbone.weights_url} and give the file as --weights FILE, or to a method as --param weights=FILE."
+        )
+    official = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
+    return fetch(backbone.weights_url, backbone.sha256_prefix, official, on_progress=on_download(official.name))
+
+
+def weights_digest(name: str, path: Path | None = None) -> str:
+    """Tell one weights file from another.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path, optional
+        The user's file; by default the official one, which is not read.
+
+    Returns
+    -------
+    str
+        The first 8 hex digits of its SHA-256.
+
+    Raises
+    ------
+    HashbenchError
+        If the file cannot be read, or is needed and not given.
+    """
+    official = get_backbone(name).sha256_prefix
+    if path is None and official is not None:
+        return official[:8]
+    return hashlib.sha256(_content(name, find_weights(name, path))).hexdigest()[:8]
+
+
+def pretrained(name: str, path: Path) -> tuple[Network, str]:
+    """Build a network with the weights of a file.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    path : Path
+        See `read_weights`.
+
+    Returns
+    -------
+    network : Network
+        On the CPU, in evaluation mode, every parameter open to training.
+    sha256 : str
+        Of the file, in hex.
+
+    Raises
+    ------
+    HashbenchError
+        See `read_weights`.
+    """
+    weights = read_weights(name, path)
+    network = blank(name)
+    network.load_state_dict(weights.state, assign=True)
+    return network.eval(), weights.sha256
+
+
+class Extractor:
+    """Features of images from a pretrained network.
+
+    Parameters
+    ----------
+    name : str
+        The backbone's name.
+    weights_path : Path
+        See `read_weights`.
+    image_size : int, optional
+        Width and height to which images are resized, in pixels; the size the network was trained on if left out.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where to compute; ``auto`` takes a GPU if there is one.
+
+    Attributes
+    ----------
+    name : str
+        The backbone's name.
+    network : Network
+        The network, in evaluation mode.
+    n_features : int
+        Length of a feature vector.
+    image_size : int
+        In pixels.
+    device : str
+        ``cpu`` or ``cuda``.
+    provenance : str
+        Where the features come from, such as ``squeezenet, 128 px, weights 0f3c12ab``.
+
+    Raises
+    ------
+    HashbenchError
+        If the weights cannot be read, the network cannot take that size, or there is no such device.
+    """
+
+    def __init__(self, name: str, weights_path: Path, *, image_size: int | None = None, device: str = "auto") -> None:
+        self.name = name
+        backbone = get_backbone(name)
+        self.n_features = backbone.n_features
+        self.image_size = backbone.input_size if image_size is None else image_size
+        self.device = find_device(device).type
+        _check_size(name, self.image_size)
+        network, sha256 = pretrained(name, weights_path)
+        self.network = network.to(self.device)
+        self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
+
+    def __call__(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+        """Compute the features of images.
+
+        Parameters
+        ----------
+        images : ndarray of shape (n, height, width, 3), uint8
+            RGB.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features), float32
+            In the order of the images; an image's features depend on the others in their last digits at most.
+
+        Raises
+        ------
+        HashbenchError
+            If the images have another shape or dtype.
+        """
+        return in_batches(self.forward, images, self.n_features, self.device)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute the features of images that go through the network together.
+
+        Parameters
+        ----------
+        images : Tensor of shape (n, height, width, 3), uint8
+            RGB, on the network's device.
+
+        Returns
+        -------
+        Tensor of shape (n, n_features), float32
+            Differentiable with respect to the network's parameters.
+        """
+        features: Tensor = self.network(get_backbone(self.name).to_input(images, self.image_size))
+        return features
+
+
+def in_batches(
+    compute: Callable[[Tensor], Tensor], images: npt.NDArray[np.uint8], n_values: int, device: str
+) -> npt.NDArray[np.float32]:
+    """Compute something of many images, without gradients.
+
+    Parameters
+    ----------
+    compute : callable
+        From images (n, height, width, n_channels), uint8, to values (n, n_values), on the device.
+    images : ndarray of shape (n, height, width, n_channels), uint8
+        The images.
+    n_values : int
+        How many values an image has.
+    device : {"cpu", "cuda"}
+        Where to compute.
+
+    Returns
+    -------
+    ndarray of shape (n, n_values), float32
+        In the order of the images, at full precision.
+    """
+    values = np.empty((len(images), n_values), np.float32)
+    with (
+        torch.inference_mode(),
+        torch.autocast(device, enabled=False),
+        torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+    ):
+        for batch in chunks(0, len(images), _BATCH[device]):
+            values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
+    return values
+
+
+def _content(name: str, path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise HashbenchError(f"cannot read {path}: {error.strerror or one_line(error)}. {_advice(name)}") from error
+
+
+def _advice(name: str) -> str:
+    return f"Give a file such as {get_backbone(name).weights_url}."
+
+
+def _read_torch(content: bytes) -> dict[str, Tensor]:
+    """Read a state dict; raise whatever comes if it is none."""
+    loaded = torch.load(BytesIO(content), map_location="cpu", weights_only=True)
+    state: Mapping[str, Tensor] = loaded.get("state_dict", loaded)
+    return {
+        key.removeprefix("module."): tensor.float() if tensor.is_floating_point() else tensor
+        for key, tensor in state.items()
+    }
+
+
+def _read_mat(content: bytes) -> dict[str, Tensor]:
+    """Read a SimpleNN network of MatConvNet: filters are (height, width, n_in, n_out), layers fc* see one position."""
+    file = loadmat(BytesIO(content), struct_as_record=False)
+    state = {}
+    for cell in file["layers"].ravel():
+        layer = cell.item()
+        if layer.type.item() != "conv":
+            continue
+        filters, biases = layer.weights.ravel() if hasattr(layer, "weights") else (layer.filters, layer.biases)
+        weight = filters.reshape(*filters.shape, *(1,) * (4 - filters.ndim)).transpose(3, 2, 0, 1)
+        name = layer.name.item()
+        state[f"{name}.weight"] = weight.reshape(len(weight), -1) if name.startswith("fc") else weight
+        state[f"{name}.bias"] = biases.ravel()
+    normalization = file["meta"].item().normalization if "meta" in file else file["normalization"]
+    average = normalization.item().averageImage  # (224, 224, 3), or the mean of each colour in any shape
+    if average.size == 3:
+        average = np.broadcast_to(average.ravel(), (224, 224, 3))
+    state["average_image"] = average.transpose(2, 0, 1)
+    return {key: torch.from_numpy(np.array(value, np.float32, order="C")) for key, value in state.items()}
+
+
+def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
+    """Say what is missing, too much, of another shape or no number."""
+    missing = [key for key in expected if key not in state]
+    unexpected = [key for key in state if key not in expected]
+    misshapen = [
+        f"{key} of shape {tuple(state[key].shape)} in place of {tuple(tensor.shape)}"
+        for key, tensor in expected.items()
+        if key in state and state[key].shape != tensor.shape
+    ]
+    not_finite = [key for key, tensor in state.items() if not tensor.isfinite().all()]
+    return [
+        f"{len(found)} {what}, {'first ' if len(found) > _N_NAMED else ''}{', '.join(found[:_N_NAMED])}"
+        for what, found in (
+            *(("missing", missing), ("unexpected", unexpected), ("misshapen", misshapen)),
+            ("with values that are not finite", not_finite),
+        )
+        if found
+    ]
+
+
+def _check_size(name: str, size: int) -> None:
+    """Let a blank network try images of that size: shapes without numbers."""
+    if size >= 1:
+        try:
+            blank(name)(torch.empty(1, 3, size, size, device="meta"))
+        except RuntimeError:
+            pass
+        else:
+            return
+    raise HashbenchError(
+        f"{name} cannot take images of {size} x {size} pixels. Choose image_size={get_backbone(name).input_size}, "
+        "the size it was trained on, or one near it."
+    )

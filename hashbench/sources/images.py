@@ -1,0 +1,334 @@
+"""Images as adapters hand them on: read block by block, from an array or from files."""
+
+import hashlib
+import lzma
+import tarfile
+import warnings
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from hashbench.affinity import IntArray
+from hashbench.errors import HashbenchError
+from hashbench.store.files import one_line
+
+ImageArray = npt.NDArray[np.uint8]
+ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
+MAX_BYTES = 32 << 30  # of images or features held in memory
+_SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+_LOSSY = (".jpeg", ".jpg")
+_UNDECODABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
+
+
+class Images(ABC):
+    """A sequence of RGB images."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def native_size(self) -> int | None:
+        """Width and height of all images, None if they differ."""
+
+    @abstractmethod
+    def read(self, rows: slice, size: int | None = None) -> ImageArray:
+        """Read some images.
+
+        Parameters
+        ----------
+        rows : slice
+            Which ones.
+        size : int, optional
+            Resize them to this width and height (bicubic); by default they keep theirs.
+
+        Returns
+        -------
+        ndarray of shape (n, height, width, 3), uint8
+            RGB.
+        """
+
+    @property
+    @abstractmethod
+    def content(self) -> str:
+        """16 hex digits that change when the images do."""
+
+
+class ImageArrays(Images):
+    """Images of one size, in memory.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, height, width, 3), uint8
+        RGB.
+    """
+
+    def __init__(self, array: ImageArray) -> None:
+        self.array = array
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    @property
+    def native_size(self) -> int | None:
+        """Width and height, None if they differ."""
+        height, width = self.array.shape[1:3]
+        return height if height == width else None
+
+    def read(self, rows: slice, size: int | None = None) -> ImageArray:
+        """Cut some images out, resized if need be; see `Images.read`."""
+        block = self.array[rows]
+        if size is None or block.shape[1:3] == (size, size):
+            return block
+        return np.stack([_resized(Image.fromarray(image), size) for image in block])
+
+    @cached_property
+    def content(self) -> str:
+        """Digest of the pixels."""
+        digest = hashlib.sha256(str(self.array.shape).encode())
+        digest.update(np.ascontiguousarray(self.array).data)
+        return digest.hexdigest()[:16]
+
+
+class ImageFiles(Images):
+    """Image files of any size and format that Pillow reads.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self.paths = list(paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    @cached_property
+    def native_size(self) -> int | None:
+        """Width and height of all images by their headers, None if they differ."""
+        sizes = set()
+        for path in self.paths:
+            with _opened(path, str(path)) as image:
+                sizes.add(image.size)
+            if len(sizes) > 1:
+                return None
+        width, height = sizes.pop() if sizes else (0, 1)
+        return width if width == height else None
+
+    def read(self, rows: slice, size: int | None = None) -> ImageArray:
+        """Decode some files; see `Images.read`."""
+        if size is None and self.native_size is None:
+            raise HashbenchError("image files differ in size; say which size they are to be resized to (--image-size).")
+        return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
+
+    @cached_property
+    def content(self) -> str:
+        """Digest of the files' places, sizes and times of change."""
+        digest = hashlib.sha256()
+        for path in self.paths:
+            try:
+                place, state = path.resolve(), path.stat()
+            except OSError as error:
+                raise HashbenchError(f"cannot read image {path}: {error.strerror}.") from error
+            digest.update(f"{place}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\0".encode())
+        return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True, eq=False)
+class ImageTree:
+    """Images sorted into folders ``split/class/`` or ``class/``.
+
+    Parameters
+    ----------
+    images : Images
+        By split, then class, then file name; ``train`` comes before other splits.
+    splits : list of str
+        The split of each image; ``""`` where folders name classes only.
+    classes : list of str
+        Class names, sorted.
+    labels : ndarray of shape (n,), int64
+        Index into ``classes``.
+    is_lossy : bool
+        Whether some are JPEG files.
+    """
+
+    images: Images
+    splits: list[str]
+    classes: list[str]
+    labels: IntArray
+    is_lossy: bool
+
+
+def read_tree(path: Path) -> ImageTree:
+    """Find the images of a folder, or read those of a tar archive.
+
+    Parameters
+    ----------
+    path : Path
+        A folder or a ``.tar``, ``.tar.gz``, ``.tar.xz`` archive of ``train/<class>/*`` and ``test/<class>/*``, or of
+        ``<class>/*``; folders that all images share before these do not count, nor do hidden files. The images of an
+        archive must have one size, since they are held in memory.
+
+    Returns
+    -------
+    ImageTree
+        Its images, in an order that does not depend on the file system.
+
+    Raises
+    ------
+    HashbenchError
+        If there are no images, they lie at other depths, or one cannot be decoded.
+    """
+    if path.is_dir():
+        files = [file for file in path.rglob("*") if is_image(file.relative_to(path)) and file.is_file()]
+        places = _places([file.relative_to(path).parts for file in files], path)
+        order = _in_order(places)
+        images: Images = ImageFiles([files[row] for row in order])
+    else:
+        names, pixels = _archived_images(path)
+        places = _places([Path(name).parts for name in names], path)
+        order = _in_order(places)
+        images = ImageArrays(np.stack([pixels[row] for row in order]))
+    return _tree([places[row] for row in order], images)
+
+
+def is_image(path: Path) -> bool:
+    """Tell whether a file is an image, going by its name.
+
+    Parameters
+    ----------
+    path : Path
+        Relative to the folder or archive it was found in.
+
+    Returns
+    -------
+    bool
+        True for endings that Pillow knows, unless the file or a folder above it is hidden.
+    """
+    return path.suffix.lower() in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
+
+
+def check_to_end(archive: tarfile.TarFile) -> None:
+    """Check that an archive is whole: tarfile takes a broken header for its end, where compression has its checksum.
+
+    Parameters
+    ----------
+    archive : TarFile
+        One whose members have all been listed. If it is not whole, this raises one of ``ARCHIVE_ERRORS``.
+    """
+    stream = archive.fileobj
+    if stream is None:
+        return
+    stream.seek(archive.offset)
+    if stream.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("it is cut short or damaged")
+    while stream.read(1 << 16):
+        pass
+
+
+def _tree(places: list[tuple[str, str, str]], images: Images) -> ImageTree:
+    names, labels = np.unique([class_name for _, class_name, _ in places], return_inverse=True)
+    return ImageTree(
+        images=images,
+        splits=[split for split, _, _ in places],
+        classes=names.tolist(),
+        labels=labels.astype(np.int64),
+        is_lossy=any(Path(name).suffix.lower() in _LOSSY for _, _, name in places),
+    )
+
+
+def _places(paths: Sequence[tuple[str, ...]], root: Path) -> list[tuple[str, str, str]]:
+    """Tell split, class and file name from the paths inside a tree."""
+    expected = "expected folders train/<class>/ or <class>/ with files"
+    if not paths:
+        raise HashbenchError(f"there are no images in {root}, {expected}.")
+    shortest, longest = min(paths, key=len), max(paths, key=len)
+    if len(shortest) == 1:
+        raise HashbenchError(f"image {shortest[0]} of {root} lies in no folder, {expected}.")
+    if len(shortest) != len(longest):
+        raise HashbenchError(
+            f"images of {root} lie at different depths, such as {'/'.join(shortest)} and {'/'.join(longest)}; "
+            f"{expected}."
+        )
+    if len({parts[:-3] for parts in paths}) > 1:
+        raise HashbenchError(f"image {'/'.join(shortest)} of {root} lies too deep, {expected}.")
+    return [(("", *parts)[-3], parts[-2], parts[-1]) for parts in paths]
+
+
+def _in_order(places: Sequence[tuple[str, str, str]]) -> list[int]:
+    """Give the rows by split, class and file name, those for training first."""
+    return sorted(range(len(places)), key=lambda row: (places[row][0] != "train", places[row]))
+
+
+def _archived_images(path: Path) -> tuple[list[str], list[ImageArray]]:
+    """Decode the images of an archive, which have one size."""
+    names: list[str] = []
+    images: list[ImageArray] = []
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                stored = archive.extractfile(member) if member.isfile() and is_image(Path(member.name)) else None
+                if stored is None:
+                    continue
+                names.append(member.name)
+                images.append(_decode(stored, f"{member.name} of {path}", None))
+                if images[-1].shape != images[0].shape:
+                    raise HashbenchError(
+                        f"images in {path} differ in size, such as {names[0]} and {names[-1]}; unpack it and give the "
+                        "folder."
+                    )
+                if len(images) * images[0].nbytes > MAX_BYTES:
+                    raise HashbenchError(
+                        f"images in {path} take more than {MAX_BYTES >> 30} GB of memory; unpack it and give the "
+                        "folder."
+                    )
+            check_to_end(archive)
+    except ARCHIVE_ERRORS as error:
+        raise HashbenchError(
+            f"cannot read {path} as an archive of images: {one_line(error).rstrip('.')}. Fetch it again, "
+            "or give a folder."
+        ) from error
+    return names, images
+
+
+@contextmanager
+def _opened(file: Path | IO[bytes], name: str) -> Iterator[Image.Image]:
+    """Open an image; whatever Pillow raises becomes a sentence."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", Image.DecompressionBombWarning)
+            with Image.open(file) as image:
+                yield image
+    except _UNDECODABLE as error:
+        raise HashbenchError(f"cannot decode image {name}: {one_line(error).rstrip('.')}.") from error
+
+
+def _decode(file: Path | IO[bytes], name: str, size: int | None) -> ImageArray:
+    with _opened(file, name) as image:
+        return _resized(_as_rgb(image), size)
+
+
+def _as_rgb(image: Image.Image) -> Image.Image:
+    """Convert an image to RGB; 16 bits become 8, which Pillow would only cut off at 255."""
+    if image.mode in ("I", "F"):
+        raise ValueError(f"values of mode {image.mode} have no known range; save it with 8 or 16 bits")
+    if image.mode.startswith("I;16"):
+        image = Image.fromarray(np.round(np.asarray(image) / 257).astype(np.uint8))
+    return image.convert("RGB")
+
+
+def _resized(image: Image.Image, size: int | None) -> ImageArray:
+    if size is not None and image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BICUBIC)
+    return np.asarray(image, dtype=np.uint8)

@@ -1,0 +1,371 @@
+"""The HDF5 files, dataset, codes and scores: their layout, and checks on reading."""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from hashbench.bits import ByteArray, check_n_bits, check_packed, n_bytes
+from hashbench.dataset import Dataset, canonical_json
+from hashbench.errors import HashbenchError
+from hashbench.store.files import one_line, replacing
+
+SCHEMA_VERSION = 1
+_DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
+
+
+@dataclass(frozen=True, eq=False)
+class Codes:
+    """Codes of a dataset's queries and database by one method, and how they were made.
+
+    Parameters
+    ----------
+    query, database : ndarray or h5py.Dataset of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes in the order of the dataset's ``query`` and ``database``.
+    n_bits : int
+        Code length in bits.
+    method, method_version : str, int
+        Who made them.
+    params : mapping
+        The method's parameters but for ``n_bits`` and ``random_state``.
+    seed : int
+        The ``random_state``.
+    dataset, dataset_fingerprint, features : str
+        What they were made from.
+    libraries : mapping of str to str
+        Versions of the libraries that took part.
+    fit_seconds, encode_seconds : float
+        Wall-clock time of learning, and of encoding queries and database.
+    made_by : str
+        Digest of the method's source code.
+    """
+
+    query: ByteArray
+    database: Any
+    n_bits: int
+    method: str
+    method_version: int
+    params: Mapping[str, Any]
+    seed: int
+    dataset: str
+    dataset_fingerprint: str
+    features: str
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    fit_seconds: float = float("nan")
+    encode_seconds: float = float("nan")
+    made_by: str = ""
+
+    def __post_init__(self) -> None:
+        check_n_bits(self.n_bits)
+        for role in ("query", "database"):
+            array = getattr(self, role)
+            if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != n_bytes(self.n_bits):
+                check_packed(array, self.n_bits, f"{role} codes")
+
+    @cached_property
+    def content(self) -> str:
+        """The first 16 hex digits of a SHA-256 over the codes and their length."""
+        digest = hashlib.sha256(f"{self.n_bits};{self.query.shape};{self.database.shape};".encode())
+        for array in (self.query, self.database):
+            for start in range(0, len(array), 1 << 20):
+                digest.update(np.ascontiguousarray(array[start : start + (1 << 20)]).tobytes())
+        return digest.hexdigest()[:16]
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[h5py.File]:
+    """Write an HDF5 file by way of memory: HDF5 itself does not survive a full disk well."""
+    buffer = io.BytesIO()
+    with h5py.File(buffer, "w") as file:
+        file.attrs["schema_version"] = SCHEMA_VERSION
+        yield file
+    with replacing(path) as part:
+        part.write_bytes(buffer.getbuffer())
+
+
+def write_dataset(dataset: Dataset, path: Path, made_by: str = "", choices: Mapping[str, Any] | None = None) -> None:
+    """Write a dataset file.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        What to write.
+    path : Path
+        The HDF5 file to be made or replaced.
+    made_by : str, optional
+        Digest of the adapter's source code.
+    choices : mapping, optional
+        What the user chose when it was prepared.
+    """
+    with _writing(path) as file:
+        file.attrs["hashbench"] = "dataset"
+        for key in ("name", "rule", "features_name", "fingerprint"):
+            file.attrs[key] = getattr(dataset, key)
+        file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
+        file.attrs["about"] = canonical_json(dict(dataset.about))
+        file.attrs["made_by"] = made_by
+        file.attrs["choices"] = canonical_json(dict(choices or {}))
+        for key in _DATASET_ARRAYS:
+            if getattr(dataset, key) is not None:
+                file[key] = getattr(dataset, key)
+        if sp.issparse(dataset.matrix):
+            matrix = sp.csr_array(dataset.matrix)
+            file["matrix/data"], file["matrix/indices"], file["matrix/indptr"] = (
+                matrix.data,
+                matrix.indices,
+                matrix.indptr,
+            )
+            file["matrix"].attrs["shape"] = matrix.shape
+        elif dataset.matrix is not None:
+            file["matrix"] = np.asarray(dataset.matrix)
+
+
+def read_dataset(path: Path) -> Dataset:
+    """Read a dataset file and check it.
+
+    Parameters
+    ----------
+    path : Path
+        The HDF5 file.
+
+    Returns
+    -------
+    Dataset
+        Its content.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is missing, no dataset file, cut short, or not what its fingerprint says.
+    """
+    with _opened(path, "dataset") as file, _parsing(path, "dataset"):
+        matrix = file.get("matrix")
+        if isinstance(matrix, h5py.Group):
+            parts = (matrix["data"][:], matrix["indices"][:], matrix["indptr"][:])
+            matrix = sp.csr_array(parts, shape=tuple(matrix.attrs["shape"]))
+        elif matrix is not None:
+            matrix = matrix[:]
+        content = {
+            **{key: str(file.attrs[key]) for key in ("name", "rule", "features_name")},
+            **{key: json.loads(file.attrs[key]) for key in ("rule_params", "about")},
+            **{key: file[key][:] if key in file else None for key in _DATASET_ARRAYS},
+            "matrix": matrix,
+        }
+        stored = str(file.attrs["fingerprint"])
+    try:
+        dataset = Dataset(**content)
+    except HashbenchError as error:
+        raise HashbenchError(f"{path} holds no valid dataset: {error}") from error
+    if dataset.fingerprint != stored:
+        raise HashbenchError(
+            f"{path} says it holds content {stored}, but holds {dataset.fingerprint}: it is damaged. "
+            "Make it again (hashbench prepare --force)."
+        )
+    return dataset
+
+
+def write_codes(codes: Codes, path: Path) -> None:
+    """Write a codes file.
+
+    Parameters
+    ----------
+    codes : Codes
+        What to write.
+    path : Path
+        The HDF5 file to be made or replaced.
+    """
+    with _writing(path) as file:
+        file.attrs["hashbench"] = "codes"
+        for key in _CODES_ATTRIBUTES:
+            value = getattr(codes, key)
+            file.attrs[key] = canonical_json(dict(value)) if isinstance(value, Mapping) else value
+        file.attrs["content"] = codes.content
+        file["query/codes"] = codes.query
+        file["database/codes"] = codes.database
+
+
+@contextmanager
+def open_codes(path: Path) -> Iterator[Codes]:
+    """Open a codes file for streaming.
+
+    Parameters
+    ----------
+    path : Path
+        The HDF5 file.
+
+    Yields
+    ------
+    Codes
+        Queries in memory, the database still on disk, to be read in slices while the file is open.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is missing, no codes file or cut short.
+    """
+    with _opened(path, "codes") as file:
+        with _parsing(path, "codes"):
+            values = {key: file.attrs[key] for key in _CODES_ATTRIBUTES}
+            for key in ("params", "libraries"):
+                values[key] = json.loads(values[key])
+            for key in ("n_bits", "method_version", "seed"):
+                values[key] = int(values[key])
+            query, database = file["query/codes"][:], _OnDisk(file["database/codes"], path)
+            stored = str(file.attrs["content"])
+        codes = Codes(query=query, database=database, **values)
+        if codes.content != stored:
+            raise HashbenchError(
+                f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. "
+                "Encode again (--force)."
+            )
+        check_packed(codes.query, codes.n_bits, f"query codes of {path}")
+        yield codes
+
+
+class _OnDisk:
+    """A two-dimensional HDF5 dataset that is read slice by slice; failures become sentences."""
+
+    def __init__(self, stored: h5py.Dataset, path: Path) -> None:
+        self.shape, self.dtype, self.ndim = stored.shape, stored.dtype, stored.ndim
+        self._stored, self._path = stored, path
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> ByteArray:
+        with _parsing(self._path, "codes"):
+            return np.asarray(self._stored[rows])
+
+
+def write_scores(path: Path, scores: Mapping[str, npt.NDArray[np.float64]], stamp: Mapping[str, Any]) -> None:
+    """Keep the scores of every query for later.
+
+    Parameters
+    ----------
+    path : Path
+        The HDF5 file to be made or replaced.
+    scores : mapping of str to ndarray of shape (3, n_queries)
+        Mean, low and high by metric.
+    stamp : mapping
+        What they were computed from.
+    """
+    with _writing(path) as file:
+        file.attrs.update({**stamp, "hashbench": "scores"})
+        for name, values in scores.items():
+            file[f"scores/{name}"] = values
+
+
+def read_scores(path: Path, stamp: Mapping[str, Any]) -> dict[str, npt.NDArray[np.float64]]:
+    """Find the scores of every query again.
+
+    Parameters
+    ----------
+    path : Path
+        What `write_scores` wrote; need not exist.
+    stamp : mapping
+        What the scores must have been computed from.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (3, n_queries)
+        By metric; empty if there are none, or of something else.
+    """
+    found = read_attributes(path)
+    if not all(found.get(key) == value for key, value in stamp.items()):
+        return {}
+    with _opened(path, "scores") as file, _parsing(path, "scores"):
+        return {name: values[:] for name, values in file["scores"].items()}
+
+
+def read_attributes(path: Path) -> dict[str, Any]:
+    """Read the attributes of a hashbench file alone.
+
+    Parameters
+    ----------
+    path : Path
+        An HDF5 file.
+
+    Returns
+    -------
+    dict
+        All attributes; empty if the file is missing or damaged.
+    """
+    try:
+        with h5py.File(path, "r") as file:
+            attributes = dict(file.attrs)
+    except _UNREADABLE:
+        return {}
+    return attributes
+
+
+_CODES_ATTRIBUTES = (
+    "n_bits",
+    "method",
+    "method_version",
+    "params",
+    "seed",
+    "dataset",
+    "dataset_fingerprint",
+    "features",
+    "libraries",
+    "fit_seconds",
+    "encode_seconds",
+    "made_by",
+)
+_REQUIRED = {
+    "codes": (*_CODES_ATTRIBUTES, "content", "query/codes", "database/codes"),
+    "scores": ("scores",),
+    "dataset": (
+        *("name", "rule", "rule_params", "features_name", "about", "fingerprint"),
+        *("query", "database", "train"),
+    ),
+}
+
+
+@contextmanager
+def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
+    """Open an HDF5 file of one of our kinds."""
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    with _parsing(path, kind):
+        file = h5py.File(path, "r")
+    with file:
+        with _parsing(path, kind):
+            found = file.attrs.get("hashbench")
+            version = int(file.attrs.get("schema_version", 0))
+            lacking = [key for key in _REQUIRED[kind] if key not in file and key not in file.attrs]
+        if found != kind:
+            what = f"a {found} file" if found else "an HDF5 file of another program"
+            raise HashbenchError(f"{path} is {what}, expected a {kind} file of hashbench.")
+        if version > SCHEMA_VERSION:
+            raise HashbenchError(
+                f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
+            )
+        if lacking:
+            raise HashbenchError(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
+        yield file
+
+
+@contextmanager
+def _parsing(path: Path, kind: str) -> Iterator[None]:
+    """Turn whatever h5py and json raise on a damaged file into a sentence."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if isinstance(error, HashbenchError):
+            raise
+        reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({one_line(error)})"
+        raise HashbenchError(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
+
+
+_UNREADABLE = (OSError, RuntimeError, KeyError, TypeError, ValueError, AttributeError)

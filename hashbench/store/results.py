@@ -1,0 +1,207 @@
+"""The committed results: long rows in ``results/<dataset>.csv``, sorted, six decimals, LF."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from hashbench.errors import HashbenchError
+from hashbench.store.files import locked_folder, write_text
+
+
+class Row(NamedTuple):
+    """One metric of one method on one dataset; the fields up to ``metric`` are its key.
+
+    Parameters
+    ----------
+    dataset, features, method : str
+        Names.
+    params : str
+        The method's parameters as sorted JSON.
+    n_bits, seed : int
+        Code length and random state.
+    metric : str
+        Canonical name.
+    value, low, high : str
+        Mean over the queries of expectation, minimum and maximum over tie orders; six decimals.
+    n_queries, n_undefined : int
+        All queries, and those without relevant items, which are left out of the means.
+    dataset_fingerprint : str
+        Content of the dataset.
+    method_version : int
+        Version of the method.
+    """
+
+    dataset: str
+    features: str
+    method: str
+    params: str
+    n_bits: int
+    seed: int
+    metric: str
+    value: str
+    low: str
+    high: str
+    n_queries: int
+    n_undefined: int
+    dataset_fingerprint: str
+    method_version: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What identifies the row."""
+        return self[:7]
+
+
+COLUMNS = Row._fields
+UNKNOWN = "unknown"
+_KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
+_OF_OLDER_FILES = {  # what a row has whose file lacks the column
+    "low": "nan",
+    "high": "nan",
+    "n_undefined": "0",
+    "dataset_fingerprint": UNKNOWN,
+    "method_version": "1",
+}
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Read a results file.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file; a missing one has no rows.
+
+    Returns
+    -------
+    list of Row
+        In the file's order.
+
+    Raises
+    ------
+    HashbenchError
+        If the file has other columns or values.
+    """
+    return parse_rows(path.read_bytes(), str(path)) if path.is_file() else []
+
+
+def parse_rows(content: bytes, name: str) -> list[Row]:
+    """Parse a results file; its header is its schema.
+
+    Parameters
+    ----------
+    content : bytes
+        CSV. Columns that say how far to trust a value may be missing, as in a file of an older version: then the
+        tie range is NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's version 1.
+    name : str
+        What to call it in errors.
+
+    Returns
+    -------
+    list of Row
+        In the file's order.
+
+    Raises
+    ------
+    HashbenchError
+        If it has columns of a newer version, other columns or other values.
+    """
+    try:
+        lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise HashbenchError(f"{name} is no results file: {error}. Restore it from version control.") from error
+    header = lines[0] if lines else []
+    beyond = [column for column in header if column not in COLUMNS]
+    if (header[:1] and header[0].startswith("#")) or (beyond and set(COLUMNS) <= set(header)):
+        raise HashbenchError(
+            f"{name} has {', '.join(beyond)} in its header, which this version of hashbench does not know: a newer one "
+            "wrote it. Upgrade hashbench."
+        )
+    if header != [column for column in COLUMNS if column in header or column not in _OF_OLDER_FILES]:
+        raise HashbenchError(
+            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}. "
+            "Restore it from version control, or move it away and run again."
+        )
+    return [_row(name, header, number, line) for number, line in enumerate(lines[1:], start=2)]
+
+
+def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
+    try:
+        texts = _OF_OLDER_FILES | dict(zip(header, line, strict=True))
+        cells: list[Any] = [_KINDS.get(column, str)(texts[column]) for column in COLUMNS]
+        row = Row(*cells)
+        for text in (row.value, row.low, row.high):
+            float(text)
+        if not isinstance(json.loads(row.params), dict):
+            raise ValueError(f"params {row.params!r} are no JSON object")
+    except (TypeError, ValueError) as error:
+        raise HashbenchError(f"{name}, line {number}: {error}. Restore it from version control.") from error
+    return row
+
+
+def merge_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Add rows to a results file; a row of the same key is replaced.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file to be made or changed, whole or not at all.
+    rows : iterable of Row
+        What to add.
+    """
+    with locked_folder(path.parent):
+        merged = {row.key: row for row in read_rows(path)}
+        merged.update((row.key, row) for row in rows)
+        write_text(path, csv_text(COLUMNS, sorted(merged.values())))
+
+
+def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Write CSV: quoted where need be, LF.
+
+    Parameters
+    ----------
+    header : iterable of str
+        Column names.
+    rows : iterable of iterable
+        Cells, written by ``str``.
+
+    Returns
+    -------
+    str
+        All lines, the last one ended.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def read_results(folder: Path) -> pd.DataFrame:
+    """Read all results of a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Holds ``<dataset>.csv`` files.
+
+    Returns
+    -------
+    DataFrame
+        One row a `Row`, with float ``value``, ``low`` and ``high``.
+
+    Raises
+    ------
+    HashbenchError
+        If there are no results.
+    """
+    rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
+    if not rows:
+        raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    return frame.astype({"value": float, "low": float, "high": float})

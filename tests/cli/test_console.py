@@ -1,0 +1,308 @@
+import csv
+import io
+import json
+import re
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from hashbench import evaluate
+from hashbench.cli import console, descriptions
+from hashbench.cli.progress import Progress
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.grid import Job
+from hashbench.pipeline.runner import Outcome
+from hashbench.registry import get_method, method_names
+from hashbench.store import hdf5
+from hashbench.store.results import Row
+
+CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
+# Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.
+SCORES = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP", "P@r0"])
+NOTHING = evaluate(CODES[:2], CODES, (np.array([1, 7]), np.array([0, 1, 1, 0])), ["AP"])
+UNDEFINED = evaluate(CODES[:1], CODES, (np.array([7]), np.array([0, 1, 1, 0])), ["AP"])
+
+AP = (1 / 2 + (2 / 3 + 2 / 4) / 2) / 2, (1 / 2 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2
+
+
+def test_json_has_full_precision():
+    content = json.loads(console.format_evaluation(SCORES, "json"))
+    assert list(content) == ["AP", "P@r0"]
+    assert content["AP"] == {
+        "mean": pytest.approx(AP[0], abs=1e-15),
+        "low": pytest.approx(AP[1], abs=1e-15),
+        "high": pytest.approx(AP[2], abs=1e-15),
+        "n_queries": 1,
+        "n_undefined": 0,
+    }
+    assert f"{AP[0]:.15f}"[:15] in console.format_evaluation(SCORES, "json")
+
+
+def test_json_has_no_nan():
+    text = console.format_evaluation(UNDEFINED, "json")
+    assert json.loads(text, parse_constant=pytest.fail)["AP"] == {
+        "mean": None,
+        "low": None,
+        "high": None,
+        "n_queries": 1,
+        "n_undefined": 1,
+    }
+
+
+def test_csv_has_six_decimals():
+    assert console.format_evaluation(SCORES, "csv") == (
+        "metric,mean,low,high,n_queries,n_undefined\n"
+        "AP,0.541667,0.500000,0.583333,1,0\n"
+        "P@r0,0.000000,0.000000,0.000000,1,0"
+    )
+
+
+def test_table_has_four_decimals_and_says_what_was_averaged():
+    lines = console.format_evaluation(SCORES, "table").splitlines()
+    assert lines[0].split() == ["metric", "mean", "low", "high"]
+    assert lines[2].split() == ["AP", "0.5417", "0.5000", "0.5833"]
+    assert lines[-1].startswith("1 queries; mean over all orders of tied items")
+    assert not any(line != line.rstrip() for line in lines)
+
+
+def test_table_counts_queries_without_relevant_items():
+    assert console.format_evaluation(NOTHING, "table").splitlines()[-1].startswith("1 of them have no relevant item")
+    assert "relevant item in" not in console.format_evaluation(SCORES, "table")
+
+
+def outcome(method="itq", **changes):
+    rows = tuple(
+        Row(
+            **{"dataset": "digits", "features": "pixels", "method": method, "params": '{"n_iter": 50}', "n_bits": 16},
+            **{"seed": 0, "metric": name, "n_queries": 1, "n_undefined": 0, "dataset_fingerprint": "a"},
+            **{key: f"{value:.6f}" for key, value in zip(("value", "low", "high"), values[:3], strict=True)},
+            method_version=1,
+        )
+        for name, values in SCORES.summary.items()
+    )
+    fields = {"job": Job("digits", method, 16, 0, {}), "evaluation": SCORES, "rows": rows}
+    return Outcome(**(fields | changes))
+
+
+def test_outcomes_as_csv_can_be_read_by_a_program():
+    rows = list(csv.DictReader(io.StringIO(console.format_outcomes([outcome(), outcome("lsh")], "csv"))))
+    assert [(row["method"], row["metric"]) for row in rows] == [
+        ("itq", "AP"),
+        ("itq", "P@r0"),
+        ("lsh", "AP"),
+        ("lsh", "P@r0"),
+    ]
+    assert rows[0] == {
+        **{"dataset": "digits", "method": "itq", "params": '{"n_iter": 50}', "n_bits": "16", "seed": "0"},
+        **{
+            "features": "pixels",
+            "n_queries": "1",
+            "n_undefined": "0",
+            "dataset_fingerprint": "a",
+            "method_version": "1",
+        },
+        **{"metric": "AP", "value": "0.541667", "low": "0.500000", "high": "0.583333"},
+    }
+
+
+def test_outcomes_as_json_hold_the_scores_of_each_job():
+    first, second = json.loads(console.format_outcomes([outcome(), outcome("lsh")], "json"))
+    assert (first["dataset"], first["method"], first["n_bits"], first["seed"]) == ("digits", "itq", 16, 0)
+    assert second["method"] == "lsh"
+    assert first["scores"] == json.loads(console.format_evaluation(SCORES, "json"))
+
+
+def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
+    assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(SCORES, "table")
+    job = Job("digits", "lsh", 16, 3, {"n_iter": 5})
+    lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
+    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "AP", "low-high", "P@r0"]
+    assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "0.5000-0.5833", "0.0000"]
+    assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
+
+
+def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
+    others = [outcome("lsh", evaluation=UNDEFINED)] * 2
+    last = console.format_outcomes(others, "table").splitlines()[-1]
+    assert last == "1 of 1 queries of digits have no relevant item in the database and are left out."
+    assert "relevant item" not in console.format_outcomes([outcome(), outcome("lsh")], "table")
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
+    with console.Progress(2) as progress:
+        progress.start("first")
+        progress.part(1, 2)
+        progress.done("first: done [1] :smile:")
+    assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that stands still until it is set."""
+    now = [0.0]
+    monkeypatch.setattr("hashbench.cli.progress.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_progress_estimates_what_is_left(capsys, clock):
+    with Progress(3) as progress:
+        for clock[0] in (30.0, 300.0, 301.0):
+            progress.done("done")
+    first, second, third = capsys.readouterr().err.splitlines()
+    assert first == "[1/3] done (at this pace 1 min left)"  # 30 s for the first, two more to go
+    assert second == "[2/3] done (at this pace 2 min left)"  # 300 s for two: 150 s for the last; 2.5 is rounded to even
+    assert third == "[3/3] done"
+
+
+def test_progress_keeps_short_estimates_to_itself(capsys, clock):
+    progress = Progress(3)
+    clock[0] = 29.0
+    progress.done("done")
+    assert capsys.readouterr().err == "[1/3] done\n"
+
+
+@pytest.mark.parametrize("n_refused", [1, 2])
+def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys, monkeypatch):
+    jobs = [Job("digits", "itq", 16), Job("digits", "lsh", 16)]
+    made = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]] + [outcome("lsh")] * (2 - n_refused)
+    monkeypatch.setattr(console, "run", lambda *args, **kwargs: iter(made))
+    if n_refused == 2:
+        with pytest.raises(HashbenchError, match="none of the 2 jobs could run"):
+            list(console.run_jobs(jobs, ["AP"], force=False))
+    else:
+        assert list(console.run_jobs(jobs, ["AP"], force=False)) == made[1:]
+    assert "[1/2] digits itq 16 bits seed 0: refused. Too many bits.\n" in capsys.readouterr().err
+
+
+def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
+    job = Job("digits", "itq", 16)
+    monkeypatch.setattr(console, "run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")]))
+    with pytest.raises(HashbenchError, match="Too many bits"):
+        list(console.run_jobs([job], ["AP"], force=False))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with console.Progress(2) as progress:
+        progress.start("first")
+        progress.part(1, 2)
+        sys.stdout.write("on stdout\n")
+        progress.done("first: done")
+    out, err = capsys.readouterr()
+    assert "\x1b[" in err
+    assert "first: done" in err
+    assert "on stdout\n" in out
+
+
+# ---------------------------------------------------------------- info
+
+
+def facts(text):
+    return {line.partition(":")[0]: line.partition(":")[2].strip() for line in text.splitlines()}
+
+
+def test_prepared_dataset_is_described(digits_data):
+    found = facts(descriptions.describe("digits"))
+    assert found["items"] == "1,797 x 64 pixels (float32)"
+    assert found["split"] == "200 queries, 1,597 database, 1,000 training"
+    assert found["affinity"] == "same-label"
+    assert found["classes"] == "10, 174 to 183 items each"
+    assert found["duplicates"] == "0 queries equal a database item, 0 a training item"
+    assert found["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
+    assert "CC BY" in found["licence"]
+    assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
+
+
+def test_dataset_that_is_not_prepared_is_described(data):
+    text = descriptions.describe("digits")
+    assert "hashbench prepare digits" in text
+    assert not list(data.iterdir())
+
+
+def test_dataset_by_distance_tells_its_thresholds_as_distances(tiny):
+    assert facts(descriptions.describe_dataset(tiny("distance")))["affinity"] == (
+        "distance: level 1 up to 3.0000, level 5 up to 2.0000"
+    )
+
+
+def test_duplicates_between_roles_are_counted(tiny):
+    features = tiny().features.copy()
+    features[0] = features[39]  # outside the training items
+    features[1] = features[2] = features[20]
+    features[3, 0], features[21] = -0.0, features[3]
+    features[21, 0] = 0.0
+    found = facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]
+    assert found == "4 queries equal a database item, 3 a training item"
+
+
+def test_multi_label_dataset_counts_labels(tiny):
+    labels = np.zeros((40, 3), np.uint8)
+    labels[:10, 0] = labels[5:30, 1] = 1
+    found = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
+    assert found == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
+
+
+def test_codes_file_is_described(hashbench, digits_data):
+    path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
+    found = facts(descriptions.describe(path))
+    assert (found["method"], found["parameters"], found["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
+    assert found["codes"] == "12 bits, 200 queries, 1,597 database items"
+    assert found["dataset"].startswith("digits (pixels), content ")
+
+
+def test_method_and_metric_are_described():
+    facts_of_itq, _, parameters = descriptions.describe("itq").partition("\nparameters:\n")
+    found = facts(facts_of_itq)
+    assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
+    lines = [line.split(maxsplit=1) for line in parameters.splitlines()]
+    assert [name for name, _ in lines] == ["n_bits=32", "n_iter=50", "random_state=0"]
+    assert dict(lines)["n_bits=32"].startswith("Code length")
+    for name in ("AP@k", "AP@10", "NDCG"):
+        title, summary, source = descriptions.describe(name).splitlines()
+        assert title == name
+        assert summary.endswith(".")
+        assert source.startswith("source: ")
+
+
+def test_choices_and_presets_of_a_method_are_told():
+    told = descriptions.describe("dsh")
+    assert re.search(r"objective=original +\(original, dispersion\) Whether", told)
+    at = told.index("--preset dispersion, at 32 bits:")
+    assert "epochs=750" in told[at:]
+    assert "epochs=280" in told[told.index("--preset paper") : at]
+    assert "preset" not in descriptions.describe("itq")
+    assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_every_parameter_has_a_meaning(name):
+    """Those that a base class explains, too."""
+    meanings = descriptions._parameter_meanings(get_method(name))
+    for parameter in get_method(name)().get_params():
+        assert meanings[parameter].endswith("."), parameter
+
+
+@pytest.mark.parametrize("name", ["nothing", "AP@0", ""])
+def test_unknown_name_is_told_where_to_look(name):
+    with pytest.raises(HashbenchError, match="hashbench list"):
+        descriptions.describe(name)
+
+
+def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
+    np.save(tmp_path / "codes.npy", CODES)
+    with pytest.raises(HashbenchError, match="hashbench evaluate"):
+        descriptions.describe(str(tmp_path / "codes.npy"))
+    with pytest.raises(HashbenchError, match="is a folder"):
+        descriptions.describe(str(tmp_path))
+
+
+def test_long_training_is_told_of_before_any_job_is_done(capsys, monkeypatch):
+    monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
+    with Progress(2) as progress:
+        progress.part(3, 30, "epochs")
+        progress.done("digits")
+    assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]

@@ -1,0 +1,270 @@
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from hashbench import registry, testing
+from hashbench._version import __version__
+from hashbench.store import hdf5
+from hashbench.store.results import COLUMNS
+
+HEAVY = ["numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich", "matplotlib"]
+
+
+def imported_by(*arguments):
+    """Run a command line in a fresh interpreter and tell which heavy packages it imported."""
+    code = (
+        "import json, sys\n"
+        "from hashbench.cli.main import cli\n"
+        f"cli({list(arguments)!r}, standalone_mode=False)\n"
+        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["diff", "-h"], ["evaluate", "-h"], ["--version"]]
+)
+def test_help_imports_nothing_heavy(arguments):
+    assert imported_by(*arguments) == []
+
+
+def test_listing_methods_imports_no_torch():
+    assert "torch" not in imported_by("list", "methods")
+
+
+def test_scoring_own_codes_imports_no_torch(tmp_path):
+    for name, array in {"c": np.eye(4) > 0, "l": np.arange(4)}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    codes, labels = str(tmp_path / "c.npy"), str(tmp_path / "l.npy")
+    own = ["--query-codes", codes, "--database-codes", codes, "--query-labels", labels, "--database-labels", labels]
+    assert "torch" not in imported_by("evaluate", *own)
+
+
+def test_installed_script_runs_outside_the_checkout(script, tmp_path):
+    process = script("list", "methods")
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0
+    assert stderr == ""
+    assert [line.split()[0] for line in stdout.splitlines()] == registry.method_names()
+    assert not list(tmp_path.iterdir())
+
+
+def test_installed_script_runs_an_experiment_into_the_folder_it_is_in(script, tmp_path):
+    process = script("run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--format", "csv")
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    assert stdout.splitlines()[0] == ",".join(COLUMNS)
+    assert [path.name for path in tmp_path.iterdir()] == ["results"]
+    assert "AP" in (tmp_path / "results" / "digits.csv").read_text()
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, "one"])
+def test_seed_out_of_range_is_a_usage_error(hashbench, seed):
+    result = hashbench("run", "--method", "lsh", "--bits", 8, "--seed", seed)
+    assert result.exit_code == 2
+    assert "--seed" in result.stderr
+
+
+def test_version_is_that_of_the_package(hashbench):
+    assert hashbench("--version").stdout == f"hashbench, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["run", "encode", "evaluate", "tables", "plot", "diff", "prepare", "list", "info", "check"]
+)
+def test_mistake_in_the_options_is_a_usage_error(hashbench, command):
+    result = hashbench(command, "--no-such-option")
+    assert result.exit_code == 2
+    assert "Usage: " in result.stderr
+
+
+# ---------------------------------------------------------------- list, info, check
+
+
+def test_lists_have_a_line_a_name(hashbench):
+    for kind, names in (("methods", registry.method_names()), ("datasets", registry.dataset_names())):
+        lines = hashbench("list", kind).stdout.splitlines()
+        assert [line.split()[0] for line in lines] == names
+        assert all(len(line.split()) > 4 for line in lines)
+    metrics = hashbench("list", "metrics").stdout
+    assert {"AP", "AP@k", "NDCG", "NDCG@k", "P@k", "P@rN"} <= {line.split()[0] for line in metrics.splitlines()}
+    assert "Options: :retrieved, :relevant, :capped." in metrics
+
+
+@pytest.mark.parametrize("name", ["itq", "digits", "AP@100"])
+def test_info_tells_about_a_name(hashbench, name):
+    result = hashbench("info", name)
+    assert result.exit_code == 0
+    assert name in result.stdout
+
+
+def test_info_tells_about_a_file(hashbench, tiny_file):
+    assert "8 queries, 32 database, 30 training" in hashbench("info", tiny_file()).stdout
+
+
+@pytest.mark.parametrize(("kind", "name"), [("method", "random"), ("dataset", "digits-unlabelled")])
+def test_check_runs_the_conformance_suite(hashbench, kind, name):
+    checks = testing.METHOD_CHECKS if kind == "method" else testing.DATASET_CHECKS
+    result = hashbench("check", kind, name)
+    assert result.exit_code == 0
+    assert [line[:6] for line in result.stdout.splitlines()] == ["ok    "] * len(checks)
+
+
+def test_check_tells_what_fails(hashbench, monkeypatch):
+    monkeypatch.setattr(registry.get_method("random"), "version", 0)
+    result = hashbench("check", "method", "random")
+    assert result.exit_code == 1
+    assert "FAIL  describes itself: ConformanceError: version is 0, not 1 or more" in result.stdout
+    assert result.stderr == f"Error: method 'random' fails 1 of {len(testing.METHOD_CHECKS)} checks.\n"
+
+
+# ---------------------------------------------------------------- prepare, encode, evaluate, tables
+
+
+def test_prepare_makes_each_dataset_once(hashbench, data):
+    first = hashbench("prepare", "digits", "digits-unlabelled")
+    assert first.exit_code == 0
+    assert [line for line in first.stdout.splitlines() if line.startswith("prepared")] == [
+        f"prepared {data / 'datasets' / 'digits.h5'}",
+        f"prepared {data / 'datasets' / 'digits-unlabelled.h5'}",
+    ]
+    before = (data / "datasets" / "digits.h5").stat().st_mtime_ns
+    again = hashbench("prepare", "digits").stdout
+    assert again.startswith("reused ")
+    assert set(again.splitlines()[1:]) < set(first.stdout.splitlines())
+    assert (data / "datasets" / "digits.h5").stat().st_mtime_ns == before
+    assert hashbench("prepare", "digits", "--force").stdout.startswith("prepared")
+    assert (data / "datasets" / "digits.h5").stat().st_mtime_ns > before
+
+
+def test_encode_prints_the_files_and_nothing_else(hashbench, tiny_file):
+    grid = ["--method", "lsh", "--method", "pcah", "--bits", 2, "--bits", 4, "--dataset", tiny_file()]
+    result = hashbench("encode", *grid)
+    assert result.exit_code == 0
+    paths = result.stdout.splitlines()
+    assert len(set(paths)) == 4
+    for path in paths:
+        with hdf5.open_codes(hdf5.Path(path)) as codes:
+            assert codes.dataset == "tiny"
+    assert [line.split()[-2:] for line in result.stderr.splitlines()] == [["encoded", "codes"]] * 4
+    again = hashbench("encode", *grid)
+    assert again.stdout == result.stdout
+    assert [line.split()[-2:] for line in again.stderr.splitlines()] == [["reused", "codes"]] * 4
+    forced = hashbench("encode", *grid, "--force")
+    assert [line.split()[-2:] for line in forced.stderr.splitlines()] == [["encoded", "codes"]] * 4
+
+
+def test_encode_goes_on_after_a_refusal(hashbench, tiny_file):
+    result = hashbench("encode", "--method", "pcah", "--method", "lsh", "--bits", 5, "--dataset", tiny_file())
+    assert result.exit_code == 0
+    assert "refused" in result.stderr.splitlines()[0]
+    assert len(result.stdout.splitlines()) == 1
+
+
+@pytest.fixture
+def codes(hashbench, digits_data):
+    return hashbench("encode", "--method", "lsh", "--bits", 12).stdout.strip()
+
+
+def test_evaluate_scores_codes_of_a_named_dataset(hashbench, codes):
+    content = json.loads(hashbench("evaluate", codes, "--format", "json").stdout)
+    assert list(content) == ["AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2"]
+    for values in content.values():
+        assert list(values) == ["mean", "low", "high", "n_queries", "n_undefined"]
+        assert 0 <= values["low"] <= values["mean"] <= values["high"] <= 1
+        assert (values["n_queries"], values["n_undefined"]) == (200, 0)
+
+
+def test_evaluate_gives_the_same_numbers_in_every_format(hashbench, codes):
+    metrics = ["--metric", "NDCG@100", "--metric", "AP"]
+    exact = json.loads(hashbench("evaluate", codes, *metrics, "--format", "json").stdout)
+    assert list(exact) == ["NDCG@100", "AP"]
+    rows = list(csv.DictReader(hashbench("evaluate", codes, *metrics, "--format", "csv").stdout.splitlines()))
+    table = hashbench("evaluate", codes, *metrics).stdout.split()
+    for row in rows:
+        values = exact[row["metric"]]
+        for key in ("mean", "low", "high"):
+            assert row[key] == f"{values[key]:.6f}"
+            assert f"{values[key]:.4f}" in table
+
+
+def test_evaluate_agrees_with_run_and_with_python(hashbench, codes, digits, tmp_path):
+    exact = json.loads(hashbench("evaluate", codes, "--format", "json").stdout)
+    command = ["run", "--method", "lsh", "--bits", 12, "--format", "json", "--results", tmp_path / "results"]
+    (job,) = json.loads(hashbench(*command).stdout)
+    assert job["scores"] == exact
+
+
+def test_per_query_scores_average_to_the_mean(hashbench, codes, tmp_path):
+    path = tmp_path / "new" / "scores.csv"
+    exact = json.loads(hashbench("evaluate", codes, "--format", "json", "--per-query", path).stdout)
+    assert b"\r" not in path.read_bytes()
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["query", "metric", "value", "low", "high"]
+    assert len(rows) == 6 * 200
+    for name, values in exact.items():
+        own = [row for row in rows if row["metric"] == name]
+        assert [int(row["query"]) for row in own] == list(range(200))
+        for column, key in (("value", "mean"), ("low", "low"), ("high", "high")):
+            assert np.mean([float(row[column]) for row in own]) == pytest.approx(values[key], abs=1e-14)
+
+
+def test_undefined_queries_count_as_the_paper_has_them_when_asked(hashbench, tmp_path):
+    np.save(tmp_path / "c.npy", np.eye(4) > 0)
+    np.save(tmp_path / "ql.npy", np.array([0, 1, 2, 9]))
+    np.save(tmp_path / "dl.npy", np.arange(4))
+    own = ["--query-codes", tmp_path / "c.npy", "--database-codes", tmp_path / "c.npy"]
+    own += ["--query-labels", tmp_path / "ql.npy", "--database-labels", tmp_path / "dl.npy"]
+    own += ["--metric", "AP", "--metric", "NDCG", "--format", "json"]
+    skipped = json.loads(hashbench("evaluate", *own).stdout)
+    paper = json.loads(hashbench("evaluate", *own, "--undefined", "paper").stdout)
+    assert [skipped[name]["mean"] for name in ("AP", "NDCG")] == [1, 1]
+    assert [paper[name]["mean"] for name in ("AP", "NDCG")] == [0.75, 1]
+    assert skipped["AP"]["n_undefined"] == paper["AP"]["n_undefined"] == 1
+
+
+@pytest.mark.parametrize("own", [["--query-codes", "x.npy"], ["--bits", 8], ["--affinity", "x.npy"]])
+def test_evaluate_takes_codes_of_one_kind(hashbench, codes, own):
+    assert hashbench("evaluate", codes, *own).exit_code == 2
+    assert hashbench("evaluate", *own).exit_code == 2
+
+
+def test_tables_are_printed_and_written(hashbench, tiny_file, tmp_path):
+    results = tmp_path / "results"
+    hashbench(
+        "run", "--method", "lsh", "--method", "random", "--bits", 16, "--dataset", tiny_file(), "--results", results
+    )
+    result = hashbench("tables", "--results", results)
+    assert result.exit_code == 0
+    assert [line for line in result.stdout.splitlines() if line.startswith("# ")] == [
+        "# Table 1. Average precision of the whole ranking",
+        "# Table 2. Average precision of the first 1,000",
+        "# Table 3. Normalised discounted cumulative gain",
+    ]
+    assert len([path for path in (results / "tables").iterdir() if not path.name.startswith(".")]) == 15
+    written = (results / "tables" / "table3.md").read_text()
+    assert hashbench("tables", "table3", "--results", results).stdout == written + "\n"
+    of_16_bits = hashbench("tables", "table3", "--bits", 16, "--results", results).stdout
+    assert of_16_bits.split("\n## ")[:2] == written.split("\n## ")[:2]  # papers' blocks have other lengths
+
+
+def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_path):
+    command = ["run", "--method", "lsh", "--bits", 16, "--dataset", tiny_file(), "--results", tmp_path / "results"]
+    assert hashbench(*command).exit_code == 0
+    assert hashbench("tables", "--results", tmp_path / "results").exit_code == 0
+    assert hashbench(*command).exit_code == 0
+    assert hashbench("tables", "--results", tmp_path / "results").exit_code == 0
+
+
+def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data, tmp_path):
+    command = ["run", "--method", "pcah", "--method", "lsh", "--bits", 100, "--metric", "AP", "--results", tmp_path]
+    result = hashbench(*command)
+    assert result.exit_code == 0
+    assert result.stdout.split()[:4] == ["dataset", "method", "bits", "seed"]
+    assert "lsh" in result.stdout

@@ -1,0 +1,215 @@
+import h5py
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+
+from hashbench import testing
+from hashbench.adapter import Options, Own
+from hashbench.datasets import ann_benchmarks
+from hashbench.datasets.ann_benchmarks import AnnBenchmarks
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import load_dataset
+from hashbench.store.hdf5 import read_dataset
+
+K = 10
+
+
+def arrays(metric="euclidean", n=200, q=30, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    train, test = (rng.normal(size=(size, d)).astype(np.float32) for size in (n, q))
+    search = NearestNeighbors(n_neighbors=K, metric={"angular": "cosine"}.get(metric, metric)).fit(train)
+    distances, neighbors = search.kneighbors(test)
+    return {
+        "train": train,
+        "test": test,
+        "neighbors": neighbors.astype(np.int32),
+        "distances": distances.astype(np.float32),
+    }
+
+
+def write(path, content, **attributes):
+    with h5py.File(path, "w") as file:
+        for name, value in content.items():
+            file[name] = value
+        file.attrs.update(
+            {"type": "dense", "distance": "euclidean", "dimension": 12, "point_type": "float"} | attributes
+        )
+    return path
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write(tmp_path / "sift-12-euclidean.hdf5", arrays())
+
+
+def prepared(path, **own):
+    return AnnBenchmarks(Options(own=Own(name="sift", items=str(path), **own))).prepare()
+
+
+def test_roles_and_features_are_those_of_the_file(path):
+    dataset, expected = prepared(path), arrays()
+    assert dataset.name == "sift"
+    np.testing.assert_array_equal(dataset.features[dataset.database], expected["train"])
+    np.testing.assert_array_equal(dataset.features[dataset.query], expected["test"])
+    np.testing.assert_array_equal(dataset.train, dataset.database)
+    np.testing.assert_array_equal(dataset.neighbours, expected["neighbors"])
+
+
+def test_nearest_database_items_have_level_one(path):
+    dataset = prepared(path)
+    levels = dataset.affinity().block(slice(0, 30), slice(0, 200))
+    content = arrays()
+    squared = ((content["test"][:, None] - content["train"][None]) ** 2).sum(axis=2)
+    nearest = np.argsort(squared, axis=1)[:, :K]
+    expected = np.zeros((30, 200))
+    np.put_along_axis(expected, nearest, 1, axis=1)
+    np.testing.assert_array_equal(levels, expected)
+
+
+def test_training_items_are_drawn_with_the_seed(path):
+    first, again, other = (prepared(path, n_train=50, seed=seed) for seed in (1, 1, 2))
+    assert len(first.train) == len(set(first.train)) == 50
+    assert set(first.train) <= set(first.database)
+    np.testing.assert_array_equal(first.train, again.train)
+    assert set(first.train) != set(other.train)
+    assert "50 of 200 database vectors for training, drawn with seed 1" in first.about["protocol"]
+
+
+def test_of_a_large_database_a_part_is_trained_on_unless_more_is_asked_for(path, monkeypatch):
+    assert ann_benchmarks._MOST_TRAIN == 100_000
+    monkeypatch.setattr(ann_benchmarks, "_MOST_TRAIN", 150)
+    assert len(prepared(path).train) == 150
+    assert len(prepared(path, n_train=200).train) == 200
+    with pytest.raises(HashbenchError, match="has 200 vectors, 201 are asked for"):
+        prepared(path, n_train=201)
+
+
+def test_angular_features_are_used_as_given_and_noted(tmp_path):
+    path = write(tmp_path / "glove.hdf5", arrays("angular"), distance="angular")
+    dataset = prepared(path)
+    np.testing.assert_array_equal(dataset.features[dataset.database], arrays("angular")["train"])
+    assert "angular distance" in dataset.about["protocol"]
+    assert "not scaled to unit length" in dataset.about["features"]
+    assert "not scaled" not in prepared(write(tmp_path / "sift.hdf5", arrays())).about["features"]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint8, bool])
+def test_vectors_of_other_types_are_read(tmp_path, dtype):
+    content = arrays()
+    content |= {name: (content[name] > 0).astype(dtype) for name in ("train", "test")}
+    dataset = prepared(write(tmp_path / "bits.hdf5", content, distance="hamming"))
+    assert dataset.features.dtype == np.float32
+    np.testing.assert_array_equal(dataset.features[dataset.database], content["train"].astype(int))
+
+
+def spoiled(**changes):
+    content = arrays()
+    for name, change in changes.items():
+        content[name] = change(content[name])
+    return {name: value for name, value in content.items() if value is not None}
+
+
+def put(value, row=3, column=2):
+    def change(array):
+        array = array.copy()
+        array[row, column] = value
+        return array
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"neighbors": put(200)}, r"positions 0 to 200, but there are 200 database items"),
+        ({"neighbors": put(-1)}, r"positions -1 to \d+, but there are 200"),
+        (
+            {"neighbors": lambda array: array[:, [0, 0, 1, 2]], "distances": lambda array: array[:, :4]},
+            "item twice for 30",
+        ),
+        ({"neighbors": lambda array: array[:-1]}, r"do not fit together: .*neighbors \(29, 10\)"),
+        ({"distances": lambda array: array[:, 1:]}, r"do not fit together: .*distances \(30, 9\)"),
+        ({"test": lambda array: array[:, 1:]}, r"do not fit together: .*test \(30, 11\)"),
+        ({"test": lambda array: array[:-1]}, r"do not fit together: .*test \(29, 12\)"),
+        ({"train": lambda array: array.ravel()}, r"do not fit together: train \(2400,\)"),
+        ({"train": put(np.nan)}, "not finite, first nan in row 3, column 2"),
+        ({"test": put(np.inf)}, "not finite, first inf in row 203, column 2"),
+        ({"distances": lambda array: None}, "lacks distances of the arrays train, test, neighbors, distances"),
+        ({"neighbors": lambda array: None, "test": lambda array: None}, "lacks test, neighbors of the arrays"),
+        ({"neighbors": lambda array: array.astype(np.float32)}, "holds neighbors of float32; expected numbers"),
+        ({"train": lambda array: array.astype("S4")}, r"holds train of .*S4; expected numbers"),
+    ],
+)
+def test_wrong_files_are_refused(tmp_path, changes, complaint):
+    with pytest.raises(HashbenchError, match=complaint):
+        prepared(write(tmp_path / "wrong.hdf5", spoiled(**changes)))
+
+
+def test_sets_are_refused(tmp_path):
+    content = {"train": np.arange(90), "test": np.arange(9), "size_train": np.full(30, 3), "size_test": np.full(3, 3)}
+    content |= {"neighbors": np.zeros((3, 2), np.int32), "distances": np.zeros((3, 2))}
+    path = write(tmp_path / "kosarak-jaccard.hdf5", content, type="sparse", distance="jaccard")
+    with pytest.raises(HashbenchError, match=r"holds sets of different sizes \(jaccard distance\)"):
+        prepared(path)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.95])
+def test_file_cut_short_is_refused(path, share, hashbench):
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(HashbenchError, match=r"cannot read .* as HDF5"):
+        prepared(path)
+    result = hashbench("prepare", "--from", path, "--name", "sift")
+    assert result.exit_code == 1
+    assert f"cannot read {path}" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}, {"train_per_label": 5}],
+)
+def test_choices_that_the_file_has_made_are_refused(path, choice):
+    with pytest.raises(HashbenchError, match="only --train and --seed can be chosen"):
+        prepared(path, **choice)
+
+
+def test_features_of_images_are_refused(path):
+    options = Options(own=Own(name="sift", items=str(path)), features="gist")
+    with pytest.raises(HashbenchError, match="features 'gist' are computed of images"):
+        AnnBenchmarks(options).prepare()
+
+
+def test_command_line_prepares_and_runs_it_under_its_name(path, data, hashbench, tmp_path):
+    result = hashbench("prepare", "--from", path, "--name", "sift", "--train", 100, "--seed", 3)
+    assert result.exit_code == 0
+    assert "neighbours" in result.stdout
+    dataset = read_dataset(data / "datasets" / "sift.h5")
+    assert dataset.fingerprint == prepared(path, n_train=100, seed=3).fingerprint
+    assert load_dataset("sift")[0].fingerprint == dataset.fingerprint
+    result = hashbench("run", "--dataset", "sift", "--method", "lsh", "--bits", 32, "--results", tmp_path / "results")
+    assert result.exit_code == 0
+    assert "30 queries" in result.stdout
+    assert (tmp_path / "results" / "sift.csv").is_file()
+
+
+def test_file_without_a_name_is_answered_with_the_command(path, hashbench):
+    result = hashbench("prepare", "ann-benchmarks", "--source", path)
+    assert result.exit_code == 1
+    assert f"hashbench prepare --from {path} --name sift." in result.stderr
+
+
+def test_without_a_file_it_says_where_to_fetch_one_and_where_to_put_it(data, hashbench):
+    result = hashbench("prepare", "ann-benchmarks")
+    place = data / "sources" / "ann-benchmarks" / "sift-128-euclidean.hdf5"
+    assert result.exit_code == 1
+    assert f"from http://ann-benchmarks.com/sift-128-euclidean.hdf5, to {place} (" in result.stderr
+    assert "no checksum is published" in result.stderr
+    place.parent.mkdir(parents=True)
+    write(place, arrays())
+    assert f"--from {place} --name sift." in hashbench("prepare", "ann-benchmarks").stderr
+
+
+@pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
+def test_adapter_keeps_the_contract(path, check):
+    adapter = AnnBenchmarks(Options(own=Own(name="ann-benchmarks", items=str(path))))
+    check(adapter)

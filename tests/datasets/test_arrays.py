@@ -1,0 +1,562 @@
+import csv
+import re
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from PIL import Image
+from scipy.io import savemat
+from scipy.spatial.distance import cdist, pdist
+
+from hashbench import registry
+from hashbench.adapter import Options, Own
+from hashbench.errors import HashbenchError
+from hashbench.store import hdf5
+from hashbench.store.results import COLUMNS
+
+rng = np.random.default_rng(0)
+LABELS = rng.permutation(np.arange(60) % 3)
+X = (rng.normal(size=(60, 4)) + 3 * LABELS[:, None]).astype(np.float32)
+NAMES = np.array(["cat", "dog", "emu"])[LABELS]
+MULTI_HOT = np.column_stack([LABELS == 0, LABELS > 0, rng.random(60) < 0.5]).astype(np.uint8)
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Write an array as .npy and give its path."""
+
+    def write(name, array):
+        np.save(tmp_path / f"{name}.npy", array)
+        return tmp_path / f"{name}.npy"
+
+    return write
+
+
+@pytest.fixture
+def prepare(hashbench, data):
+    """Prepare own data under the name ``mine``; give the dataset and what was printed."""
+
+    def run(items, *options, name="mine"):
+        result = hashbench("prepare", "--from", items, "--name", name, *options)
+        assert result.exit_code == 0, result.stderr
+        assert result.stdout.startswith(f"prepared {data / 'datasets' / name}.h5\n")
+        return hdf5.read_dataset(data / "datasets" / f"{name}.h5"), result.stdout
+
+    return run
+
+
+@pytest.fixture
+def complaint(hashbench, data):
+    """Prepare own data in vain; give the sentence."""
+
+    def run(items, *options, name="mine"):
+        result = hashbench("prepare", "--from", items, "--name", name, *options)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert not list(data.glob("datasets/*.h5"))
+        assert re.fullmatch(r"(images: 20 of 20\n)?Error: [^\n]*\.\n", result.stderr)
+        return result.stderr
+
+    return run
+
+
+@pytest.fixture
+def photos(tmp_path):
+    """A folder of images: 12 of cats, 8 of dogs, all of 36 x 36 pixels."""
+    noise = np.random.default_rng(1)
+    for name, count in (("cat", 12), ("dog", 8)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for number in range(count):
+            pixels = noise.integers(0, 256, (36, 36, 3)).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{number:02d}.png")
+    return tmp_path / "photos"
+
+
+def with_value(array, index, value):
+    copy = array.copy()
+    copy[index] = value
+    return copy
+
+
+# ---------------------------------------------------------------- what becomes of files
+
+
+def test_by_default_a_tenth_are_queries_and_all_others_are_for_training(prepare, save):
+    dataset, said = prepare(save("X", X), "--labels", save("y", LABELS))
+    assert (dataset.name, dataset.rule, dataset.features_name) == ("mine", "same-label", "features")
+    np.testing.assert_array_equal(dataset.features, X)
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+    assert (len(dataset.query), len(dataset.database)) == (6, 54)
+    np.testing.assert_array_equal(dataset.train, dataset.database)
+    assert sorted([*dataset.query, *dataset.database]) == list(range(60))
+    assert "6 queries, 54 database, 54 training" in said
+    assert "seed 0" in dataset.about["protocol"]
+    assert dataset.about["source"] == "X.npy"
+
+
+@pytest.mark.parametrize(("n_items", "n_queries"), [(59, 5), (19, 1), (9, 1), (3, 1)])
+def test_a_tenth_is_rounded_down_but_not_to_nothing(prepare, save, n_items, n_queries):
+    dataset, _ = prepare(save("X", X[:n_items]), "--labels", save("y", LABELS[:n_items]))
+    assert len(dataset.query) == n_queries
+
+
+def test_no_more_than_a_thousand_queries_are_drawn_by_default(prepare, save):
+    dataset, _ = prepare(save("X", np.arange(10_020.0)[:, None]), "--labels", save("y", np.arange(10_020) % 2))
+    assert len(dataset.query) == 1000
+
+
+def test_numbers_and_seed_of_the_drawing_can_be_chosen(prepare, save):
+    options = save("X", X), "--labels", save("y", LABELS), "--queries", 9, "--train", 20
+    first, other, again = (prepare(*options, "--seed", seed)[0] for seed in (1, 2, 1))
+    assert [len(index) for index in (first.query, first.database, first.train)] == [9, 51, 20]
+    assert first.query.tolist() != other.query.tolist()
+    assert first.fingerprint == again.fingerprint != other.fingerprint
+
+
+def test_so_many_of_each_class_can_be_drawn(prepare, save):
+    options = "--labels", save("y", LABELS), "--queries-per-label", 3
+    dataset, _ = prepare(save("X", X), *options, "--train-per-label", 5)
+    assert np.bincount(LABELS[dataset.query]).tolist() == [3, 3, 3]
+    assert np.bincount(LABELS[dataset.train]).tolist() == [5, 5, 5]
+    dataset, _ = prepare(save("X", X), *options)
+    np.testing.assert_array_equal(dataset.train, dataset.database)
+
+
+def test_multi_hot_labels_are_drawn_by_label_and_shared(prepare, save):
+    dataset, said = prepare(
+        save("X", X), "--labels", save("y", MULTI_HOT), "--queries-per-label", 4, "--train-per-label", 6
+    )
+    assert dataset.rule == "shared-labels"
+    assert (len(dataset.query), len(dataset.train)) == (12, 18)
+    assert (MULTI_HOT[dataset.query].sum(axis=0) >= 4).all()
+    assert (MULTI_HOT[dataset.train].sum(axis=0) >= 6).all()
+    expected = MULTI_HOT[dataset.query].astype(int) @ MULTI_HOT[dataset.database].T.astype(int)
+    np.testing.assert_array_equal(dataset.affinity().block(slice(0, 12), slice(0, 48)), expected)
+    assert "labels an item" in said
+
+
+@pytest.mark.parametrize("form", [np.float64, np.int16, np.uint8, lambda labels: labels[:, None]])
+def test_classes_may_have_any_whole_number_type(prepare, save, form):
+    dataset, _ = prepare(save("X", X), "--labels", save("y", form(LABELS)))
+    assert dataset.labels.dtype == np.int64
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+
+
+def test_rounding_that_hides_nothing_is_let_be(prepare, save):
+    features = np.c_[X.astype(float), np.full(60, 1764000001.0), 1e6 + LABELS / 10]
+    assert prepare(save("X", features), "--labels", save("y", LABELS))[0].features.shape == (60, 6)
+
+
+def test_names_of_classes_become_numbers(prepare, save):
+    dataset, _ = prepare(save("X", X), "--labels", save("y", NAMES))
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+
+
+@pytest.mark.parametrize("form", ["npz", "mat", "h5"])
+def test_labels_in_the_same_file_are_found(prepare, tmp_path, form):
+    path = tmp_path / f"all.{form}"
+    if form == "npz":
+        np.savez(path, X=X, y=LABELS)
+    elif form == "mat":
+        savemat(path, {"fea": X, "gnd": LABELS})  # a row, as MATLAB has them
+    else:
+        with h5py.File(path, "w") as file:
+            file["features"], file["labels"] = X, LABELS
+    dataset, _ = prepare(path)
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+    np.testing.assert_array_equal(dataset.features, X)
+
+
+@pytest.mark.parametrize("column", ["label", "digit", "species"])
+def test_a_column_of_labels_is_no_feature(prepare, tmp_path, column):
+    values = NAMES if column == "species" else LABELS
+    path = tmp_path / "all.csv"
+    pd.DataFrame(X, columns=list("abcd")).assign(**{column: values}).to_csv(path, index=False)
+    options = [] if column == "label" else ["--labels", f"{path}:{column}"]
+    dataset, _ = prepare(path, *options)
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+    np.testing.assert_allclose(dataset.features, X, rtol=1e-6)
+
+
+def test_arrays_are_chosen_by_their_keys(prepare, tmp_path):
+    path = tmp_path / "all.npz"
+    np.savez(path, X=2 * X, mine=X, tags=MULTI_HOT, y=LABELS)
+    dataset, _ = prepare(f"{path}:mine", "--labels", f"{path}:tags")
+    np.testing.assert_array_equal(dataset.features, X)
+    np.testing.assert_array_equal(dataset.labels, MULTI_HOT)
+
+
+def test_without_labels_levels_are_by_distance(prepare, save):
+    dataset, said = prepare(save("X", X))
+    assert (dataset.rule, dataset.labels) == ("distance", None)
+    squared = np.sort(pdist(X[dataset.train].astype(float), "sqeuclidean"))
+    thresholds = [squared[int(np.ceil(share * len(squared))) - 1] for share in (0.05, 0.01, 0.002, 0.001)]
+    np.testing.assert_allclose(dataset.rule_params["squared_thresholds"], thresholds, rtol=1e-9)
+    far = cdist(X[dataset.query].astype(float), X[dataset.database].astype(float), "sqeuclidean")
+    levels = np.select([far <= threshold for threshold in thresholds[::-1]], [10, 5, 2, 1])
+    np.testing.assert_array_equal(dataset.affinity().block(slice(0, 6), slice(0, 54)), levels)
+    assert "level 1 up to" in said
+
+
+def test_an_affinity_rule_can_be_chosen(prepare, save):
+    dataset, _ = prepare(save("X", X), "--labels", save("y", LABELS), "--affinity", "distance")
+    assert (dataset.rule, dataset.labels) == ("distance", None)
+
+
+def test_own_queries_are_the_queries(prepare, save):
+    dataset, _ = prepare(
+        *(save("X", X[:50]), "--labels", save("y", NAMES[:50])),
+        *("--query-from", save("Q", X[50:]), "--query-labels", save("qy", NAMES[50:]), "--train", 30),
+    )
+    np.testing.assert_array_equal(dataset.features[dataset.query], X[50:])
+    np.testing.assert_array_equal(dataset.features[dataset.database], X[:50])
+    np.testing.assert_array_equal(dataset.labels[dataset.query], LABELS[50:])
+    np.testing.assert_array_equal(dataset.labels[dataset.database], LABELS[:50])
+    assert len(dataset.train) == 30
+    assert dataset.train.tolist() != list(range(30))
+
+
+def test_own_queries_need_no_labels(prepare, save):
+    dataset, _ = prepare(save("X", X[:50]), "--query-from", save("Q", X[50:]))
+    assert (dataset.rule, len(dataset.query), len(dataset.train)) == ("distance", 10, 50)
+
+
+def test_labels_of_own_queries_may_be_in_their_file_and_be_a_row(prepare, tmp_path):
+    for name, rows in (("base", slice(0, 50)), ("query", slice(50, 60))):
+        savemat(tmp_path / f"{name}.mat", {"X": X[rows], "y": LABELS[rows]})
+    dataset, _ = prepare(tmp_path / "base.mat", "--query-from", tmp_path / "query.mat")
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+
+
+def test_own_queries_may_come_from_tables_with_a_column_of_labels(prepare, tmp_path):
+    for name, rows in (("base", slice(0, 50)), ("query", slice(50, 60))):
+        table = pd.DataFrame(X[rows], columns=list("abcd")).assign(kind=LABELS[rows])
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    base, query = tmp_path / "base.csv", tmp_path / "query.csv"
+    dataset, _ = prepare(base, "--labels", f"{base}:kind", "--query-from", query, "--query-labels", f"{query}:kind")
+    assert dataset.features.shape == (60, 4)
+    np.testing.assert_array_equal(dataset.labels, LABELS)
+
+
+# ---------------------------------------------------------------- folders of images
+
+
+def test_a_folder_of_images_becomes_features_with_a_class_a_folder(prepare, photos):
+    dataset, _ = prepare(photos, "--features", "pixels", "--image-size", 8)
+    assert dataset.features.shape == (20, 8 * 8 * 3)
+    assert (dataset.images, dataset.features_name) == (None, "pixels")
+    assert dataset.labels.tolist() == [0] * 12 + [1] * 8
+    with Image.open(photos / "dog" / "03.png") as image:
+        expected = np.asarray(image.resize((8, 8), Image.Resampling.BICUBIC)).ravel()
+    np.testing.assert_array_equal(dataset.features[12 + 3], expected)
+
+
+def test_a_folder_of_images_is_kept_as_images(prepare, photos):
+    dataset, said = prepare(photos, "--features", "images", "--image-size", 36, "--queries-per-label", 2)
+    assert (dataset.features, dataset.images.shape) == (None, (20, 36, 36, 3))
+    with Image.open(photos / "cat" / "11.png") as image:
+        np.testing.assert_array_equal(dataset.images[11], np.asarray(image))
+    assert np.bincount(dataset.labels[dataset.query]).tolist() == [2, 2]
+    assert "images of 36 x 36 x 3 (uint8)" in said
+
+
+def test_a_folder_of_images_becomes_gist(prepare, photos):
+    dataset, _ = prepare(photos, "--features", "gist", "--image-size", 32)
+    assert dataset.features.shape == (20, 512)
+    assert dataset.about["features"] == "GIST, 512-d, of 32 x 32 pixels"
+
+
+def test_images_of_one_size_need_no_size(prepare, photos):
+    dataset, _ = prepare(photos, "--features", "pixels")
+    assert dataset.features.shape == (20, 36 * 36 * 3)
+
+
+def test_images_of_different_sizes_need_one(complaint, photos):
+    Image.new("RGB", (30, 30)).save(photos / "cat" / "99.png")
+    assert "images differ in size; give --image-size for features 'pixels'" in complaint(photos, "--features", "pixels")
+
+
+def test_images_of_one_class_alone_are_refused(complaint, photos):
+    for number in range(8):
+        (photos / "dog" / f"{number:02d}.png").unlink()
+    assert "lie in one class, 'cat'; expected two or more folders" in complaint(photos, "--features", "pixels")
+
+
+@pytest.mark.parametrize("theirs", ["test", "val"])
+def test_folders_for_training_and_testing_are_the_split(prepare, photos, theirs):
+    (photos.parent / "set" / theirs).mkdir(parents=True)
+    photos.rename(photos.parent / "set" / "train")
+    for name in ("cat", "dog"):
+        (photos.parent / "set" / theirs / name).mkdir()
+        (photos.parent / "set" / "train" / name / "00.png").rename(photos.parent / "set" / theirs / name / "00.png")
+    items = photos.parent / "set", "--features", "pixels", "--image-size", 8
+    dataset, _ = prepare(*items)
+    assert (dataset.query.tolist(), dataset.database.tolist()) == ([18, 19], list(range(18)))
+    np.testing.assert_array_equal(dataset.train, dataset.database)
+    assert f"2 images of {theirs}/ as queries, 18 of train/ as database" in dataset.about["protocol"]
+    dataset, _ = prepare(*items, "--queries", 5)
+    assert len(dataset.query) == 5
+    assert dataset.about["protocol"].endswith(f"folders {', '.join(sorted([theirs, 'train']))} pooled")
+
+
+def test_labels_of_images_may_come_from_a_file(prepare, photos, save):
+    tags = MULTI_HOT[:20]
+    dataset, _ = prepare(photos, "--features", "pixels", "--image-size", 8, "--labels", save("y", tags))
+    assert dataset.rule == "shared-labels"
+    np.testing.assert_array_equal(dataset.labels, tags)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "photos is a folder; say which --features to compute: pixels, gist"),
+        (["--features", "sift", "--image-size", 8], "unknown feature kind '.*:sift'. .*Known feature kinds: .*gist"),
+        (["--features", "pixels", "--image-size", 8, "--query-from", "Q.npy"], "--query-from goes with files"),
+        (
+            ["--features", "images", "--image-size", 8, "--affinity", "distance"],
+            "rule 'distance' of dataset 'mine' needs features, and it has images only",
+        ),
+    ],
+)
+def test_a_folder_that_makes_no_dataset_is_refused_in_words(complaint, photos, options, message):
+    assert re.search(message, complaint(photos, *options))
+
+
+def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
+    text = complaint(photos, "--features", "pixels", "--image-size", 8, "--labels", save("y", LABELS[:19]))
+    assert "images: " not in text  # it is said before the long work
+    assert "photos holds 20 items, but" in text
+    assert "y.npy labels for 19" in text
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        ({"X": with_value(X, (3, 1), np.nan), "y": LABELS}, [], "1 values that are not finite, first nan in row 3"),
+        ({"X": with_value(X, (3, 1), np.inf)}, [], "1 values that are not finite"),
+        ({"X": with_value(X.astype(float), (3, 1), 1e300), "y": LABELS}, [], "up to 1e.300, too large for float32"),
+        ({"X": X.astype(float) + 1e8, "y": LABELS}, [], r"rounding would blur .*% of their spread. Subtract one"),
+        (
+            {"X": X[:, 0]},
+            [],
+            r"X.npy holds float32 of shape \(60,\), expected numbers of shape \(n, n_features\)",
+        ),
+        ({"X": NAMES[:, None]}, [], r"X.npy holds <U3 of shape \(60, 1\), expected numbers"),
+        ({"X": X.astype(complex)}, [], "X.npy holds complex128"),
+        ({"X": X[:0], "y": LABELS[:0]}, [], r"X.npy holds float32 of shape \(0, 4\), expected numbers"),
+        ({"X": X[:1]}, [], "of 1 items, 1 queries and 1 training items"),
+        ({"X": X, "y": LABELS[:59]}, [], r"X.npy holds 60 items, but \S*y.npy labels for 59; give one each"),
+        ({"X": X, "y": MULTI_HOT[:59]}, [], "labels for 59"),
+        ({"X": X, "y": np.array(3)}, [], "labels for 1;"),
+        ({"X": X, "y": LABELS + 0.5}, [], r"y.npy holds float64 of shape \(60,\), expected classes"),
+        ({"X": X, "y": np.where(LABELS == 0, np.inf, 1)}, [], r"y.npy holds float64 of shape \(60,\)"),
+        ({"X": X, "y": np.where(np.arange(60) == 7, np.nan, 1)}, [], "1 items of .*y.npy have no label, first item 7"),
+        ({"X": X, "y": MULTI_HOT * 2}, [], r"labels of \S*y.npy are not multi-hot"),
+        ({"X": X, "y": MULTI_HOT}, ["--affinity", "same-label"], "rule 'same-label' .* needs class labels"),
+        ({"X": X, "y": LABELS}, ["--affinity", "shared-labels"], "rule 'shared-labels' .* needs multi-hot labels"),
+        ({"X": X}, ["--affinity", "same-label"], "rule 'same-label' .* needs class labels"),
+        ({"X": X}, ["--queries", 60], "of 60 items, 60 queries and 1 training items"),
+        ({"X": X}, ["--queries", 70], "of 60 items, 70 queries"),
+        ({"X": X}, ["--train", 55], "of 60 items, 6 queries and 55 training items"),
+        ({"X": X}, ["--queries-per-label", 2], "to draw items for each label, give --queries-per-label and labels"),
+        ({"X": X, "y": LABELS}, ["--train-per-label", 2], "give --queries-per-label and labels"),
+        ({"X": X, "y": LABELS}, ["--queries-per-label", 2, "--train", 5], "for each label, or how many altogether"),
+        ({"X": X, "y": LABELS}, ["--queries-per-label", 30], "class 0 has 20 items, but 30 queries"),
+        (
+            {"X": X, "y": MULTI_HOT},
+            ["--queries-per-label", 50],
+            "label 0 has 20 items not drawn before, but 50 queries",
+        ),
+        ({"X": X}, ["--features", "gist"], "features 'gist' are computed of images, and .*X.npy is no folder"),
+        ({"X": X, "qy": LABELS}, ["--query-labels", "qy"], "--query-labels are those of queries of your own"),
+        ({"X": X, "Q": X[:5, :3]}, ["--query-from", "Q"], "Q.npy has 3 columns and .*X.npy 4"),
+        ({"X": X, "Q": X[:5], "y": LABELS}, ["--query-from", "Q"], "labels are needed of both queries and database"),
+        (
+            {"X": X, "Q": X[:5], "qy": LABELS[:5]},
+            ["--query-from", "Q", "--query-labels", "qy"],
+            "labels are needed of both queries and database",
+        ),
+        (
+            {"X": X, "Q": X[:5], "y": LABELS, "qy": LABELS[:6]},
+            ["--query-from", "Q", "--query-labels", "qy"],
+            "Q.npy holds 5 items, but .*qy.npy labels for 6",
+        ),
+        (
+            {"X": X, "Q": X[:5], "y": MULTI_HOT, "qy": MULTI_HOT[:5, :2]},
+            ["--query-from", "Q", "--query-labels", "qy"],
+            r"labels of the database have shape \(60, 3\) and those of the queries \(5, 2\)",
+        ),
+        (
+            {"X": X, "Q": X[:5], "y": MULTI_HOT, "qy": LABELS[:5]},
+            ["--query-from", "Q", "--query-labels", "qy"],
+            r"labels of the database have shape \(60, 3\) and those of the queries \(5,\)",
+        ),
+        ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--queries", 3], "with queries of your own, only --train N"),
+        ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--train", 61], "there are 60 database items, 61 are asked for"),
+    ],
+)
+def test_data_that_make_no_dataset_are_refused_in_words(complaint, save, arrays, options, message):
+    paths = {name: save(name, array) for name, array in arrays.items()}
+    options = [paths.get(option, option) for option in options]
+    if "y" in paths:
+        options += ["--labels", paths["y"]]
+    assert re.search(message, complaint(paths["X"], *options))
+
+
+def test_a_missing_name_in_a_table_is_no_class(complaint, tmp_path):
+    table = pd.DataFrame(X, columns=list("abcd")).assign(label=with_value(NAMES.astype(object), 9, None))
+    table.to_csv(tmp_path / "all.csv", index=False)
+    assert "1 items of" in complaint(tmp_path / "all.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("digits", "'digits' is, or begins like, the name of a built-in dataset; choose another --name"),
+        ("digits-mine", "begins like"),
+        ("Digits", "built-in"),
+        ("arrays", "built-in"),
+        ("my data", "made of letters, digits, '.', '_' and '-', got 'my data'"),
+        ("../mine", "made of letters"),
+        ("a/b", "made of letters"),
+        ("mine:gist", "made of letters"),
+        ("", "made of letters"),
+        ("süß", "made of letters"),
+        ("mine.h5", "'mine.h5' reads like a file; choose a --name without .h5"),
+    ],
+)
+def test_a_name_that_cannot_be_is_refused(complaint, save, name, message):
+    assert message in complaint(save("X", X), name=name)
+
+
+def test_missing_files_are_named(complaint, save, tmp_path):
+    assert "there is no file none.npy" in complaint("none.npy")
+    assert "there is no file none.npy" in complaint(save("X", X), "--labels", "none.npy")
+    assert "there is no file none.npy" in complaint(save("X", X), "--query-from", "none.npy")
+    assert "features 'gist' are computed of images, and none is no folder" in complaint("none", "--features", "gist")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["digits", "--from", "X.npy", "--name", "mine"],
+        ["--from", "X.npy"],
+        ["--name", "mine"],
+        ["digits", "--name", "mine"],
+        ["digits", "--labels", "y.npy"],
+        ["digits", "--queries", 5],
+        ["digits", "--query-from", "Q.npy"],
+        ["--from", "X.npy", "--name", "mine", "--queries", 0],
+        ["--from", "X.npy", "--name", "mine", "--affinity", "hierarchy"],
+        ["--from", "X.npy", "--name", "mine", "--features", "gist", "--features", "pixels"],
+    ],
+)
+def test_options_that_do_not_go_together_are_a_usage_error(hashbench, data, arguments):
+    result = hashbench("prepare", *arguments)
+    assert result.exit_code == 2
+    assert "Usage: " in result.stderr
+    assert not list(data.rglob("*.h5"))
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("digit", "Did you mean 'digits'?"),
+        ("digits:gist", "Known feature kinds: pixels."),
+    ],
+)
+def test_unknown_datasets_and_features_are_refused(hashbench, name, near):
+    result = hashbench("prepare", name)
+    assert result.exit_code == 1
+    assert near in result.stderr
+
+
+def test_the_adapter_alone_says_how_own_data_are_prepared(hashbench):
+    result = hashbench("prepare", "arrays")
+    assert result.exit_code == 1
+    assert "hashbench prepare --from features.npy --labels labels.npy --name mydata" in result.stderr
+
+
+def test_a_rule_that_own_data_cannot_have_is_refused(save):
+    own = Own("mine", str(save("X", X)), rule="hierarchy")
+    with pytest.raises(
+        HashbenchError, match="affinity rule 'hierarchy' is none of same-label, shared-labels, distance"
+    ):
+        registry.get_dataset("arrays", Options(own=own)).prepare()
+
+
+# ---------------------------------------------------------------- put to use
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_own_data_run_like_any_dataset(hashbench, prepare, save, tmp_path):
+    dataset, _ = prepare(save("X", X), "--labels", save("y", LABELS), name="My.data_2-b")
+    grid = ["--dataset", "My.data_2-b", "--method", "itq", "--method", "lsh", "--bits", 8]
+    result = hashbench("run", *grid, "--results", tmp_path / "results")
+    assert result.exit_code == 0
+    assert {row["method"] for row in rows_of(tmp_path / "results" / "My.data_2-b.csv")} == {"lsh"}
+    assert "refused. itq" in result.stderr  # more bits than features, and the grid goes on
+    grid[grid.index(8)] = 4
+    result = hashbench("run", *grid, "--metric", "AP", "--metric", "P@r2", "--results", tmp_path / "results")
+    assert result.exit_code == 0, result.stderr
+    rows = [row for row in rows_of(tmp_path / "results" / "My.data_2-b.csv") if row["n_bits"] == "4"]
+    assert tuple(rows[0]) == COLUMNS
+    assert {(row["method"], row["metric"]) for row in rows} == {
+        (method, metric) for method in ("itq", "lsh") for metric in ("AP", "P@r2")
+    }
+    for row in rows:
+        assert (row["dataset"], row["features"], row["n_bits"]) == ("My.data_2-b", "features", "4")
+        assert (row["dataset_fingerprint"], row["n_queries"]) == (dataset.fingerprint, "6")
+        assert 0 <= float(row["low"]) <= float(row["value"]) <= float(row["high"]) <= 1
+
+
+def test_images_alone_are_refused_by_methods_that_read_features(hashbench, prepare, photos, tmp_path):
+    prepare(photos, "--features", "images", "--image-size", 8)
+    result = hashbench("run", "--dataset", "mine", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results")
+    assert result.exit_code == 1
+    assert "lsh reads features, and dataset 'mine' as prepared has images only" in result.stderr
+
+
+def test_preparing_again_replaces(hashbench, prepare, save, tmp_path):
+    first, _ = prepare(save("X", X), "--labels", save("y", LABELS))
+    run = ["run", "--dataset", "mine", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results"]
+    assert hashbench(*run).exit_code == 0
+    second, _ = prepare(save("X", 2 * X[::-1]), "--labels", save("y", LABELS[::-1]))
+    assert second.fingerprint != first.fingerprint
+    result = hashbench(*run)
+    assert result.exit_code == 0
+    assert "encoded codes" in result.stderr
+    assert {row["dataset_fingerprint"] for row in rows_of(tmp_path / "results" / "mine.csv")} == {second.fingerprint}
+
+
+def test_info_tells_about_own_data(hashbench, prepare, save):
+    dataset, said = prepare(save("X", X), "--labels", save("y", LABELS))
+    result = hashbench("info", "mine")
+    assert result.exit_code == 0
+    assert result.stdout == said.partition("\n")[2]
+    assert dataset.fingerprint in result.stdout
+    assert "own data" in result.stdout
+
+
+def test_a_folder_of_the_same_name_does_not_stand_in_the_way(hashbench, prepare, photos, monkeypatch):
+    prepare(photos, "--features", "pixels", "--image-size", 8, name="photos")
+    with monkeypatch.context() as patch:
+        patch.chdir(photos.parent)
+        assert "20 x 192 pixels" in hashbench("info", "photos").stdout
+        result = hashbench("encode", "--dataset", "photos", "--method", "lsh", "--bits", 8)
+    assert result.exit_code == 0, result.stderr
+
+
+def test_a_misspelt_name_suggests_own_data_too(hashbench, prepare, save):
+    prepare(save("X", X), name="flowers")
+    result = hashbench("encode", "--dataset", "flower", "--method", "lsh", "--bits", 8)
+    assert result.exit_code == 1
+    assert "Did you mean 'flowers'?" in result.stderr

@@ -1,0 +1,374 @@
+import io
+import os
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from cifar_files import binary_files, content, pickled, python_files, tree_files, write_archive, write_folder
+from places import DATA
+from scipy.spatial.distance import pdist
+
+from hashbench import testing
+from hashbench.adapter import Options
+from hashbench.datasets import _cifar, cifar10, cifar100
+from hashbench.datasets._cifar import Items
+from hashbench.errors import HashbenchError
+from hashbench.sources.images import ImageArrays
+
+TEN = replace(cifar10.Cifar10S1.format, n_train=50, n_test=20)
+HUNDRED = replace(cifar100.Cifar100.format, n_train=150, n_test=100)
+FORMS = {"ten": TEN, "hundred": HUNDRED}
+
+
+@pytest.fixture(params=FORMS)
+def form(request):
+    return FORMS[request.param]
+
+
+def pixels_of(items):
+    return items.images.read(slice(0, len(items.images)))
+
+
+VERSIONS = {
+    "python": python_files,
+    "python 3": lambda *args: python_files(*args, dump=pickle.dumps),
+    "binary": binary_files,
+}
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_official_versions_give_all_images_and_labels_in_order(form, version, packed, tmp_path):
+    images, labels = content(form)
+    files = VERSIONS[version](form, images, labels)
+    source = write_archive(tmp_path / "c.tar.gz", files) if packed else write_folder(tmp_path / "a" / "b", files).parent
+    items = _cifar.read(source, form)
+    np.testing.assert_array_equal(pixels_of(items), images)
+    np.testing.assert_array_equal(items.labels, labels)
+    assert items.labels.dtype == np.int64
+    assert items.n_train == form.n_train
+    assert (items.variant, items.images.native_size) == ("", 32)
+
+
+@pytest.mark.parametrize("packing", ["folder", "c.tar.gz", "c.tar.xz"])
+def test_tree_of_image_files_holds_the_same_images_with_the_same_labels(form, packing, tmp_path):
+    images, labels = content(form)
+    files = tree_files(form, images, labels)
+    source = (
+        write_folder(tmp_path / packing, files) if packing == "folder" else write_archive(tmp_path / packing, files)
+    )
+    items = _cifar.read(source, form)
+    assert items.n_train == form.n_train
+    assert items.variant == ""
+    for part in (slice(0, form.n_train), slice(form.n_train, None)):
+        expected = {image.tobytes(): tuple(label) for image, label in zip(images[part], labels.T[part], strict=True)}
+        found = {
+            image.tobytes(): tuple(label)
+            for image, label in zip(pixels_of(items)[part], items.labels.T[part], strict=True)
+        }
+        assert found == expected
+
+
+def test_tree_of_jpeg_files_says_so(tmp_path):
+    source = write_folder(tmp_path, tree_files(TEN, *content(TEN), suffix=".jpg"))
+    items = _cifar.read(source, TEN)
+    assert items.variant == " (JPEG)"
+    assert "JPEG" in items.source
+
+
+def test_larger_images_of_a_tree_are_brought_to_32_pixels(tmp_path):
+    images, labels = content(TEN)
+    smooth = np.broadcast_to(images[:, :1, :1], images.shape).repeat(2, axis=1).repeat(2, axis=2)
+    items = _cifar.read(write_folder(tmp_path, tree_files(TEN, smooth, labels)), TEN)
+    assert pixels_of(items).shape == (70, 32, 32, 3)
+    assert {tuple(image[5, 7]) for image in pixels_of(items)} == {tuple(image[0, 0]) for image in images}
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_missing_batch_is_named(version, tmp_path):
+    files = VERSIONS[version](TEN, *content(TEN))
+    gone = next(name for name in files if name.startswith("data_batch_3"))
+    del files[gone]
+    for source in (write_archive(tmp_path / "c.tar.gz", files), write_folder(tmp_path / "folder", files)):
+        with pytest.raises(HashbenchError, match=rf"lacks {gone} of CIFAR-10; fetch"):
+            _cifar.read(source, TEN)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_other_numbers_of_images_are_refused(form, version, tmp_path):
+    larger = replace(form, n_train=form.n_train + 5)
+    source = write_folder(tmp_path, VERSIONS[version](larger, *content(larger)))
+    with pytest.raises(HashbenchError, match=f"holds {form.n_train + 5} training and {form.n_test} test images"):
+        _cifar.read(source, form)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("value", "found"), [(10, "11 classes from 0 to 10"), (200, "11 classes from 0 to 200")])
+def test_labels_out_of_range_are_refused(version, value, found, tmp_path):
+    images, labels = content(TEN)
+    labels[0, 7] = value
+    with pytest.raises(HashbenchError, match=f"labels of .* hold {found}, CIFAR-10 has 10, 0 to 9"):
+        _cifar.read(write_folder(tmp_path, VERSIONS[version](TEN, images, labels)), TEN)
+
+
+def test_superclasses_out_of_range_and_missing_classes_are_refused(tmp_path):
+    images, labels = content(HUNDRED)
+    labels[0, 3] = 20
+    with pytest.raises(HashbenchError, match=r"coarse_labels of .* hold 21 classes from 0 to 20, CIFAR-100 has 20"):
+        _cifar.read(write_folder(tmp_path / "a", binary_files(HUNDRED, images, labels)), HUNDRED)
+    labels = content(HUNDRED)[1]
+    labels[1, labels[1] == 99] = 0
+    with pytest.raises(HashbenchError, match=r"fine_labels of .* hold 99 classes from 0 to 98"):
+        _cifar.read(write_folder(tmp_path / "b", binary_files(HUNDRED, images, labels)), HUNDRED)
+
+
+def test_binary_file_cut_short_is_refused(form, tmp_path):
+    files = binary_files(form, *content(form))
+    name = f"{form.test[0]}.bin"
+    for length in (len(files[name]) - 1, 0):
+        source = write_folder(tmp_path / str(length), files | {name: files[name][:length]})
+        with pytest.raises(HashbenchError, match=rf"{name} of .* has {length} bytes, expected a multiple of 307\d"):
+            _cifar.read(source, form)
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.999])
+def test_pickle_cut_short_is_refused(share, tmp_path):
+    files = python_files(TEN, *content(TEN))
+    files["data_batch_2"] = files["data_batch_2"][: int(share * len(files["data_batch_2"]))]
+    with pytest.raises(HashbenchError, match=r"cannot read data_batch_2 of .* as a batch of CIFAR-10"):
+        _cifar.read(write_folder(tmp_path, files), TEN)
+
+
+def test_garbage_instead_of_a_pickle_is_refused_in_a_sentence():
+    start = python_files(TEN, *content(TEN))["test_batch"][:400]
+    rng = np.random.default_rng(0)
+    for _ in range(1000):
+        broken = bytearray(start)
+        for position in rng.integers(0, len(broken), 4):
+            broken[position] = rng.integers(256)
+        with pytest.raises(HashbenchError, match="cannot read the batch as a batch of CIFAR-10: "):
+            _cifar._parse_pickle(io.BytesIO(broken), "the batch", TEN)
+
+
+@pytest.mark.parametrize(
+    ("batch", "complaint"),
+    [
+        ([1, 2], "TypeError"),
+        ({b"data": np.zeros((4, 3072), np.uint8)}, "KeyError: b'labels'"),
+        ({b"labels": [0, 1]}, "KeyError: b'data'"),
+        ({b"data": np.zeros((4, 3072), np.uint8), b"labels": 3}, r"shape \(4, 3072\) and 1 labels"),
+        ({b"data": np.zeros((4, 3072), np.uint8), b"labels": [1, [2, 3]]}, "ValueError"),
+        (
+            {b"data": np.zeros((4, 3072), np.float32), b"labels": [0] * 4},
+            r"float32 data of shape \(4, 3072\) and 4 labels",
+        ),
+        ({b"data": np.zeros((4, 3071), np.uint8), b"labels": [0] * 4}, r"uint8 data of shape \(4, 3071\)"),
+        ({b"data": np.zeros((4, 3072), np.uint8), b"labels": [0] * 5}, r"shape \(4, 3072\) and 5 labels"),
+    ],
+)
+def test_pickle_of_something_else_is_refused(batch, complaint, tmp_path):
+    files = python_files(TEN, *content(TEN)) | {"data_batch_1": pickled(batch)}
+    with pytest.raises(HashbenchError, match=complaint):
+        _cifar.read(write_folder(tmp_path, files), TEN)
+
+
+class Call:
+    def __init__(self, function, *arguments):
+        self.reduced = function, arguments
+
+    def __reduce__(self):
+        return self.reduced
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda marker: Call(os.system, f"touch {marker}"), lambda marker: Call(eval, f"open({str(marker)!r}, 'w')")],
+)
+def test_pickle_that_calls_anything_is_refused_and_nothing_is_called(make, tmp_path):
+    marker = tmp_path / "called"
+    files = python_files(TEN, *content(TEN)) | {"data_batch_1": pickle.dumps({b"data": make(marker)})}
+    with pytest.raises(HashbenchError, match=r"data_batch_1 of .* it wants to call \w+[.](system|eval)"):
+        _cifar.read(write_folder(tmp_path / "source", files), TEN)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(("module", "name"), [("numpy.ma.core", "ndarray"), ("numpyx", "dtype"), ("numpy", "bytes")])
+def test_only_the_very_names_of_a_pickle_of_arrays_are_looked_up(module, name):
+    with pytest.raises(pickle.UnpicklingError, match=f"{module}.{name}"):
+        _cifar._Unpickler(io.BytesIO()).find_class(module, name)
+
+
+@pytest.mark.parametrize("files_of", [python_files, binary_files, tree_files])
+@pytest.mark.parametrize("name", ["c.tar.gz", "c.tar.xz"])
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.9])
+def test_archive_cut_short_is_refused(files_of, name, share, tmp_path):
+    path = write_archive(tmp_path / name, files_of(TEN, *content(TEN)))
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(HashbenchError, match=r"cannot read .*c.tar"):
+        _cifar.read(path, TEN)
+
+
+@pytest.mark.parametrize("files_of", [python_files, tree_files])
+@pytest.mark.parametrize("name", ["c.tar.gz", "c.tar.xz"])
+def test_damaged_archive_is_refused(files_of, name, tmp_path):
+    path = write_archive(tmp_path / name, files_of(TEN, *content(TEN)))
+    damaged = bytearray(path.read_bytes())
+    middle = len(damaged) // 2
+    damaged[middle : middle + 200] = bytes(200)
+    path.write_bytes(damaged)
+    with pytest.raises(HashbenchError):
+        _cifar.read(path, TEN)
+
+
+def test_file_that_is_no_archive_and_missing_file_are_refused(tmp_path):
+    (tmp_path / "c.tar.gz").write_bytes(b"<html>not found</html>")
+    with pytest.raises(HashbenchError, match=r"cannot read .*c.tar.gz as a CIFAR archive"):
+        _cifar.read(tmp_path / "c.tar.gz", TEN)
+    with pytest.raises(HashbenchError, match=r"there is no .*d.tar.gz; give the CIFAR-10 archive"):
+        _cifar.read(tmp_path / "d.tar.gz", TEN)
+
+
+def test_tree_with_other_classes_is_refused(tmp_path):
+    images, labels = content(TEN)
+    source = write_folder(tmp_path, tree_files(TEN, images, labels))
+    (source / "train" / "truck").rename(source / "train" / "lorry")
+    with pytest.raises(HashbenchError, match="folders for 11 classes, CIFAR-10 has 10; those of one alone: lorry"):
+        _cifar.read(source, TEN)
+    with pytest.raises(
+        HashbenchError, match=r"folders for 11 classes, CIFAR-100 has 100; those of one alone: .*, [.][.][.]"
+    ):
+        _cifar.read(source, HUNDRED)
+
+
+def test_tree_without_splits_or_images_is_refused(tmp_path):
+    files = {name.partition("/")[2]: stored for name, stored in tree_files(TEN, *content(TEN)).items()}
+    with pytest.raises(HashbenchError, match="holds 0 training and 70 test images"):
+        _cifar.read(write_folder(tmp_path / "flat", files), TEN)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(HashbenchError, match="there are no images in"):
+        _cifar.read(tmp_path / "empty", TEN)
+
+
+# ---------------------------------------------------------------- the datasets
+
+
+class SmallS2(cifar10.Cifar10S2):
+    format = TEN
+
+
+class SmallHundred(cifar100.Cifar100):
+    format = HUNDRED
+
+
+@pytest.fixture(scope="module")
+def six_thousand(tmp_path_factory):
+    form = replace(TEN, n_train=5_000, n_test=1_000)
+    images, labels = content(form)
+    return form, write_folder(tmp_path_factory.mktemp("bin"), binary_files(form, images, labels)), images, labels[0]
+
+
+def test_split_1_draws_queries_and_training_items_of_each_class(six_thousand):
+    form, source, images, labels = six_thousand
+
+    class S1(cifar10.Cifar10S1):
+        format = form
+
+    dataset = S1(Options(source=source, features="images")).prepare()
+    np.testing.assert_array_equal(dataset.images, images)
+    np.testing.assert_array_equal(dataset.labels, labels)
+    np.testing.assert_array_equal(np.bincount(labels[dataset.query]), [100] * 10)
+    np.testing.assert_array_equal(np.bincount(labels[dataset.train]), [500] * 10)
+    np.testing.assert_array_equal(np.union1d(dataset.query, dataset.database), np.arange(6_000))
+    assert len(dataset.database) == 5_000
+    assert dataset.rule == "same-label"
+    assert len(set(dataset.query) & set(range(5_000))) > 100  # of both official parts
+
+
+def test_split_2_is_the_official_one(six_thousand):
+    form, source, images, _ = six_thousand
+
+    class S2(cifar10.Cifar10S2):
+        format = form
+
+    dataset = S2(Options(source=source)).prepare()
+    np.testing.assert_array_equal(dataset.features, images.reshape(6_000, -1))
+    np.testing.assert_array_equal(dataset.query, np.arange(5_000, 6_000))
+    np.testing.assert_array_equal(dataset.database, np.arange(5_000))
+    np.testing.assert_array_equal(dataset.train, np.arange(5_000))
+    assert dataset.features_name == "pixels"
+
+
+def test_cifar100_grades_classes_and_superclasses(tmp_path):
+    images, labels = content(HUNDRED)
+    source = write_archive(tmp_path / "c.tar.gz", python_files(HUNDRED, images, labels))
+    dataset = SmallHundred(Options(source=source)).prepare()
+    levels = dataset.affinity().block(slice(0, 100), slice(0, 150))
+    (coarse, fine), part = labels, slice(150, None)
+    expected = (coarse[part, None] == coarse[None, :150]).astype(int) + (fine[part, None] == fine[None, :150])
+    np.testing.assert_array_equal(levels, expected)
+    assert set(np.unique(levels)) == {0, 1, 2}
+
+
+def test_superclasses_partition_the_classes():
+    names = [name for group in HUNDRED.superclasses for name in group.split()]
+    assert len(HUNDRED.superclasses) == 20
+    assert len(set(names)) == len(names) == 100
+    assert list(HUNDRED.classes) == sorted(names)
+    assert all(len(group.split()) == 5 for group in HUNDRED.superclasses)
+
+
+def test_unlabelled_items_have_levels_by_distance():
+    features = np.random.default_rng(0).random((22_500, 3)).astype(np.float32)
+    items = Items(ImageArrays(np.zeros((22_500, 1, 1, 3), np.uint8)), np.zeros((1, 22_500), np.int64), 22_500, "")
+    fields = cifar10.Cifar10Unlabelled().describe(items, features)
+    keep = fields["keep"]
+    assert len(set(keep)) == len(keep) == 22_000
+    assert [len(fields[role]) for role in ("query", "database", "train")] == [2_000, 20_000, 5_000]
+    squared = pdist(features[keep[fields["train"]]].astype(np.float64), "sqeuclidean")
+    expected = np.percentile(squared, [5, 1, 0.2, 0.1], method="inverted_cdf")
+    np.testing.assert_allclose(fields["rule_params"]["squared_thresholds"], expected, rtol=1e-12)
+    assert fields["rule_params"]["levels"] == [1, 2, 5, 10]
+
+
+@pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("cls", "form"), [(SmallS2, TEN), (SmallHundred, HUNDRED)])
+def test_adapter_keeps_the_contract(cls, form, check, tmp_path):
+    check(cls(Options(source=write_folder(tmp_path, python_files(form, *content(form))))))
+
+
+def test_jpeg_shows_in_the_name_of_the_features(tmp_path):
+    source = write_folder(tmp_path, tree_files(TEN, *content(TEN), suffix=".jpg"))
+    assert SmallS2(Options(source=source)).prepare().features_name == "pixels (JPEG)"
+
+
+def test_command_line_remembers_the_source_and_keeps_each_kind_of_features_apart(tmp_path, monkeypatch, hashbench):
+    monkeypatch.setattr(cifar10.Cifar10S2, "format", TEN)
+    source = write_folder(tmp_path / "source", python_files(TEN, *content(TEN)))
+    first = hashbench("prepare", "cifar10-s2", "--source", source)
+    assert first.exit_code == 0
+    assert first.stdout.startswith("prepared ")
+    assert hashbench("prepare", "cifar10-s2").stdout == first.stdout.replace("prepared", "reused", 1)
+    images = hashbench("prepare", "cifar10-s2", "--features", "images", "--source", source)
+    assert images.stdout.splitlines()[0].endswith("cifar10-s2-images.h5")
+    arguments = ("--dataset", "cifar10-s2", "--method", "lsh", "--bits", 16, "--results", tmp_path / "results")
+    assert "20 queries" in hashbench("run", *arguments).stdout
+
+
+def test_unknown_kind_of_features_suggests_a_near_one(hashbench):
+    result = hashbench("prepare", "cifar10-s1:gits")
+    assert result.exit_code == 1
+    assert "unknown feature kind 'cifar10-s1:gits'. Did you mean 'gist'? Known feature kinds: " in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (DATA / "cifar10-images.tar.xz").exists(), reason="needs the real images")
+def test_real_images_have_the_official_counts():
+    items = _cifar.read(DATA / "cifar10-images.tar.xz", cifar10.Cifar10S1.format)
+    assert (len(items.images), items.n_train) == (60_000, 50_000)
+    np.testing.assert_array_equal(np.bincount(items.labels[0, :50_000]), [5_000] * 10)
+    np.testing.assert_array_equal(np.bincount(items.labels[0, 50_000:]), [1_000] * 10)

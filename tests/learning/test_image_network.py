@@ -1,0 +1,340 @@
+import hashlib
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from hashbench import registry
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
+from hashbench.learning import networks
+from hashbench.learning.image_network import ImageNetwork
+from hashbench.methods.talr_ap import TALRAP
+from hashbench.reports.aggregate import method_labels
+from hashbench.sources.features.backbones import BACKBONES
+from hashbench.sources.features.weights import Extractor
+from hashbench.store import hdf5
+
+SIZE = 40  # pixels that images are resized to
+
+
+def save_weights(name, path, seed=0):
+    """Save random weights that keep images apart; PyTorch's own make them all alike."""
+    torch.manual_seed(seed)
+    network = BACKBONES[name].build()
+    for parameter in network.parameters():
+        if parameter.ndim > 1:
+            torch.nn.init.kaiming_normal_(parameter)
+    torch.save(network.state_dict(), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A file of random weights for SqueezeNet."""
+    return save_weights("squeezenet", tmp_path_factory.mktemp("weights") / "squeezenet.pth")
+
+
+@pytest.fixture(scope="module")
+def example():
+    """Two classes, 40 images: stripes that lie or stand, at all places and in all colours."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(40) % 2
+    waves = 127 * (1 + np.sin(np.arange(16) * 1.5 + rng.uniform(0, 6, (40, 1))))
+    images = np.where(labels[:, None, None], waves[:, :, None], waves[:, None, :])[..., None] * rng.uniform(
+        0.6, 1, (40, 1, 1, 3)
+    )
+    return images.astype(np.uint8), labels
+
+
+def make(path, **params):
+    settings = {"backbone": "squeezenet", "weights": str(path), "image_size": SIZE, "n_hidden": 32}
+    return TALRAP(8, **{**settings, "epochs": 2, "batch_size": 20, "learning_rate": 0.01, **params})
+
+
+def state(network):
+    return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+# ---------------------------------------------------------------- what is trained
+
+
+@pytest.mark.parametrize(("head", "scaling"), [("mlp", "variance"), ("linear", "norm"), ("linear", "none")])
+def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, example, head, scaling):
+    images, labels = example
+    method = make(weights, pretrained_multiplier=0, head=head, scaling=scaling).fit(images, labels)
+    features = Extractor("squeezenet", weights, image_size=SIZE, device="cpu")(images)
+    other = TALRAP(8, epochs=2, batch_size=20, learning_rate=0.01, n_hidden=32, head=head, scaling=scaling).fit(
+        features, labels
+    )
+    np.testing.assert_allclose(method.mean_, other.mean_, rtol=1e-5, atol=1e-6)  # images come in other batches
+    np.testing.assert_allclose(method.project(images), other.project(features), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"])
+def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, example):
+    params = {"weights": str(weights), "image_size": SIZE, "epochs": 2, "batch_size": 20, "n_hidden": 32}
+    method = registry.get_method(name)(8, backbone="squeezenet", **params).fit(*example)
+    before = torch.load(weights, weights_only=True)
+    moved = {key: float((value - before[key]).abs().max()) for key, value in state(method.network_.pretrained).items()}
+    assert moved["features.0.weight"] > 0
+    assert moved["features.12.expand3x3.bias"] > 0
+    assert moved["classifier.1.weight"] == 0  # the layer of class scores has no part in features
+    assert method.transform(example[0]).shape == (40, 8)
+
+
+def test_fine_tuning_separates_what_random_features_do_not(weights, example):
+    images, labels = example
+
+    def loss(multiplier):
+        params = {"epochs": 5, "pretrained_multiplier": multiplier, "head": "linear", "learning_rate": 0.003}
+        return make(weights, **params).fit(images, labels).history_[-1].loss
+
+    assert loss(0.3) < loss(0) - 0.1
+
+
+def test_learning_rates_are_those_of_head_biases_and_pretrained_layers(weights):
+    extractor = Extractor("squeezenet", weights, image_size=SIZE, device="cpu")
+    head = networks.make_head(512, 8, 16, torch.Generator())
+    network = ImageNetwork(extractor, np.zeros(512), 1.0, head)
+    groups = {group["multiplier"]: group["params"] for group in networks.parameter_groups(network, 0.1, 0.01)}
+    assert {key: len(params) for key, params in groups.items()} == {
+        1.0: 2,
+        0.1: 2,
+        0.01: len([*extractor.network.parameters()]),
+    }
+    assert groups[1.0][0] is head[0].weight
+    assert groups[0.1][0] is head[0].bias
+    assert groups[0.01][0] is next(extractor.network.parameters())
+    assert {group["multiplier"] for group in networks.parameter_groups(network, 0.1, 0)} == {1.0, 0.1}
+
+
+@pytest.mark.parametrize(("name", "size"), [("alexnet", 64), ("vgg-f", 199), ("resnet18", 33)])
+def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, example, tmp_path):
+    path = save_weights(name, tmp_path / "weights.pth")
+    images, labels = example
+    params = {"backbone": name, "weights": str(path), "image_size": size, "head": "linear", "epochs": 1}
+    method = TALRAP(8, batch_size=4, pretrained_multiplier=1e-9, **params).fit(images[:8], labels[:8])
+    frozen = TALRAP(8, batch_size=4, pretrained_multiplier=0, **params).fit(images[:8], labels[:8])
+    np.testing.assert_allclose(method.project(images[:8]), frozen.project(images[:8]), rtol=1e-3, atol=1e-3)
+    before = torch.load(path, weights_only=True)
+    for key, value in method.network_.pretrained.state_dict().items():
+        if "running" in key or "tracked" in key:
+            assert torch.equal(value, before[key]), key
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(method)).project(images[:2]), method.project(images[:2]))
+
+
+def test_small_images_are_enlarged_fourfold_by_default(weights, example):
+    method = make(weights, image_size=0, epochs=1).fit(example[0][:4], example[1][:4])
+    assert method.network_.extractor.image_size == 64
+
+
+def test_grey_images_are_shown_in_three_channels(weights, example):
+    grey, labels = example[0][..., :1], example[1]
+    as_colour = make(weights).fit(grey.repeat(3, axis=3), labels)
+    np.testing.assert_array_equal(make(weights).fit(grey, labels).project(grey), as_colour.project(grey))
+
+
+# ---------------------------------------------------------------- augmentation
+
+
+IMAGES = torch.arange(6 * 16 * 24 * 3).reshape(6, 16, 24, 3)
+
+
+def test_images_are_left_alone_unless_asked_otherwise():
+    generator = torch.Generator().manual_seed(0)
+    before = generator.get_state()
+    assert networks.augmented(IMAGES, "none", generator) is IMAGES
+    assert torch.equal(generator.get_state(), before)
+
+
+def test_about_every_second_image_is_mirrored():
+    many = IMAGES[:1].expand(2000, -1, -1, -1)
+    found = networks.augmented(many, "flip", torch.Generator().manual_seed(0))
+    is_same = (found == many).flatten(1).all(dim=1)
+    is_mirrored = (found == many.flip(2)).flatten(1).all(dim=1)
+    assert (is_same | is_mirrored).all()
+    assert 900 < int(is_mirrored.sum()) < 1100
+
+
+def test_moved_images_repeat_their_edge():
+    generator = torch.Generator().manual_seed(1)
+    padded = np.pad(IMAGES[0].numpy(), ((2, 2), (3, 3), (0, 0)), mode="edge")
+    windows = {
+        (padded[y : y + 16, x : x + 24] if flip else padded[y : y + 16, x : x + 24][:, ::-1]).tobytes()
+        for y in range(5)
+        for x in range(7)
+        for flip in (False, True)
+    }
+    found = networks.augmented(IMAGES[:1].expand(2000, -1, -1, -1), "crop", generator).numpy()
+    assert {np.ascontiguousarray(image).tobytes() for image in found} == windows
+
+
+def test_augmented_training_differs_and_is_repeatable(weights, example):
+    first, again, plain = (make(weights, augmentation=how).fit(*example) for how in ("crop", "crop", "none"))
+    np.testing.assert_array_equal(first.project(example[0]), again.project(example[0]))
+    assert not np.array_equal(first.project(example[0]), plain.project(example[0]))
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, example, tmp_path):
+    params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
+    whole = make(weights, **params).fit(*example)
+    cut = make(weights, **params)
+    cut.checkpoint = tmp_path / "checkpoint"
+
+    def stop(epoch):
+        if epoch.number == 2:
+            raise KeyboardInterrupt
+
+    cut.on_epoch = stop
+    with pytest.raises(KeyboardInterrupt):
+        cut.fit(*example)
+    resumed = make(weights, **params)
+    resumed.checkpoint, resumed.resume = tmp_path / "checkpoint", True
+    resumed.fit(*example)
+    assert [epoch.loss for epoch in resumed.history_] == [epoch.loss for epoch in whole.history_]
+    np.testing.assert_array_equal(resumed.project(example[0]), whole.project(example[0]))
+
+
+# ---------------------------------------------------------------- datasets, records, refusals
+
+
+@pytest.fixture
+def image_file(example, tmp_path):
+    images, labels = example
+    rows = np.arange(40)
+    dataset = Dataset(
+        name="stripes",
+        features=None,
+        images=images,
+        features_name="images",
+        labels=labels,
+        query=rows[:8],
+        database=rows[8:],
+        train=rows[8:],
+        rule="same-label",
+    )
+    hdf5.write_dataset(dataset, tmp_path / "stripes.h5")
+    return tmp_path / "stripes.h5"
+
+
+def test_command_trains_on_images_and_records_the_weights_by_content(hashbench, image_file, weights, tmp_path):
+    copy = tmp_path / "copy.pth"
+    copy.write_bytes(weights.read_bytes())
+    options = ["--method", "talr-ap", "--bits", "8", "--metric", "AP", "--param", "backbone=squeezenet"]
+    options += ["--param", f"image_size={SIZE}", "--param", "epochs=1", "--results", str(tmp_path / "results")]
+
+    def run(path):
+        return hashbench("run", "--dataset", str(image_file), *options, "--param", f"weights={path}")
+
+    first = run(copy)
+    assert first.exit_code == 0, first.stderr
+    (row,) = pd.read_csv(tmp_path / "results" / "stripes.csv").itertuples()
+    params = json.loads(row.params)
+    assert params["weights"] == hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
+    assert "tmp" not in row.params
+    (label,) = method_labels([("talr-ap", row.params)]).values()
+    assert label == f"talr-ap backbone=squeezenet epochs=1 image_size={SIZE} weights={params['weights']}"
+    assert "encoded codes" not in run(copy).stdout + run(copy).stderr
+    save_weights("squeezenet", copy, seed=1)
+    second = run(copy)
+    assert "encoded codes" in second.stdout + second.stderr
+
+
+def test_parameters_of_images_do_not_count_where_there_are_none():
+    recorded = TALRAP(8, image_size=64, weights="nowhere.pth").recorded_params()
+    assert not {"backbone", "weights", "image_size", "augmentation", "pretrained_multiplier"} & recorded.keys()
+    assert {"alpha", "head", "validation"} <= recorded.keys()
+    assert list(recorded) == sorted(recorded)
+
+
+def test_official_weights_are_recorded_without_the_file():
+    assert TALRAP(8, backbone="resnet18").recorded_params()["weights"] == "f37072fd"
+
+
+def test_dataset_without_images_is_refused_with_a_way_out(hashbench, digits_data, weights):
+    params = ["--param", "backbone=squeezenet", "--param", f"weights={weights}"]
+    result = hashbench("encode", "--dataset", "digits", "--method", "talr-ap", "--bits", "8", *params)
+    assert result.exit_code == 1
+    assert "talr-ap with a backbone reads images, and dataset 'digits' as prepared has features only" in result.stderr
+
+
+def test_dataset_of_images_is_refused_by_methods_of_features(hashbench, image_file):
+    result = hashbench("encode", "--dataset", str(image_file), "--method", "itq", "--bits", "8")
+    assert result.exit_code == 1
+    assert "itq reads features, and dataset 'stripes' as prepared has images only" in result.stderr
+
+
+@pytest.mark.parametrize("change", [lambda x: x[0], lambda x: x.astype(float), lambda x: x[..., :2], lambda x: x[:0]])
+def test_what_is_no_image_is_told(change, weights, example):
+    with pytest.raises(HashbenchError, match=r"expected images: uint8 of shape \(n, height, width, 3\)"):
+        make(weights).fit(change(example[0]), example[1])
+    method = make(weights, epochs=1).fit(*example)
+    with pytest.raises(HashbenchError, match="expected images"):
+        method.transform(change(example[0]))
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"weights": "absent.pth"}, "cannot read absent.pth"),
+        ({"backbone": "vgg-f", "weights": None}, "no published checksum"),
+        ({"backbone": "vgg"}, "'backbone' parameter"),
+        ({"augmentation": "mix"}, "'augmentation' parameter"),
+        ({"image_size": 3}, "cannot take images of 3 x 3 pixels"),
+        ({"pretrained_multiplier": -1}, "'pretrained_multiplier' parameter"),
+    ],
+)
+def test_wrong_parameters_are_told(params, message, weights, example):
+    with pytest.raises(HashbenchError, match=message):
+        make(weights, **params).fit(*example)
+
+
+def test_any_number_of_threads_gives_the_same_codes(weights, example):
+    n_threads = torch.get_num_threads()
+    projections = []
+    try:
+        for n in (1, 3):
+            torch.set_num_threads(n)
+            projections.append(make(weights).fit(*example).project(example[0]))
+    finally:
+        torch.set_num_threads(n_threads)
+    np.testing.assert_array_equal(*projections)
+
+
+def test_arrays_may_be_views_read_only_or_turned(weights, example):
+    images, labels = example
+    expected = make(weights, epochs=1).fit(images, labels).project(images)
+    view = images.transpose(0, 3, 1, 2).copy().transpose(0, 2, 3, 1)
+    turned = images[:, :, ::-1].copy()[:, :, ::-1]
+    fixed = images.copy()
+    fixed.flags.writeable = False
+    for same in (view, turned, fixed):
+        np.testing.assert_array_equal(make(weights, epochs=1).fit(same, labels).project(same), expected)
+
+
+def test_equal_images_are_refused(weights, example):
+    images, labels = example
+    with pytest.raises(HashbenchError, match="needs training items that differ"):
+        make(weights).fit(np.repeat(images[:1], 40, axis=0), labels)
+
+
+@pytest.mark.parametrize("params", [{"augmentation": "flip"}, {"weights": "some.pth"}, {"image_size": 64}])
+def test_parameters_of_images_need_a_backbone(params, example):
+    with pytest.raises(HashbenchError, match=f"no use for {next(iter(params))} without a backbone"):
+        TALRAP(8, **params).fit(np.eye(40), example[1])
+
+
+def test_failed_training_names_the_rate_of_pretrained_layers(weights, example):
+    with pytest.raises(HashbenchError, match="lower pretrained_multiplier \\(now 100\\)"):
+        make(weights, pretrained_multiplier=100.0, learning_rate=10.0).fit(*example)
+
+
+def test_refitting_without_a_backbone_forgets_the_network(weights, example):
+    method = make(weights, epochs=1).fit(*example)
+    method.set_params(backbone=None, weights=None, image_size=0).fit(example[0].reshape(40, -1), example[1])
+    assert not hasattr(method, "network_")

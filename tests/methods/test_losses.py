@@ -1,0 +1,363 @@
+"""Losses of pairs and triplets against loops written from the papers; T-numbers are those of our facts sheet."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from hashbench import registry
+from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.learning.base import Batch
+from hashbench.methods.dpsh import dpsh_loss
+from hashbench.methods.dsh import dispersion_loss, original_loss
+from hashbench.methods.dtsh import dtsh_loss
+from hashbench.methods.hashnet import hashnet_loss, steepness
+
+LEARNED = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
+VARIANTS = [
+    *((name, {}) for name in LEARNED),
+    ("talr-ap", {"relaxation": "full"}),
+    ("talr-ndcg", {"relaxation": "full"}),
+    ("talr-ap", {"n_bins": 3}),
+    ("mihash", {"n_bins": 7, "continuation": 1}),
+    ("dsh", {"objective": "dispersion"}),
+]
+
+
+def normal(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def same_class(classes):
+    return torch.tensor(np.equal.outer(classes, classes))
+
+
+def sp(x):
+    """log(1 + exp(x)), written so that it does not overflow."""
+    return max(x, 0.0) + math.log1p(math.exp(-abs(x)))
+
+
+def loss_of(name, outputs, affinity, *, n_bits=None, epoch=0, step=0, **params):
+    """The loss a method gives a batch that is the whole training set."""
+    rows = np.arange(len(outputs))
+    method = registry.get_method(name)(n_bits or outputs.shape[1], **params)
+    return method._loss(Batch(outputs, rows, outputs.detach(), affinity, rows, epoch, step))
+
+
+def gradient(loss, outputs):
+    leaf = outputs.clone().requires_grad_()
+    loss(leaf).backward()
+    return leaf.grad
+
+
+# ---------------------------------------------------------------- DPSH
+
+
+def test_t1_dpsh_equals_a_double_loop():
+    u, cache = normal(4, 5), normal(7, 5, seed=1)
+    s = normal(4, 7, seed=2) > 0
+    total = 0.0
+    for i, j in itertools.product(range(4), range(7)):
+        theta = sum(float(u[i, k] * cache[j, k]) for k in range(5)) / 2
+        total += sp(theta) - float(s[i, j]) * theta
+    for i, k in itertools.product(range(4), range(5)):
+        total += 3.0 * (float(u[i, k]) - (1 if u[i, k] > 0 else -1)) ** 2
+    assert float(dpsh_loss(u, cache, s, eta=3.0)) == pytest.approx(total / 28, abs=1e-10)
+
+
+def test_t2_dpsh_gradient_with_a_constant_cache_is_that_of_the_closed_form():
+    u, cache = normal(6, 4), normal(9, 4, seed=1)
+    s = (normal(6, 9, seed=2) > 0).double()
+    expected = (torch.sigmoid(u @ cache.T / 2) - s) @ cache / 2 + 2 * 5.0 * (u - torch.where(u > 0, 1.0, -1.0))
+    found = gradient(lambda f: dpsh_loss(f, cache, s > 0, eta=5.0), u)
+    np.testing.assert_allclose(found.numpy(), expected.numpy() / 54, atol=1e-15)
+
+
+def test_t3_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with_the_labels():
+    u = torch.tensor([[200.0], [-200.0]])
+    cache = torch.tensor([[100.0], [-100.0]])  # theta = 10,000 or -10,000
+    agree, disagree = torch.eye(2, dtype=torch.bool), ~torch.eye(2, dtype=torch.bool)
+    assert float(dpsh_loss(u, cache, agree, eta=0.0)) == 0
+    assert float(dpsh_loss(u, cache, disagree, eta=0.0)) == pytest.approx(10_000)
+    assert torch.isfinite(gradient(lambda f: dpsh_loss(f, cache, disagree, eta=10.0), u)).all()
+
+
+def test_default_penalties_are_those_of_the_docstrings():
+    outputs, affinity = normal(12, 6), SameLabel(np.arange(12) % 3, np.arange(12) % 3)
+    s = same_class(np.arange(12) % 3)
+    expected = dpsh_loss(outputs, outputs, s, eta=12 / 500)
+    assert float(loss_of("dpsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+    expected = dtsh_loss(outputs, s.int(), eta=1 / 16)
+    assert float(loss_of("dtsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+    expected = original_loss(outputs, s, 12.0, 0.01)
+    assert float(loss_of("dsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
+
+
+def test_t3_dpsh_items_without_a_visit_cost_ln_2_and_have_no_gradient():
+    u = normal(3, 4)
+    s = torch.ones(3, 5, dtype=torch.bool)
+    loss = lambda f: dpsh_loss(f, torch.zeros(5, 4).double(), s, eta=0.0)  # noqa: E731
+    assert float(loss(u)) == pytest.approx(math.log(2))
+    assert not gradient(loss, u).any()
+
+
+# ---------------------------------------------------------------- DTSH
+
+
+def dtsh_by_loops(u, levels, eta):
+    n, b = u.shape
+    theta = (u @ u.T / 2).numpy()
+    per_query = []
+    for q in range(n):
+        losses = [
+            sp(-(theta[q, p] - theta[q, x] - b / 2))
+            for p in range(n)
+            for x in range(n)
+            if len({q, p, x}) == 3 and levels[q, p] > levels[q, x]
+        ]
+        if losses:
+            per_query.append(sum(losses) / len(losses))
+    penalty = sum((float(v) - (1 if v > 0 else -1)) ** 2 for v in u.flatten()) / n
+    return (sum(per_query) / len(per_query) if per_query else 0.0) + eta * penalty
+
+
+@pytest.mark.parametrize("n_levels", [2, 4])
+def test_t4_dtsh_equals_a_triple_loop(n_levels):
+    u = normal(9, 6)
+    levels = torch.randint(0, n_levels, (9, 9), generator=torch.Generator().manual_seed(4))
+    levels = levels.triu() + levels.triu(1).T
+    levels[2] = levels[:, 2] = 0  # one item without positives
+    assert float(dtsh_loss(u, levels, eta=0.3)) == pytest.approx(dtsh_by_loops(u, levels.numpy(), 0.3), abs=1e-12)
+
+
+def test_t4_dtsh_takes_no_notice_of_the_order_of_the_batch():
+    u, classes = normal(12, 8), np.arange(12) % 3
+    order = np.random.default_rng(0).permutation(12)
+    shuffled = dtsh_loss(u[order], same_class(classes[order]).int(), eta=0.1)
+    assert float(shuffled) == pytest.approx(float(dtsh_loss(u, same_class(classes).int(), eta=0.1)), abs=1e-12)
+
+
+@pytest.mark.parametrize("levels", [torch.ones(5, 5), torch.eye(5), torch.zeros(1, 1)])
+def test_t4_dtsh_of_a_batch_without_triplets_is_0_with_zero_gradient(levels):
+    u = normal(len(levels), 4)
+    assert float(dtsh_loss(u, levels.long(), eta=0.0)) == 0
+    assert not gradient(lambda f: dtsh_loss(f, levels.long(), eta=0.0), u).any()
+
+
+def test_t4_dtsh_with_two_levels_does_not_depend_on_their_values():
+    u, similar = normal(8, 4), same_class(np.arange(8) % 3)
+    assert float(dtsh_loss(u, 5 * similar, eta=0.1)) == float(dtsh_loss(u, similar.int(), eta=0.1))
+
+
+# ---------------------------------------------------------------- HashNet
+
+
+def test_t5_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs():
+    f, s = normal(7, 6), same_class(np.arange(7) % 3)
+    beta, slope = 1.7, 10 / 6
+    sums = {True: [], False: []}
+    weighted, n_similar = 0.0, int(s.sum()) - 7
+    for i, j in itertools.permutations(range(7), 2):
+        x = slope * sum(math.tanh(beta * float(f[i, k])) * math.tanh(beta * float(f[j, k])) for k in range(6))
+        loss = sp(x) - float(s[i, j]) * x
+        sums[bool(s[i, j])].append(loss)
+        weighted += loss * 42 / (n_similar if s[i, j] else 42 - n_similar)  # the paper's weights
+    expected = sum(sums[True]) / len(sums[True]) + sum(sums[False]) / len(sums[False])
+    assert float(hashnet_loss(f, s, beta, slope)) == pytest.approx(expected, abs=1e-12)
+    assert weighted / 42 == pytest.approx(expected)
+
+
+def test_t5_hashnet_does_not_change_when_dissimilar_pairs_are_doubled():
+    one, many = normal(1, 4), normal(1, 4, seed=1)
+    twins = torch.cat([one, one])
+    small = hashnet_loss(torch.cat([twins, many]), same_class([0, 0, 1]), 1.0, 2.5)
+    large = hashnet_loss(torch.cat([twins, many, many]), same_class([0, 0, 1, 2]), 1.0, 2.5)
+    between = hashnet_loss(torch.cat([many, many]), same_class([0, 1]), 1.0, 2.5)
+    dissimilar = hashnet_loss(torch.cat([one, many]), same_class([0, 1]), 1.0, 2.5)
+    similar = hashnet_loss(twins, same_class([0, 0]), 1.0, 2.5)
+    assert float(small) == pytest.approx(float(similar + dissimilar), abs=1e-12)
+    assert float(large) == pytest.approx(float(similar + (8 * dissimilar + 2 * between) / 10), abs=1e-12)
+
+
+def test_t5_hashnet_grows_steeper_in_stages_of_200_steps():
+    steps = {0: 1.0, 199: 1.0, 200: math.sqrt(2), 10_000: math.sqrt(51)}
+    assert {step: pytest.approx(steepness(step)) for step in steps} == steps
+    f, affinity = normal(5, 4), SameLabel([0, 0, 1, 1, 2], [0, 0, 1, 1, 2])
+    early, late = (float(loss_of("hashnet", f, affinity, step=step)) for step in (0, 400))
+    assert late == pytest.approx(float(hashnet_loss(f, same_class([0, 0, 1, 1, 2]), math.sqrt(3), 10 / 4)))
+    assert early != late
+
+
+# ---------------------------------------------------------------- DSH
+
+
+def dsh_by_loops(u, similar, margin, alpha):
+    n, _ = u.shape
+    total = 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            squared = float(((u[i] - u[j]) ** 2).sum())
+            total += 0.5 * squared if similar[i, j] else 0.5 * max(margin - squared, 0)
+    return total / (n * (n - 1)) + alpha * float((u.abs() - 1).abs().sum()) / n
+
+
+def test_t18_dsh_equals_a_loop_over_pairs():
+    u, s = normal(8, 5), same_class(np.arange(8) % 3)
+    assert float(original_loss(u, s, 10.0, 0.2)) == pytest.approx(dsh_by_loops(u, s, 10.0, 0.2), abs=1e-12)
+
+
+def test_t18_dsh_gradient_is_the_official_accumulation():
+    u, s = normal(8, 5) / 2, same_class(np.arange(8) % 3)
+    expected = torch.zeros_like(u)
+    for i, j in itertools.combinations(range(8), 2):
+        difference = u[i] - u[j]
+        if s[i, j]:
+            expected[i] += difference
+            expected[j] -= difference
+        elif float((difference**2).sum()) < 10:
+            expected[i] -= difference
+            expected[j] += difference
+    expected = expected / 56
+    is_up = (u >= 1) | ((u >= -1) & (u <= 0))
+    expected += 0.2 * torch.where(is_up, 1.0, -1.0).double() / 8
+    found = gradient(lambda f: original_loss(f, s, 10.0, 0.2), u)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
+
+
+def test_t18_dsh_costs_nothing_for_codes_that_do_all_it_asks():
+    codes = torch.tensor([[1.0, 1, 1, 1]] * 2 + [[1.0, 1, -1, -1]] * 2 + [[-1.0, 1, -1, 1]] * 2)
+    assert float(original_loss(codes, same_class([0, 0, 1, 1, 2, 2]), 8.0, 0.5)) == 0
+    assert float(original_loss(codes, same_class([0, 1, 2, 2, 3, 3]), 8.0, 0.5)) > 0
+
+
+def dispersion_by_loops(u, levels, margin, alpha, zones):
+    n, _ = u.shape
+    total = 0.0
+    for i, j in itertools.combinations(range(n), 2):
+        d = float((u[i] - u[j]).abs().sum())
+        for at_least, (low, high) in zones.items():
+            if levels[i, j] >= at_least:
+                total += 0.5 * (max(low - d, 0) + max(d - high, 0))
+        if levels[i, j] == 0:
+            total += 0.5 * max(margin - d, 0)
+    return total / (n * (n - 1)) + alpha * float((u.abs() - 1).abs().sum()) / n
+
+
+def test_t19_dispersion_equals_a_loop_over_pairs():
+    u = normal(8, 12) / 4
+    classes = np.arange(8) % 4
+    levels = same_class(classes).int() + same_class(classes // 2).int()
+    found = dispersion_loss(u, levels, 24.0, 0.2)
+    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, {1: (2, 4)}), abs=1e-12)
+    found = dispersion_loss(u, levels, 24.0, 0.2, two_levels=True)
+    zones = {2: (1, 2), 1: (2, 4)}
+    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, zones), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n_differing", "expected"), [(0, 1.0), (1, 0.0), (2, 0.0), (3, 1.0)])
+def test_t19_dispersion_lets_similar_codes_off_between_a_twelfth_and_a_sixth_of_the_bits(n_differing, expected):
+    codes = torch.ones(2, 12)
+    codes[1, :n_differing] = -1
+    pair_loss = 4 * float(dispersion_loss(codes, torch.ones(2, 2), 24.0, 0.01)) / 2  # of the one pair, without 1/n(n-1)
+    assert pair_loss == pytest.approx(expected)  # b / 6 / 2 for identical codes
+
+
+def test_t19_a_margin_of_2_b_leaves_three_classes_of_codes_at_a_loss_and_one_of_b_need_not():
+    opposite = torch.tensor([[1.0] * 4, [-1.0] * 4])
+    assert float(dispersion_loss(opposite, torch.zeros(2, 2), 8.0, 0.1)) == 0
+    codes = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=4)))
+    triples = [torch.stack(three) for three in itertools.combinations(codes, 3)]
+    losses = {margin: [float(dispersion_loss(u, torch.zeros(3, 3), margin, 0.1)) for u in triples] for margin in (4, 8)}
+    assert min(losses[8]) > 0
+    assert min(losses[4]) == 0
+
+
+def test_t20_two_levels_with_one_class_a_superclass_double_the_weight_of_its_zone():
+    u, classes = normal(8, 12) / 4, np.arange(8) % 3
+    levels = 2 * same_class(classes).int()
+    zones = {1: (2, 4), 2: (1, 2)}
+    found = float(dispersion_loss(u, levels, 24.0, 0.2, two_levels=True))
+    assert found == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.2, zones), abs=1e-12)
+    similar = found - dispersion_by_loops(u, levels, 24.0, 0.2, {})
+    both = [dispersion_by_loops(u, levels, 0.0, 0.0, {1: zone}) for zone in ((2, 4), (1, 2))]
+    assert similar == pytest.approx(sum(both), abs=1e-12)  # equal zones, so, would count twice
+
+
+def test_dsh_tells_class_from_superclass_under_a_hierarchy_alone():
+    u, classes = normal(8, 12) / 4, np.arange(8) % 4
+    hierarchy = Hierarchy(classes, classes, classes // 2, classes // 2)
+    levels = hierarchy.block(slice(0, 8), slice(0, 8))
+    found = loss_of("dsh", u, hierarchy, objective="dispersion")
+    zones = {2: (1, 2), 1: (2, 4)}
+    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 24.0, 0.01, zones), abs=1e-12)
+    found = loss_of("dsh", u, Explicit(levels), objective="dispersion", margin=1.0)
+    assert float(found) == pytest.approx(dispersion_by_loops(u, levels, 12.0, 0.01, {1: (2, 4)}), abs=1e-12)
+
+
+# ---------------------------------------------------------------- all losses
+
+
+def affinities(n_items):
+    classes = np.arange(n_items) % 3
+    multi_hot = np.random.default_rng(0).integers(0, 2, (n_items, 4))
+    return [
+        SameLabel(classes, classes),
+        SharedLabels(multi_hot, multi_hot),
+        Hierarchy(np.arange(n_items) % 4, np.arange(n_items) % 4, np.arange(n_items) % 2, np.arange(n_items) % 2),
+        Explicit(np.random.default_rng(1).choice([0, 1, 2, 5, 10], (n_items, n_items))),
+    ]
+
+
+@pytest.mark.parametrize("rule", range(4))
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+def test_t9_gradcheck(name, params, rule):
+    outputs = normal(9, 5, seed=6).requires_grad_()
+    rows, cache = np.arange(9), outputs.detach().clone()  # DPSH's cache stays while outputs are varied
+    method = registry.get_method(name)(5, **params)
+    batch = lambda f: Batch(f, rows, cache, affinities(9)[rule], rows)  # noqa: E731
+    assert torch.autograd.gradcheck(lambda f: method._loss(batch(f)), [outputs], atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+def test_t21_gradients_follow_a_permutation_of_the_batch(name, params):
+    classes, order = np.arange(12) % 4, np.random.default_rng(0).permutation(12)
+    outputs = normal(12, 6)
+    plain = gradient(lambda f: loss_of(name, f, SameLabel(classes, classes), **params), outputs)
+    shuffled = SameLabel(classes[order], classes[order])
+    permuted = gradient(lambda f: loss_of(name, f, shuffled, **params), outputs[order])
+    np.testing.assert_allclose(permuted.numpy(), plain[order].numpy(), atol=1e-12)
+    assert plain.abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("scale", [1e3, 1.0, 1e-6])
+@pytest.mark.parametrize("n_items", [1, 2, 40])
+@pytest.mark.parametrize(("name", "params"), VARIANTS)
+def test_t21_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, params, n_items, scale):
+    outputs = scale * normal(n_items, 16, dtype=torch.float32)
+    for classes in (np.arange(n_items) % 10, np.zeros(n_items, dtype=int), np.arange(n_items)):
+        values = []
+
+        def loss(f, classes=classes, values=values):
+            values.append(loss_of(name, f, SameLabel(classes, classes), **params))
+            return values[-1]
+
+        assert torch.isfinite(gradient(loss, outputs)).all()
+        assert torch.isfinite(values[0])
+        assert values[0] == loss(outputs)  # and the same twice
+
+
+@pytest.mark.parametrize("name", ["dpsh", "hashnet", "mihash", "talr-ap", "dsh"])
+def test_binary_methods_take_any_level_above_0_alike(name):
+    outputs, levels = normal(9, 6), np.random.default_rng(1).choice([0, 0, 1, 2, 5], (9, 9))
+    graded, binary = (loss_of(name, outputs, Explicit(matrix)) for matrix in (levels, levels > 0))
+    assert float(graded) == float(binary)
+    assert "grades are lost" in " ".join(registry.get_method(name).__doc__.split())
+
+
+@pytest.mark.parametrize("name", ["dtsh", "talr-ndcg"])
+def test_graded_methods_tell_levels_apart(name):
+    outputs, levels = normal(9, 6), np.random.default_rng(1).choice([0, 0, 1, 2, 5], (9, 9))
+    graded, binary = (loss_of(name, outputs, Explicit(matrix)) for matrix in (levels, levels > 0))
+    assert float(graded) != float(binary)

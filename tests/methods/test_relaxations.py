@@ -1,0 +1,384 @@
+"""Mutual information, AP and DCG on soft histograms; T-numbers are those of our facts sheet."""
+
+import itertools
+import math
+
+import numpy as np
+import oracles
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import entropy
+
+from hashbench import registry
+from hashbench.affinity import Explicit, SameLabel
+from hashbench.learning.base import Batch
+from hashbench.learning.soft_histogram import soft_histogram
+from hashbench.methods.mihash import mutual_information
+from hashbench.methods.talr_ap import full_ap, simplified_ap
+from hashbench.methods.talr_ndcg import full_dcg, ideal_dcg, simplified_dcg
+
+ties = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6).filter(
+    lambda found: any(n_rel for n_rel, _ in found)
+)  # (relevant, irrelevant) items of each tie
+large_ties = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 300)), min_size=1, max_size=20).filter(
+    lambda found: any(n_rel for n_rel, _ in found)
+)
+
+
+def double(values):
+    return torch.tensor(np.atleast_2d(values), dtype=torch.float64)
+
+
+def sizes(found):
+    """c and c+ of ties given as (relevant, irrelevant)."""
+    array = np.array(found)
+    return double(array.sum(axis=1)), double(array[:, 0])
+
+
+def exact_ap(found):
+    """Tie-aware AP from the mean of 1/rank over each tie, in plain numbers (TALR eq. 6)."""
+    total, before, rel_before = 0.0, 0, 0
+    for n_rel, n_irr in found:
+        size = n_rel + n_irr
+        for rank in range(1, size + 1):
+            others = (n_rel - 1) * (rank - 1) / (size - 1) if size > 1 else 0
+            total += n_rel / size * (rel_before + 1 + others) / (before + rank)
+        before, rel_before = before + size, rel_before + n_rel
+    return total / rel_before
+
+
+def over_all_orders(score, found):
+    distances = [d for d, (n_rel, n_irr) in enumerate(found) for _ in range(n_rel + n_irr)]
+    levels = [level for n_rel, n_irr in found for level in [1] * n_rel + [0] * n_irr]
+    return oracles.over_orders(score, distances, levels)[0]
+
+
+def soft_rows(n_rows=3000, n_bins=17, seed=0):
+    """Soft histograms with bins of exactly 0 and 1, next to nothing, nearly 1, and anything else."""
+    rng = np.random.default_rng(seed)
+    special = rng.choice([0.0, 1e-9, 1e-5, 1 - 1e-5, 1.0, 1 + 1e-5, -1], (n_rows, n_bins))
+    size = np.where(special < 0, rng.exponential(3, (n_rows, n_bins)), special)
+    n_rel = size * np.where(rng.random((n_rows, n_bins)) < 0.3, rng.integers(0, 2, (n_rows, n_bins)), rng.random())
+    return double(size), double(n_rel)
+
+
+# ---------------------------------------------------------------- MIHash
+
+
+def random_histograms(n_rows=200, n_bins=13, seed=0):
+    rng = np.random.default_rng(seed)
+    return double(rng.poisson(rng.choice([0.1, 1, 5], (n_rows, 1, 1)), (n_rows, 2, n_bins)).reshape(n_rows, -1)).view(
+        n_rows, 2, n_bins
+    )
+
+
+def test_t6_mutual_information_equals_its_other_forms_by_scipy():
+    histograms = random_histograms()
+    for histogram, found in zip(histograms.numpy(), mutual_information(histograms), strict=True):
+        if (histogram.sum(axis=1) == 0).any():
+            assert float(found) == 0
+            continue
+        joint = histogram / histogram.sum()
+        of_class, of_distance = joint.sum(axis=1), joint.sum(axis=0)
+        by_joint = entropy(of_class, base=2) + entropy(of_distance, base=2) - entropy(joint.ravel(), base=2)
+        given_distance = sum(p * entropy(joint[:, d] / p, base=2) for d, p in enumerate(of_distance) if p > 0)
+        assert float(found) == pytest.approx(by_joint, abs=1e-9)
+        assert float(found) == pytest.approx(entropy(of_class, base=2) - given_distance, abs=1e-9)
+        assert -1e-12 <= float(found) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-12
+
+
+def test_t6_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
+    histograms = random_histograms()
+    swapped = mutual_information(histograms.flip(1))
+    np.testing.assert_allclose(swapped.numpy(), mutual_information(histograms).numpy(), atol=1e-12)
+
+
+def test_t6_disjoint_distances_tell_all_there_is_and_equal_ones_nothing():
+    disjoint = double([3, 1, 0, 0, 0, 0, 2, 2]).view(1, 2, 4)
+    assert float(mutual_information(disjoint)) == pytest.approx(1)
+    equal = double([3, 1, 0, 0, 6, 2, 0, 0]).view(1, 2, 4)
+    assert float(mutual_information(equal)) == pytest.approx(0, abs=1e-9)
+    one_class = double([3, 1, 0, 0, 0, 0, 0, 0]).view(1, 2, 4)
+    assert float(mutual_information(one_class)) == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_t7_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
+    histograms = random_histograms().to(dtype).requires_grad_()
+    assert (histograms == 0).any(dim=2).any()
+    assert (histograms.sum(dim=2) == 0).any()
+    mutual_information(histograms).sum().backward()
+    assert torch.isfinite(histograms.grad).all()
+
+
+# ---------------------------------------------------------------- TALR-AP
+
+
+@settings(deadline=None, max_examples=60)
+@given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 9))
+def test_t10_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
+    expected = over_all_orders(oracles.average_precision, found)
+    assert exact_ap(found) == pytest.approx(expected, abs=1e-12)
+    assert float(full_ap(*sizes(found))) == pytest.approx(expected, abs=1e-12)
+
+
+@settings(deadline=None)
+@given(large_ties)
+def test_t10_full_ap_is_exact_on_whole_counts(found):
+    assert float(full_ap(*sizes(found))) == pytest.approx(exact_ap(found), abs=1e-10)
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from([(0, 0), (1, 0), (0, 1)]), min_size=1, max_size=12).filter(lambda f: (1, 0) in f))
+def test_t10_without_ties_both_relaxations_are_ordinary_ap(found):
+    ranked = [n_rel for n_rel, n_irr in found if n_rel + n_irr]
+    for relaxed in (full_ap, simplified_ap):
+        assert float(relaxed(*sizes(found))) == pytest.approx(oracles.average_precision(ranked), abs=1e-12)
+
+
+@settings(deadline=None)
+@given(large_ties)
+def test_t11_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
+    simplified = float(simplified_ap(*sizes(found)))
+    assert 0 < simplified <= 1 + 1e-12
+    assert -37 / 300 - 1e-12 <= simplified - exact_ap(found) <= 0.0749
+    last = max(d for d, (n_rel, _) in enumerate(found) if n_rel)
+    is_clean = not any(n_irr for _, n_irr in found[: last + 1])
+    assert is_clean == (simplified > 1 - 1e-9)
+
+
+@settings(deadline=None)
+@given(large_ties)
+def test_t11_simplified_ap_errs_to_the_side_that_densities_foretell(found):
+    before = rel_before = 0
+    signs = set()
+    for n_rel, n_irr in found:
+        if n_rel:
+            size = n_rel + n_irr
+            ahead = (rel_before + 1) / (before + 1)
+            density = (n_rel - 1) / (size - 1) if size > 1 else ahead
+            signs.add(np.sign(density - ahead))
+        before, rel_before = before + n_rel + n_irr, rel_before + n_rel
+    error = float(simplified_ap(*sizes(found))) - exact_ap(found)
+    if 1 not in signs:
+        assert error <= 1e-12
+    if -1 not in signs:
+        assert error >= -1e-12
+
+
+def test_t11_extreme_error_is_attained():
+    found = [(1, 4)]
+    assert exact_ap(found) == pytest.approx(0.45666667)
+    assert float(simplified_ap(*sizes(found))) == pytest.approx(1 / 3)
+
+
+def test_t12_full_ap_and_its_gradient_are_finite_on_any_soft_histogram():
+    size, n_rel = (part.requires_grad_() for part in soft_rows())
+    values = full_ap(size, n_rel)
+    values.sum().backward()
+    for part in (values, size.grad, n_rel.grad):
+        assert torch.isfinite(part).all()
+    has_positives = n_rel.sum(dim=1) > 1e-3
+    assert values[has_positives].min() > 0
+    assert values[has_positives].max() < 1.5
+    assert size.grad.abs().max() < 100
+
+
+def test_t12_full_ap_goes_smoothly_through_a_tie_of_one_and_an_empty_tie():
+    def at(first):
+        return float(full_ap(double([first, 3, 2]), double([0.5 * first, 1, 1])))
+
+    assert at(1 + 1e-6) == pytest.approx(at(1), abs=1e-5)
+    for edge in (1 - 1e-3, 1 + 1e-3, 1e-4):  # where a series takes over
+        assert at(edge * (1 + 1e-9)) == pytest.approx(at(edge * (1 - 1e-9)), abs=1e-8)
+    assert at(1e-12) == pytest.approx(at(0), abs=1e-9)
+    values = [at(x) for x in np.linspace(0, 2, 201)]
+    assert np.abs(np.diff(values, 2)).max() < 1e-3
+
+
+def test_full_ap_of_relevant_items_alone_is_1():
+    size = soft_rows()[0][:500] + 1e-3
+    np.testing.assert_allclose(full_ap(size, size).numpy(), 1, atol=1e-8)
+
+
+def test_t13_a_collapsed_code_scores_near_the_base_rate():
+    for n_items, expected in ((1000, 0.1058), (5000, 0.1015)):
+        n_rel = n_items // 10
+        density = (n_rel - 1) / (n_items - 1)
+        ranks = np.arange(1, n_items + 1)
+        by_hand = np.mean((1 + (ranks - 1) * density) / ranks)
+        found = float(full_ap(double([n_items]), double([n_rel])))
+        assert found == pytest.approx(by_hand, abs=1e-10)
+        assert found == pytest.approx(expected, abs=5e-5)
+
+
+# ---------------------------------------------------------------- TALR-NDCG
+
+
+def exact_dcg(size, gain):
+    before, total = 0, 0.0
+    for n, g in zip(size, gain, strict=True):
+        if n:
+            total += g / n * sum(1 / math.log2(rank + 1) for rank in range(before + 1, before + n + 1))
+        before += n
+    return total
+
+
+@settings(deadline=None)
+@given(large_ties)
+def test_t14_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fifth_below(found):
+    size, n_rel = sizes(found)
+    gain = 3.0 * n_rel
+    exact = exact_dcg([sum(tie) for tie in found], gain[0].tolist())
+    assert float(full_dcg(size, gain)) == pytest.approx(exact, rel=1e-11)
+    assert 0.806 * exact <= float(simplified_dcg(size, gain)) <= exact * (1 + 1e-12)
+
+
+def test_t14_without_ties_both_relaxations_are_ordinary_dcg():
+    size = double([1, 0, 1, 1, 0, 1])
+    gain = double([3.0, 0, 0, 7, 0, 1])
+    expected = 3 / math.log2(2) + 7 / math.log2(4) + 1 / math.log2(5)
+    assert float(simplified_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
+    assert float(full_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_t14_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
+    shares = [float(simplified_dcg(double([n]), double([1.0]))) / exact_dcg([n], [1.0]) for n in range(1, 60)]
+    assert shares[0] == pytest.approx(1)
+    assert int(np.argmin(shares)) + 1 == 19
+    assert min(shares) == pytest.approx(0.806, abs=5e-4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 8))
+def test_t14_full_dcg_is_the_mean_over_all_orders_of_tied_items(found):
+    size, n_rel = sizes(found)
+    n_items = sum(map(sum, found))
+    expected = over_all_orders(lambda ranked: oracles.dcg(ranked, n_items), found)
+    assert float(full_dcg(size, n_rel)) == pytest.approx(expected, abs=1e-12)
+
+
+def test_full_dcg_and_its_gradient_are_finite_and_below_the_ideal_on_any_soft_histogram():
+    size, gain = (part.requires_grad_() for part in soft_rows())
+    values = full_dcg(size, gain)
+    values.sum().backward()
+    for part in (values, size.grad, gain.grad):
+        assert torch.isfinite(part).all()
+    assert (values <= gain.sum(dim=1) + 1e-9).all()  # every discount is 1 at most
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 5), min_size=4, max_size=4))
+def test_t16_ideal_dcg_equals_a_full_sort(counts):
+    levels = [0, 1, 2, 10]
+    ranked = sorted((level for level, n in zip(levels, counts, strict=True) for _ in range(n)), reverse=True)
+    gains = torch.tensor([2.0**level - 1 for level in levels], dtype=torch.float64)
+    expected = oracles.dcg(ranked, max(len(ranked), 1))
+    assert float(ideal_dcg(double(counts), gains)) == pytest.approx(expected, rel=1e-12)
+
+
+def ndcg_of(levels, outputs, **params):
+    rows = np.arange(len(outputs))
+    method = registry.get_method("talr-ndcg")(outputs.shape[1], **params)
+    return method._ndcg(Batch(outputs, rows, outputs, Explicit(levels), rows))
+
+
+def saturated(bits):
+    return 100.0 * (2 * torch.tensor(bits, dtype=torch.float64) - 1)
+
+
+def test_t15_t16_t17_ndcg_of_whole_codes_is_that_over_all_orders_without_the_item_itself():
+    rng = np.random.default_rng(3)
+    bits, levels = rng.integers(0, 2, (7, 3)), rng.choice([0, 1, 10], (7, 7))
+    np.fill_diagonal(levels, 10)  # its gain of 1023 would raise the ideal
+    found = ndcg_of(levels, saturated(bits), relaxation="full")
+    for item in range(7):
+        others = [other for other in range(7) if other != item]
+        distances = [int((bits[item] != bits[other]).sum()) for other in others]
+        graded = [int(levels[item, other]) for other in others]
+        expected = oracles.over_orders(oracles.ndcg, distances, graded)[0] if any(graded) else 1.0
+        assert float(found[item]) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("levels", "is_ideal"), [([9, 5, 5, 2, 0], True), ([9, 5, 2, 5, 0], False), ([9, 5, 5, 0, 2], False)]
+)
+def test_t15_ndcg_is_1_where_gains_never_rise_with_distance_and_no_tie_mixes_levels(levels, is_ideal):
+    bits = [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1]]  # distances 0, 0, 1, 2 from the first
+    matrix = np.tile(levels, (5, 1))
+    found = float(ndcg_of(matrix, saturated(bits), relaxation="full")[0])
+    assert (found == pytest.approx(1, abs=1e-12)) == is_ideal
+    assert found <= 1 + 1e-12
+
+
+def test_t15_binary_levels_give_the_histogram_of_talr_ap(monkeypatch):
+    classes, seen = np.arange(12) % 3, []
+    outputs, rows = torch.randn(12, 6, generator=torch.Generator().manual_seed(0)), np.arange(12)
+
+    def note(*given):
+        seen.append(soft_histogram(*given))
+        return seen[-1]
+
+    monkeypatch.setattr("hashbench.learning.soft_histogram.soft_histogram", note)
+    for name in ("talr-ap", "talr-ndcg"):
+        registry.get_method(name)(6)._loss(Batch(outputs, rows, outputs, SameLabel(classes, classes), rows))
+    first, second = seen
+    np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+def test_t15_levels_that_do_not_occur_change_nothing():
+    rng = np.random.default_rng(0)
+    outputs, levels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0)), rng.choice([0, 1, 3], (8, 8))
+    more = np.pad(levels, ((0, 1), (0, 1)), constant_values=2)
+    rows = np.arange(8)
+    method = registry.get_method("talr-ndcg")(5)
+    few = method._ndcg(Batch(outputs, rows, outputs, Explicit(levels), rows))
+    many = method._ndcg(Batch(outputs, rows, outputs, Explicit(more), rows))
+    np.testing.assert_allclose(few.numpy(), many.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["talr-ap", "mihash"])
+def test_queries_without_relevant_items_count_as_0_in_the_mean(name):
+    outputs = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows, matrix = np.arange(6), np.eye(6, dtype=int)
+    matrix[0, 1] = matrix[1, 0] = 1
+    method = registry.get_method(name)(5)
+    loss = float(method._loss(Batch(outputs, rows, outputs, Explicit(matrix), rows)))
+    histogram = soft_histogram(torch.tanh(outputs), torch.tensor(matrix), 2, 5)[:2]
+    scores = mutual_information(histogram) if name == "mihash" else simplified_ap(histogram.sum(dim=1), histogram[:, 1])
+    assert loss == pytest.approx(-float(scores.sum()) / 6)
+
+
+@pytest.mark.parametrize("n_bins", [0, 3, 8])
+def test_methods_count_distances_in_as_many_bins_as_asked(n_bins):
+    outputs = torch.randn(9, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows, classes = np.arange(9), np.arange(9) % 3
+    batch = Batch(outputs, rows, outputs, SameLabel(classes, classes), rows)
+    histogram = soft_histogram(torch.tanh(outputs), torch.tensor(classes[:, None] == classes), 2, n_bins or 8)
+    size, n_rel = histogram.sum(dim=1), histogram[:, 1]
+    expected = {
+        "talr-ap": simplified_ap(size, n_rel),
+        "talr-ndcg": simplified_dcg(size, n_rel) / ideal_dcg(n_rel.sum(dim=1, keepdim=True), torch.ones(1).double()),
+        "mihash": mutual_information(histogram),
+    }
+    for name, scores in expected.items():
+        loss = registry.get_method(name)(8, n_bins=n_bins)._loss(batch)
+        assert float(loss) == pytest.approx(-float(scores.mean()), abs=1e-12)
+
+
+def test_steepness_doubles_by_epochs_where_asked():
+    outputs = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows, classes = np.arange(6), np.arange(6) % 2
+    losses = {}
+    for continuation, epoch in itertools.product((0, 3), (0, 2, 3, 6)):
+        method = registry.get_method("talr-ap")(5, alpha=0.5, continuation=continuation)
+        losses[continuation, epoch] = float(
+            method._loss(Batch(outputs, rows, outputs, SameLabel(classes, classes), rows, epoch))
+        )
+    assert losses[0, 0] == losses[0, 6] == losses[3, 0] == losses[3, 2]
+    for epoch, alpha in ((3, 1.0), (6, 2.0)):
+        histogram = soft_histogram(torch.tanh(alpha * outputs), torch.tensor(classes[:, None] == classes), 2, 5)
+        expected = -simplified_ap(histogram.sum(dim=1), histogram[:, 1]).mean()
+        assert losses[3, epoch] == pytest.approx(float(expected))

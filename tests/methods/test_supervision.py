@@ -1,0 +1,262 @@
+"""What fit makes of y, and what the supervised methods share."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from hashbench import evaluate, registry
+from hashbench.affinity import Distance, Explicit, SameLabel, SharedLabels
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.methods._anchors import draw_anchors
+from hashbench.methods._pairs import draw_pairs, similar_matrix
+from hashbench.methods.ksh import KSH
+from hashbench.methods.sdh import SDH
+from hashbench.pipeline.grid import grid, make_method
+
+SUPERVISED = ["bre", "fasthash", "ksh", "machash", "sdh", "structhash"]
+FROM_PAIRS = [name for name in SUPERVISED if name != "sdh"]
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def classes(rng):
+    """Make 60 items of three classes, apart from each other, and their labels."""
+    y = np.arange(60) % 3
+    return rng.normal(size=(60, 6)) + 3 * np.eye(6)[y], y
+
+
+@pytest.mark.parametrize("name", FROM_PAIRS)
+def test_labels_and_their_affinity_teach_the_same(name, classes):
+    X, y = classes
+    cls = registry.get_method(name)
+    expected = cls(8).fit(X, SameLabel(y, y)).transform(X)
+    np.testing.assert_array_equal(cls(8).fit(X, y).transform(X), expected)
+    np.testing.assert_array_equal(cls(8).fit(X, np.array(["a", "b", "c"])[y]).transform(X), expected)
+    np.testing.assert_array_equal(cls(8).fit(X, np.eye(3)[y]).transform(X), expected)
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_renamed_classes_change_nothing(name, classes):
+    X, y = classes
+    cls = registry.get_method(name)
+    np.testing.assert_array_equal(cls(8).fit(X, y).transform(X), cls(8).fit(X, np.array([7, -2, 0])[y]).transform(X))
+
+
+@pytest.mark.parametrize("name", FROM_PAIRS)
+def test_every_kind_of_affinity_is_learnt_from(name, classes, rng):
+    X, _ = classes
+    shared = rng.integers(0, 2, (60, 5))
+    shared[0] = 0  # an item without any similar one
+    levels = rng.integers(0, 3, (60, 60))
+    near = Distance(X, X, [12.0, 4.0], [1, 5])
+    for affinity in (SharedLabels(shared, shared), near, Explicit(levels), Explicit(csr_array(levels))):
+        codes = registry.get_method(name)(12).fit(X, affinity).transform(X)
+        assert len(np.unique(codes, axis=0)) > 1
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_missing_supervision_is_asked_for(name, classes):
+    with pytest.raises(HashbenchError, match=r"requires y.*labels of the training items"):
+        registry.get_method(name)().fit(classes[0])
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_supervision_of_other_items_is_refused(name, classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match=r"60 items.*\(59,\)"):
+        registry.get_method(name)().fit(X, y[:59])
+
+
+def test_an_affinity_of_other_items_is_refused(classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match=r"\(59, 60\).*\(60, 60\)"):
+        KSH().fit(X, SameLabel(y[:59], y))
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_one_class_and_equal_items_are_refused_in_a_sentence(name, classes):
+    X, y = classes
+    cls = registry.get_method(name)
+    with pytest.raises(Refusal, match=r"n_samples=60.*two classes"):
+        cls(8).fit(X, np.zeros(60, dtype=int))
+    with pytest.raises(Refusal, match="n_samples=60, all of them equal"):
+        cls(8).fit(np.ones((60, 6)), y)
+
+
+@pytest.mark.parametrize("name", FROM_PAIRS)
+def test_items_without_a_similar_one_are_refused(name, classes):
+    with pytest.raises(Refusal, match="several of each"):
+        registry.get_method(name)(8).fit(classes[0], np.arange(60))
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_duplicates_and_constant_features_do_no_harm(name, classes):
+    X, y = classes
+    X, y = np.tile(X[:15], (4, 1)), np.tile(y[:15], 4)
+    X = np.column_stack([X, np.full(60, 7.0), np.zeros(60)])
+    method = registry.get_method(name)(16).fit(X, y)
+    codes = method.transform(X)
+    np.testing.assert_array_equal(codes[:15], codes[45:])
+    assert len(np.unique(codes, axis=0)) > 1
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [*((name, {}) for name in FROM_PAIRS), ("machash", {"kernel": "rbf"}), ("dsh-density", {})],
+)
+@pytest.mark.parametrize("offset", [1.7e9, 1e12])
+def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
+    """Such as a time: distances must not drown in its square."""
+    X, y = digits.features[digits.train].astype(np.float64)[:400], digits.labels[digits.train][:400]
+    moved = np.column_stack([X, np.full(len(X), offset)])
+    same = y[:, None] == y
+    contrast = []
+    for items in (X, moved):
+        codes = registry.get_method(name)(16, **params).fit(items, y).transform(items)
+        distances = cdist(codes, codes, "cityblock")
+        contrast.append((distances[~same].mean() - distances[same].mean()) / 16)
+    assert contrast[1] == pytest.approx(contrast[0], abs=0.02)
+
+
+def test_labels_of_no_use_are_refused_in_a_sentence(classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match="sdh learns from labels, got y of kind SameLabel"):
+        SDH(8).fit(X, SameLabel(y, y))
+    with pytest.raises(HashbenchError, match="labels of different kinds: NoneType, str"):
+        KSH(8).fit(X, np.array(["a", None] * 30, dtype=object))
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_codes_of_unseen_items_keep_classes_apart(name, rng):
+    y = np.arange(400) % 4
+    X = rng.normal(size=(400, 8)) + 4 * np.eye(8)[y]
+    codes = registry.get_method(name)(16).fit(X[:200], y[:200]).transform(X[200:])
+    distances = cdist(codes, codes, "cityblock")
+    same = y[200:, None] == y[200:]
+    assert distances[same].mean() < 0.5 * distances[~same].mean()
+
+
+@pytest.mark.parametrize("name", FROM_PAIRS)
+def test_more_items_than_are_used_are_no_problem(name, classes):
+    X, y = classes
+    method = registry.get_method(name)(8, n_items=30).fit(X, y)
+    assert method.transform(X).shape == (60, 8)
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def test_pairs_are_different_items_once_each_with_their_level(rng):
+    labels = rng.integers(0, 2, (50, 4))
+    affinity = SharedLabels(labels, labels)
+    rows = np.sort(rng.choice(50, 40, replace=False))
+    pairs = draw_pairs(KSH(), affinity, rows, 5, 7, rng)
+    assert (pairs.first < pairs.second).all()
+    assert len(set(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))) == len(pairs.first)
+    common = labels[rows] @ labels[rows].T
+    np.testing.assert_array_equal(pairs.level, common[pairs.first, pairs.second])
+    both = np.concatenate([pairs.first, pairs.second])
+    for kind, n_wanted in ((common > 0, 5), (common == 0, 7)):
+        kind = kind & ~np.eye(40, dtype=bool)
+        n_found = np.bincount(both[np.tile(kind[pairs.first, pairs.second], 2)], minlength=40)
+        assert (n_found >= np.minimum(kind.sum(axis=1), n_wanted)).all()
+        assert (n_found <= kind.sum(axis=1)).all()
+
+
+def test_all_pairs_are_drawn_if_so_many_are_asked_for(rng):
+    labels = np.arange(300) % 3
+    pairs = draw_pairs(KSH(), SameLabel(labels, labels), np.arange(300), 300, 300, rng)
+    assert len(pairs.first) == 300 * 299 // 2
+
+
+def test_similar_matrix_compares_the_chosen_items():
+    labels = np.array([0, 1, 0, 1, 2])
+    found = similar_matrix(KSH(), SameLabel(labels, labels), np.array([1, 3, 4]))
+    np.testing.assert_array_equal(found, [[True, True, False], [True, True, False], [False, False, True]])
+
+
+def test_a_pair_has_the_higher_level_of_its_two_directions(rng):
+    levels = rng.integers(0, 3, (40, 40)) * (rng.random((40, 40)) < 0.3)
+    rows, either = np.arange(40), np.maximum(levels, levels.T)
+    pairs = draw_pairs(KSH(), Explicit(levels), rows, 40, 40, rng)
+    np.testing.assert_array_equal(pairs.level, either[pairs.first, pairs.second])
+    assert len(pairs.level) == 40 * 39 // 2
+    np.testing.assert_array_equal(similar_matrix(KSH(), Explicit(levels), rows), (either > 0) | np.eye(40, dtype=bool))
+
+
+@pytest.mark.parametrize("name", [*SUPERVISED, "lsh"])
+@pytest.mark.parametrize("factor", [1e160, 1e-170])
+def test_features_whose_squares_leave_float64_are_refused(name, factor, classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match="Scale the features"):
+        registry.get_method(name)(8).fit(X * factor, y)
+
+
+@pytest.mark.parametrize("name", SUPERVISED)
+def test_labels_that_are_not_finite_are_refused(name, classes):
+    X, y = classes
+    with pytest.raises(HashbenchError, match="1 labels that are not finite"):
+        registry.get_method(name)(8).fit(X, np.where(np.arange(60) == 7, np.nan, y))
+
+
+@pytest.mark.parametrize("affinity", ["labels", "shared", "distance", "dense", "sparse"])
+def test_a_block_may_be_given_by_row_numbers(affinity, rng):
+    labels, features, levels = rng.integers(0, 3, 20), rng.normal(size=(20, 3)), rng.integers(0, 3, (20, 20))
+    shared = rng.integers(0, 2, (20, 4))
+    made = {
+        "labels": SameLabel(labels, labels),
+        "shared": SharedLabels(shared, shared),
+        "distance": Distance(features, features, [3.0], [1]),
+        "dense": Explicit(levels),
+        "sparse": Explicit(csr_array(levels)),
+    }[affinity]
+    whole = made.block(slice(0, 20), slice(0, 20))
+    rows, columns = np.array([3, 3, 19, 0]), np.array([5, 1, 2])
+    np.testing.assert_array_equal(made.block(rows, columns), whole[np.ix_(rows, columns)])
+    np.testing.assert_array_equal(made.block(slice(2, 4), columns), whole[2:4][:, columns])
+
+
+# ---------------------------------------------------------------- anchors
+
+
+@pytest.mark.parametrize("n_items", [70, 9000])
+def test_anchor_features_follow_their_definition(n_items, rng):
+    X = rng.normal(size=(n_items, 4))
+    anchors = draw_anchors(KSH(), X, 20, rng)
+    squared = cdist(X, anchors.items, "sqeuclidean")
+    raw = np.exp(-squared / (2 * squared.mean()))
+    np.testing.assert_allclose(anchors.features(X), raw - raw.mean(axis=0), atol=1e-12)
+    np.testing.assert_allclose(anchors.features(X).mean(axis=0), 0, atol=1e-12)
+    assert {tuple(row) for row in anchors.items} <= {tuple(row) for row in X}
+    assert len(np.unique(anchors.items, axis=0)) == 20
+
+
+def test_anchor_functions_are_computed_alike_in_batches(rng):
+    X, weights = rng.normal(size=(20000, 3)), rng.normal(size=(5, 2))
+    anchors = draw_anchors(KSH(), X, 5, rng, gamma=0.3)
+    np.testing.assert_allclose(anchors.project(X, weights), np.exp(-0.3 * cdist(X, anchors.items) ** 2) @ weights)
+
+
+def test_labels_are_read_one_or_several_an_item(classes):
+    X, y = classes
+    several = np.eye(3)[y]
+    several[:10, 0] = 1
+    assert SDH(8).fit(X, several).transform(X).shape == (60, 8)
+    np.testing.assert_array_equal(SDH(8).fit(X, y).transform(X), SDH(8).fit(X, np.eye(3)[y]).transform(X))
+
+
+@pytest.mark.parametrize("name", ["fasthash", "ksh", "machash", "structhash"])
+def test_papers_settings_are_a_preset_that_learns(name):
+    (job,) = grid(["digits"], [name], [4], [0], {"preset": "paper"})
+    assert job.params == registry.get_method(name).preset("paper", 4)
+    rng = np.random.default_rng(0)
+    labels = np.arange(60) % 3
+    X = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]
+    method = make_method(name, 4, 0, job.params).fit(X, labels)
+    codes = method.transform(X)
+    assert evaluate(codes, codes, (labels, labels), ["AP"]).summary["AP"].mean > 0.9

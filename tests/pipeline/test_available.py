@@ -1,0 +1,70 @@
+import re
+
+import pytest
+
+from hashbench import registry
+from hashbench.pipeline import preparation
+from hashbench.store import hdf5
+
+
+@pytest.fixture
+def put(tiny):
+    """Put a tiny dataset where the file of a known one would lie."""
+
+    def write(spec, made_by=None):
+        name, _, kind = spec.partition(":")
+        adapter = registry.get_dataset(name)
+        made = tiny(name=name, features_name=kind or adapter.features[0])
+        current = preparation._made_by(name, kind or adapter.features[0])
+        hdf5.write_dataset(made, preparation.dataset_path(spec), made_by or current, {})
+
+    return write
+
+
+def test_nothing_is_prepared_in_an_empty_folder():
+    prepared, missing = preparation.find_prepared()
+    assert prepared == []
+    assert missing["cifar10-s1"] == "hashbench prepare cifar10-s1 (needs a download of 170 MB, or --source)"
+    assert missing["tmc2007"] == "hashbench prepare tmc2007 (needs a file you fetch)"
+    needy = {name for name in registry.dataset_names() if registry.get_dataset(name).needs}
+    assert set(missing) == needy - {"arrays", "ann-benchmarks"}
+
+
+def test_prepared_datasets_are_found_with_each_of_their_features(put):
+    for spec in ("tmc2007", "cifar10-s1", "cifar10-s1:gist", "cifar10-s2:squeezenet"):
+        put(spec)
+    prepared, missing = preparation.find_prepared()
+    assert prepared == ["cifar10-s1", "cifar10-s1:gist", "cifar10-s2:squeezenet", "tmc2007"]
+    assert {"cifar10-s1", "cifar10-s2", "tmc2007"}.isdisjoint(missing)
+
+
+def test_dataset_made_by_another_version_is_not_run_but_named(put):
+    put("cifar10-s1")
+    put("cifar10-s1:gist", made_by="older")
+    put("tmc2007", made_by="older")
+    prepared, missing = preparation.find_prepared()
+    assert prepared == ["cifar10-s1"]
+    assert missing["cifar10-s1:gist"] == "hashbench prepare cifar10-s1 --features gist (made by another version)"
+    assert missing["tmc2007"] == "hashbench prepare tmc2007 (made by another version)"
+
+
+def test_every_command_that_adds_a_dataset_is_one_that_can_be_typed(hashbench):
+    listed = hashbench("list", "missing").stdout.splitlines()
+    assert {line.split()[0] for line in listed} == set(preparation.find_prepared()[1])
+    for line in listed:
+        name, command = re.match(r"(\S+) +hashbench (prepare \S+) \(needs .+\)$", line).groups()
+        assert command == f"prepare {name}"
+
+
+def test_grid_runs_on_what_is_available_and_downloads_nothing(hashbench, digits_data, put, tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a network was asked"))
+    put("tmc2007")
+    put("cifar10-s2", made_by="older")
+    command = ["run", "--method", "lsh", "--bits", 4, "--metric", "AP", "--results", tmp_path]
+    assert hashbench(*command, "--available").exit_code == 0
+    assert {path.name for path in tmp_path.glob("*.csv")} == {"digits.csv", "tmc2007.csv"}
+
+
+def test_own_datasets_are_no_part_of_what_is_available(tiny):
+    hdf5.write_dataset(tiny(name="mine"), preparation.dataset_path("mine"), "own")
+    assert preparation.find_prepared()[0] == []

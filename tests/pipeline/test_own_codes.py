@@ -1,0 +1,248 @@
+import gc
+import io
+import json
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hashbench import evaluate
+from hashbench.errors import HashbenchError
+from hashbench.pipeline import own_codes
+
+rng = np.random.default_rng(0)
+QUERY, DATABASE = rng.random((7, 11)) < 0.5, rng.random((40, 11)) < 0.5
+CLASSES = rng.integers(0, 3, 7), rng.integers(0, 3, 40)
+MULTI_HOT = rng.integers(0, 2, (7, 4)), rng.integers(0, 2, (40, 4))
+LEVELS = rng.integers(0, 3, (7, 40))
+
+
+@pytest.fixture
+def save(tmp_path):
+    """Save an array or sparse matrix and give its path."""
+
+    def write(name, array):
+        path = tmp_path / name
+        sp.save_npz(path, array) if sp.issparse(array) else np.save(path, array)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def codes(save):
+    return {"query_codes": save("q.npy", QUERY), "database_codes": save("d.npy", DATABASE)}
+
+
+def by_hand(levels):
+    """Expected AP of each query, rank by rank: share of relevant pairs at and before each rank."""
+    distances = (QUERY[:, None] != DATABASE[None]).sum(axis=2)
+    scores = []
+    for distance, level in zip(distances, levels > 0, strict=True):
+        precision, before, rel_before = 0.0, 0, 0
+        for d in np.unique(distance):
+            size, n_rel = int((distance == d).sum()), int(level[distance == d].sum())
+            for u in range(1, size + 1):
+                others = (u - 1) * (n_rel - 1) / (size - 1) if size > 1 else 0
+                precision += n_rel / size * (rel_before + 1 + others) / (before + u)
+            before, rel_before = before + size, rel_before + n_rel
+        scores.append(precision / level.sum())
+    return scores
+
+
+FORMS = {
+    "bool": lambda codes: codes,
+    "zeros and ones": lambda codes: codes.astype(np.uint8),
+    "float zeros and ones": lambda codes: codes.astype(np.float32),
+    "signs": lambda codes: np.where(codes, 1, -1).astype(np.int8),
+    "float signs": lambda codes: np.where(codes, 1.0, -1.0),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_codes_of_any_form_score_the_same(save, form):
+    paths = {"query_codes": save("q.npy", FORMS[form](QUERY)), "database_codes": save("d.npy", FORMS[form](DATABASE))}
+    evaluation = own_codes.evaluate_files(["AP"], **paths, affinity=save("a.npy", LEVELS))
+    np.testing.assert_allclose(evaluation.scores["AP"].mean, by_hand(LEVELS), atol=1e-12)
+
+
+def test_packed_codes_score_the_same(save):
+    pack = {"axis": 1, "bitorder": "little"}
+    paths = {
+        "query_codes": save("q.npy", np.packbits(QUERY, **pack)),
+        "database_codes": save("d.npy", np.packbits(DATABASE, **pack)),
+    }
+    evaluation = own_codes.evaluate_files(["AP"], **paths, affinity=save("a.npy", LEVELS), n_bits=11)
+    np.testing.assert_allclose(evaluation.scores["AP"].mean, by_hand(LEVELS), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["classes", "multi-hot", "dense", "bool", "csr", "csr_matrix", "coo"])
+def test_relevance_of_any_kind(save, codes, kind):
+    if kind in ("classes", "multi-hot"):
+        ours, theirs = CLASSES if kind == "classes" else MULTI_HOT
+        relevance = {"query_labels": save("ql.npy", ours), "database_labels": save("dl.npy", theirs)}
+        levels = ours @ theirs.T if kind == "multi-hot" else (ours[:, None] == theirs).astype(int)
+    else:
+        levels = LEVELS > 0 if kind == "bool" else LEVELS
+        make = {"csr": sp.csr_array, "csr_matrix": sp.csr_matrix, "coo": sp.coo_array}.get(kind, np.asarray)
+        relevance = {"affinity": save(f"a.{'npz' if kind[0] == 'c' else 'npy'}", make(levels))}
+    evaluation = own_codes.evaluate_files(["AP", "NDCG"], **codes, **relevance)
+    np.testing.assert_allclose(evaluation.scores["AP"].mean, by_hand(levels), atol=1e-12)
+    direct = evaluate(QUERY, DATABASE, levels.astype(int), ["NDCG"])
+    np.testing.assert_allclose(evaluation.scores["NDCG"].mean, direct.scores["NDCG"].mean, atol=1e-12)
+
+
+def test_sparse_matrix_with_stored_zeros_scores_the_same(save, codes):
+    matrix = sp.csr_array(LEVELS)
+    matrix.data[::5] = 0
+    evaluation = own_codes.evaluate_files(["AP"], **codes, affinity=save("a.npz", matrix))
+    np.testing.assert_allclose(evaluation.scores["AP"].mean, by_hand(matrix.toarray()), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({}, "say what is relevant"),
+        ({"query_labels": CLASSES[0]}, "say what is relevant"),
+        ({"query_labels": CLASSES[0], "database_labels": CLASSES[1], "affinity": LEVELS}, "say what is relevant"),
+        ({"query_labels": CLASSES[0], "database_labels": MULTI_HOT[1]}, "give both"),
+        ({"query_labels": CLASSES[0].astype(float), "database_labels": CLASSES[1]}, "whole numbers"),
+        ({"query_labels": np.array(list("abcdefg")), "database_labels": CLASSES[1]}, "Encode names"),
+        ({"query_labels": MULTI_HOT[0] * 2, "database_labels": MULTI_HOT[1]}, "multi-hot"),
+        ({"query_labels": MULTI_HOT[0], "database_labels": MULTI_HOT[1][:, :3]}, "same columns"),
+        ({"query_labels": CLASSES[0][:5], "database_labels": CLASSES[1]}, "7 query codes.*5"),
+        ({"affinity": LEVELS.T}, "7 query codes.*40"),
+        ({"affinity": LEVELS - 1}, "whole-number levels"),
+        ({"affinity": LEVELS * 0.3}, "whole-number levels"),
+        ({"affinity": np.full((7, 40), np.nan)}, "whole-number levels"),
+        ({"affinity": LEVELS[0]}, "two dimensions"),
+        ({"query_codes": QUERY[:, :10], "affinity": LEVELS}, "10 bits.*11"),
+        ({"query_codes": QUERY * 3, "affinity": LEVELS}, "values that are not"),
+        ({"query_codes": QUERY.astype(np.uint8) * 200, "affinity": LEVELS}, "--bits"),
+        ({"query_codes": np.where(QUERY, 1, np.nan), "affinity": LEVELS}, "values that are not"),
+        ({"query_codes": QUERY[:0], "affinity": LEVELS[:0]}, "empty"),
+        ({"query_codes": QUERY[0], "affinity": LEVELS}, "two dimensions"),
+        ({"n_bits": 40, "affinity": LEVELS}, "40 bits"),
+        ({"n_bits": 0, "affinity": LEVELS}, "1 to 4096"),
+    ],
+)
+def test_what_does_not_fit_is_said(save, codes, changes, complaint):
+    saved = {key: save(f"{key}.npy", value) if key != "n_bits" else value for key, value in changes.items()}
+    with pytest.raises(HashbenchError, match=f"(?s){complaint}") as caught:
+        own_codes.evaluate_files(["AP"], **(codes | saved))
+    assert "\n" not in str(caught.value)
+
+
+def npy(array, **options):
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+ZIPPED = io.BytesIO()
+np.savez(ZIPPED, a=QUERY)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"0,1,1\n1,0,1\n",
+        npy(QUERY)[:-20],
+        npy(QUERY)[:40],
+        npy(np.array([{"a": 1}]), allow_pickle=True),
+        ZIPPED.getvalue(),
+        ZIPPED.getvalue()[:-60],
+        b"\x89HDF\r\n\x1a\n" + bytes(200),
+    ],
+    ids=["empty", "text", "truncated", "cut header", "pickle", "archive", "cut archive", "hdf5"],
+)
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # NumPy leaves a broken archive open
+def test_unreadable_file_is_named_in_one_line(tmp_path, content, name):
+    path = tmp_path / name
+    path.write_bytes(content)
+    read = own_codes.load_array if name == "x.npy" else own_codes._load_matrix
+    with pytest.raises(HashbenchError) as caught:
+        read(path)
+    text = str(caught.value)
+    del caught
+    gc.collect()  # now, while the filter holds
+    assert str(path) in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("name", ["none.npy", "none.npz"])
+def test_missing_file_is_named(tmp_path, name):
+    read = own_codes.load_array if name.endswith("y") else own_codes._load_matrix
+    with pytest.raises(HashbenchError, match=rf"there is no file .*{name}"):
+        read(tmp_path / name)
+
+
+# ---------------------------------------------------------------- on the command line
+
+
+@pytest.mark.parametrize("relevance", ["labels", "multi-hot", "dense", "csr"])
+def test_own_codes_are_scored_on_the_command_line(hashbench, save, codes, relevance):
+    if relevance in ("labels", "multi-hot"):
+        ours, theirs = CLASSES if relevance == "labels" else MULTI_HOT
+        options = ["--query-labels", save("ql.npy", ours), "--database-labels", save("dl.npy", theirs)]
+        levels = ours @ theirs.T if relevance == "multi-hot" else (ours[:, None] == theirs).astype(int)
+    else:
+        saved = save("a.npz", sp.csr_array(LEVELS)) if relevance == "csr" else save("a.npy", LEVELS)
+        options, levels = ["--affinity", saved], LEVELS
+    result = hashbench(
+        *("evaluate", "--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]),
+        *(*options, "--metric", "AP", "--format", "json"),
+    )
+    assert result.exit_code == 0
+    content = json.loads(result.stdout)
+    assert list(content) == ["AP"]
+    assert list(content["AP"]) == ["mean", "low", "high", "n_queries", "n_undefined"]
+    assert content["AP"]["mean"] == pytest.approx(np.mean(by_hand(levels)), abs=1e-14)
+    assert len(str(content["AP"]["mean"])) > 12  # full precision
+    assert content["AP"]["n_queries"] == 7
+    assert content["AP"]["n_undefined"] == 0
+
+
+def test_own_packed_codes_are_scored_on_the_command_line(hashbench, save, codes):
+    packed = [save(f"{i}.npy", np.packbits(c, axis=1, bitorder="little")) for i, c in enumerate((QUERY, DATABASE))]
+    common = ["--affinity", save("a.npy", LEVELS), "--format", "csv"]
+    plain = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]]
+    own = hashbench("evaluate", "--query-codes", packed[0], "--database-codes", packed[1], "--bits", 11, *common)
+    assert own.exit_code == 0
+    assert own.stdout == hashbench("evaluate", *plain, *common).stdout
+    without = hashbench("evaluate", "--query-codes", packed[0], "--database-codes", packed[1], *common)
+    assert without.exit_code == 1
+    assert "--bits" in without.stderr
+
+
+def test_superclasses_make_a_second_level(tmp_path):
+    codes = np.random.default_rng(0).random((30, 8)) < 0.5
+    labels = np.arange(30) % 6
+    paths = {}
+    for name, array in {"codes": codes, "labels": labels, "coarse": labels // 2}.items():
+        for role, rows in (("query", slice(0, 10)), ("database", slice(10, 30))):
+            paths[f"{role}_{name}"] = tmp_path / f"{role}_{name}.npy"
+            np.save(paths[f"{role}_{name}"], array[rows])
+    levels = np.equal.outer(labels[:10], labels[10:]) * 1 + np.equal.outer(labels[:10] // 2, labels[10:] // 2)
+    expected = evaluate(codes[:10], codes[10:], levels, ["NDCG", "AP"])
+    assert own_codes.evaluate_files(["NDCG", "AP"], **paths).summary == expected.summary
+    del paths["query_coarse"]
+    with pytest.raises(HashbenchError, match="superclasses are needed of both"):
+        own_codes.evaluate_files(["NDCG"], **paths)
+
+
+def test_labels_in_one_column_are_refused_even_if_they_are_bits(tmp_path):
+    codes, labels = np.eye(4, dtype=bool), np.array([0, 1, 0, 1])
+    with pytest.raises(HashbenchError, match=r"in shape \(n,\)"):
+        evaluate(codes, codes, (labels[:, None], labels[:, None]))
+    for name, array in {"c": codes, "l": labels}.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    with pytest.raises(HashbenchError, match="got --query-labels"):
+        own_codes.evaluate_files(
+            ["AP"],
+            query_codes=tmp_path / "c.npy",
+            database_codes=tmp_path / "c.npy",
+            query_labels=tmp_path / "l.npy",
+        )

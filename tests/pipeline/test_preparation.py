@@ -1,0 +1,408 @@
+from pathlib import Path
+from typing import ClassVar
+
+import h5py
+import numpy as np
+import pytest
+
+from hashbench import registry
+from hashbench.adapter import DatasetAdapter, Options
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
+from hashbench.pipeline import preparation
+from hashbench.pipeline.preparation import dataset_path, load_dataset, prepare
+from hashbench.sources.features import extraction
+from hashbench.store import hdf5
+
+
+class Toy(DatasetAdapter):
+    name = "toy"
+    summary = "forty points of two kinds"
+    features = ("near", "far")
+    seen: ClassVar = []  # the options of each time it was made
+
+    def prepare(self):
+        self.seen.append(self.options)
+        factor = 1 if self.kind == "near" else 100
+        shift = 0 if self.options.source is None else int(self.options.source.read_text())
+        features = np.linspace(-factor, factor, 40, dtype=np.float32)[:, None] + np.float32(shift)
+        index, labels = np.arange(40), np.arange(40) // 10
+        return Dataset(
+            "toy", features, index[::5], np.delete(index, index[::5]), index[1:5], "same-label", labels=labels,
+            features_name=self.kind,
+        )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    """Register the adapter; give the options it was made with."""
+    monkeypatch.setitem(registry._adapters(), "toy", Toy)
+    monkeypatch.setattr(Toy, "seen", [])
+    return Toy.seen
+
+
+@pytest.fixture
+def change_code(monkeypatch):
+    def change():
+        monkeypatch.setattr(preparation, "source_digest", lambda *objects: "another version")
+
+    return change
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A raw file, named relative to the folder it is in."""
+    (tmp_path / "raw.txt").write_text("5")
+    return tmp_path / "raw.txt"
+
+
+# ---------------------------------------------------------------- made once
+
+
+def test_a_dataset_is_made_once_and_found_again(toy, data):
+    dataset, path, is_new = prepare("toy")
+    assert (path, is_new) == (data / "datasets" / "toy.h5", True)
+    again, path_again, is_new = prepare("toy")
+    assert (path_again, is_new, len(toy)) == (path, False, 1)
+    assert again.fingerprint == dataset.fingerprint
+    loaded, is_new = load_dataset("toy")
+    assert (loaded.fingerprint, is_new, len(toy)) == (dataset.fingerprint, False, 1)
+
+
+def test_loading_makes_what_is_not_there(toy):
+    dataset, is_new = load_dataset("toy")
+    assert (dataset.name, is_new, len(toy)) == ("toy", True, 1)
+
+
+def test_force_and_another_version_of_the_code_make_it_anew(toy, change_code):
+    prepare("toy")
+    assert prepare("toy", force=True)[2]
+    change_code()
+    assert prepare("toy")[2]
+    assert not prepare("toy")[2]
+    assert len(toy) == 3
+
+
+@pytest.mark.parametrize("damage", [b"", b"\x89HDF\r\n\x1a\n and no more", b"no HDF5"])
+def test_a_damaged_file_is_made_anew(toy, damage):
+    dataset, path, _ = prepare("toy")
+    path.write_bytes(damage)
+    again, _, is_new = prepare("toy")
+    assert (again.fingerprint, is_new) == (dataset.fingerprint, True)
+
+
+def test_a_file_whose_content_changed_is_refused_and_force_mends_it(hashbench):
+    _, path, _ = prepare("toy")
+    with h5py.File(path, "a") as file:
+        file["features"][0] = 7
+    result = hashbench("prepare", "toy")
+    assert result.exit_code == 1
+    assert "damaged. Make it again (hashbench prepare --force)" in result.stderr
+    assert hashbench("prepare", "toy", "--force").exit_code == 0
+    assert hashbench("prepare", "toy").stdout.startswith(f"reused {path}")
+
+
+# ---------------------------------------------------------------- kinds of features
+
+
+def test_the_first_kind_of_features_has_the_plain_name_and_others_their_own(toy, data):
+    near, far = prepare("toy"), prepare("toy:far")
+    assert (near[1].name, far[1].name) == ("toy.h5", "toy-far.h5")
+    assert (near[0].features_name, far[0].features_name) == ("near", "far")
+    assert far[0].features[-1, 0] == 100
+    assert not prepare("toy:near")[2]
+    assert prepare("toy", Options(features="far"))[1:] == (far[1], False)
+    assert load_dataset("toy:far")[0].fingerprint == far[0].fingerprint
+    assert load_dataset("toy")[0].fingerprint == near[0].fingerprint
+    assert len(toy) == 2
+    assert dataset_path("toy:far") == data / "datasets" / "toy-far.h5"
+
+
+@pytest.mark.parametrize("spec", ["toy:middle", "toy:far:near", "digits:gist"])
+def test_unknown_features_are_refused_with_those_there_are(toy, spec):
+    with pytest.raises(HashbenchError, match=rf"unknown feature kind '{spec}'\..*Known feature kinds: "):
+        prepare(spec)
+    assert toy == []
+
+
+def test_an_unknown_dataset_is_refused():
+    with pytest.raises(HashbenchError, match=r"unknown dataset 'toyy'\. Did you mean 'toy'\?"):
+        prepare("toyy")
+    with pytest.raises(HashbenchError, match="unknown dataset 'toyy:far'"):
+        load_dataset("toyy:far")
+
+
+def test_the_plain_name_does_not_quietly_make_another_kind_than_the_one_prepared(toy):
+    prepare("toy:far")
+    with pytest.raises(
+        HashbenchError,
+        match=r"dataset 'toy' is prepared with features far alone.*toy:far \(or toy:near to prepare those\)",
+    ):
+        load_dataset("toy")
+    assert len(toy) == 1
+    assert load_dataset("toy:near")[1]
+    assert not load_dataset("toy")[1]
+
+
+def test_each_kind_asked_for_on_the_command_line_is_made(hashbench, data):
+    result = hashbench("prepare", "toy", "--features", "far", "--features", "near")
+    assert result.exit_code == 0
+    assert [line for line in result.stdout.splitlines() if line.startswith("prepared ")] == [
+        f"prepared {data / 'datasets' / name}" for name in ("toy-far.h5", "toy.h5")
+    ]
+
+
+def test_kinds_of_features_have_codes_and_rows_of_their_own(hashbench, data, tmp_path):
+    grid = ["--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path]
+    for spec in ("toy", "toy:far"):
+        assert hashbench("run", "--dataset", spec, *grid).exit_code == 0
+    assert {path.parent.name for path in (data / "codes").rglob("*.h5")} == {"toy", "toy-far"}
+    rows = (tmp_path / "toy.csv").read_text().splitlines()[1:]
+    assert [row.split(",")[:2] for row in rows] == [["toy", "far"], ["toy", "near"]]
+
+
+def test_info_tells_the_kinds_and_what_is_prepared(hashbench):
+    assert "features: near, far\nnot prepared yet: hashbench prepare toy" in hashbench("info", "toy").stdout
+    assert "not prepared yet: hashbench prepare toy --features far" in hashbench("info", "toy:far").stdout
+    prepare("toy:far")
+    assert "1 far (float32)" in hashbench("info", "toy:far").stdout
+    assert "not prepared yet" in hashbench("info", "toy").stdout
+    prepare("toy")
+    assert hashbench("info", "toy:near").stdout == hashbench("info", "toy").stdout
+    assert "unknown feature kind 'toy:nonsense'" in hashbench("info", "toy:nonsense").stderr
+    assert "not prepared" not in hashbench("info", "arrays").stdout
+
+
+# ---------------------------------------------------------------- choices
+
+
+def test_choices_are_remembered_from_the_last_time(toy, source, change_code):
+    first, _, _ = prepare("toy", Options(source=source, image_size=32))
+    assert first.features[-1, 0] == 6
+    assert not prepare("toy")[2]
+    assert not prepare("toy", Options(source=source))[2]
+    change_code()
+    again, _, is_new = prepare("toy")
+    assert (again.fingerprint, is_new) == (first.fingerprint, True)
+    assert (toy[-1].source, toy[-1].image_size, toy[-1].weights) == (source, 32, None)
+    assert load_dataset("toy")[0].fingerprint == first.fingerprint
+
+
+def test_a_choice_may_be_changed_and_the_others_stay(toy, source, tmp_path):
+    prepare("toy", Options(source=source, image_size=32))
+    (tmp_path / "other.txt").write_text("8")
+    changed, _, is_new = prepare("toy", Options(source=tmp_path / "other.txt"))
+    assert is_new
+    assert changed.features[-1, 0] == 9
+    assert (toy[-1].image_size, len(toy)) == (32, 2)
+    assert prepare("toy", Options(image_size=64))[2]
+    assert toy[-1].source == tmp_path / "other.txt"
+
+
+def test_a_source_is_found_again_from_another_folder(toy, source, monkeypatch, change_code):
+    with monkeypatch.context() as patch:
+        patch.chdir(source.parent)
+        prepare("toy", Options(source=Path("raw.txt")))
+    change_code()
+    _, _, is_new = prepare("toy")
+    assert is_new
+    assert toy[-1].source == source.resolve()
+
+
+def test_force_starts_afresh_from_the_options_given(toy, source):
+    prepare("toy", Options(source=source, image_size=32))
+    assert prepare("toy", Options(image_size=16), force=True)[2]
+    assert (toy[-1].source, toy[-1].image_size) == (None, 16)
+    assert not prepare("toy")[2]
+
+
+def test_a_source_that_was_replaced_in_place_makes_the_dataset_anew(toy, source):
+    prepare("toy", Options(source=source))
+    source.write_text("7")
+    dataset, _, is_new = prepare("toy")
+    assert (is_new, dataset.features[-1, 0]) == (True, 8)
+    assert not prepare("toy")[2]
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_file_that_changed_in_a_source_folder_makes_the_dataset_anew(toy, data, tmp_path, given):
+    folder = tmp_path / "raw" if given else data / "sources" / "toy"
+    folder.mkdir(parents=True)
+    (folder / "a.txt").write_text("1")
+    options = {"source": str(folder)} if given else {}
+    before = preparation._stamps("toy", options)
+    assert preparation._stamps("toy", options) == before
+    (folder / "a.txt").write_text("2")
+    assert preparation._stamps("toy", options) != before
+
+
+def test_a_source_that_is_gone_is_asked_for_once_it_is_needed(toy, source, change_code):
+    prepare("toy", Options(source=source))
+    source.unlink()
+    assert not prepare("toy")[2]
+    change_code()
+    with pytest.raises(
+        HashbenchError, match=r"no .*raw\.txt \(chosen earlier; give --source again, or --force to start"
+    ):
+        prepare("toy")
+    assert prepare("toy", force=True)[2]
+
+
+def test_code_that_features_of_images_share_makes_them_anew(monkeypatch):
+    assert prepare("digits")[2]
+    assert not prepare("digits")[2]
+    monkeypatch.setattr(extraction, "_VERSION", 0)
+    assert prepare("digits")[2]
+
+
+def test_helpers_of_datasets_are_part_of_the_code_that_made_them(monkeypatch):
+    digested = []
+    monkeypatch.setattr(preparation, "source_digest", lambda *things: digested.extend(things) or "")
+    preparation._made_by("nuswide", "gist")
+    assert preparation.images in digested
+    assert preparation.tabular in digested
+    assert {"find_images", "read_lines"} <= {getattr(thing, "__name__", "") for thing in digested}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["digits", "--source", "x"], "digits:pixels has no use for --source"),
+        (["digits", "--image-size", 9], "digits:pixels has no use for --image-size"),
+        (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist has no use for --weights"),
+        (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features has no use for --source"),
+    ],
+)
+def test_options_that_a_dataset_cannot_use_are_refused(hashbench, arguments, option):
+    result = hashbench("prepare", *arguments)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert option in result.stderr
+
+
+def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monkeypatch):
+    class Bare(Toy):
+        def __init__(self):
+            super().__init__()
+
+    monkeypatch.setitem(registry._adapters(), "toy", Bare)
+    with pytest.raises(HashbenchError, match=r"dataset plugin 'toy' cannot be made of options: .* Let its __init__"):
+        prepare("toy")
+    listed = hashbench("list", "datasets")
+    assert listed.exit_code == 0
+    assert "(dataset plugin 'toy' cannot be made" in listed.stdout
+
+
+def test_a_plugin_that_calls_its_dataset_otherwise_is_refused(monkeypatch):
+    monkeypatch.setitem(registry._adapters(), "other", Toy)
+    with pytest.raises(HashbenchError, match="dataset plugin 'other' makes a dataset called 'toy'"):
+        prepare("other")
+
+
+def test_an_adapter_is_constructed_once_with_all_choices(toy, source, change_code, monkeypatch):
+    made = []
+
+    class Counted(Toy):
+        def __init__(self, options=None):
+            made.append(options)
+            super().__init__(options)
+
+    monkeypatch.setitem(registry._adapters(), "toy", Counted)
+    prepare("toy:far", Options(source=source))
+    change_code()
+    prepare("toy:far")
+    assert [(options.source, options.features) for options in made] == [(source, "far")] * 2
+
+
+@pytest.mark.parametrize("spec", ["toy:far", "toy:near"])
+def test_codes_of_any_kind_of_features_find_their_dataset(hashbench, data, spec, tmp_path):
+    for one in ("toy", "toy:far"):
+        prepare(one)
+    encoded = hashbench("encode", "--dataset", spec, "--method", "lsh", "--bits", 8)
+    assert hashbench("evaluate", encoded.stdout.strip()).exit_code == 0
+    assert {path.parent.name for path in (data / "codes").rglob("*.h5")} == {
+        spec.replace(":", "-").removesuffix("-near")
+    }
+
+
+def test_advice_on_codes_of_other_content_names_the_kind_of_features(hashbench, source):
+    prepare("toy:far")
+    encoded = hashbench("encode", "--dataset", "toy:far", "--method", "lsh", "--bits", 8)
+    prepare("toy:far", Options(source=source))
+    result = hashbench("evaluate", encoded.stdout.strip(), "--dataset", "toy:far")
+    assert "but toy:far now holds" in result.stderr.replace("dataset ", "")
+    assert "hashbench encode --method lsh --dataset toy:far --bits 8" in result.stderr
+
+
+def test_check_takes_what_a_dataset_is_made_of(hashbench, toy, source):
+    hashbench("check", "dataset", "toy", "--source", source, "--features", "far")
+    assert (toy[0].source, toy[0].features) == (source, "far")
+    assert hashbench("check", "method", "lsh", "--source", source).exit_code == 2
+
+
+def test_progress_of_preparing_reaches_a_grid(toy):
+    load_dataset("toy", print)
+    assert toy[0].on_progress is print
+
+
+def test_where_a_network_runs_is_no_choice_to_remember(toy):
+    prepare("toy", Options(device="cpu"))
+    assert not prepare("toy", Options(device="auto"))[2]
+
+
+def test_each_kind_of_features_remembers_its_own_choices(toy, source):
+    prepare("toy", Options(source=source))
+    prepare("toy:far")
+    assert toy[-1].source is None
+
+
+def test_choices_from_the_command_line_reach_the_adapter(hashbench, toy, source, tmp_path):
+    (tmp_path / "weights.pth").touch()
+    options = ["--source", source, "--weights", tmp_path / "weights.pth", "--image-size", 48, "--device", "cpu"]
+    assert hashbench("prepare", "toy", *options).exit_code == 0
+    made = toy[0]
+    assert (made.source, made.weights, made.image_size, made.device) == (source, tmp_path / "weights.pth", 48, "cpu")
+
+
+# ---------------------------------------------------------------- files that call themselves like a dataset
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Write a dataset that calls itself toy, moved a little; give its path."""
+
+    def write(shift, kind="near", **changes):
+        dataset = Toy(Options(features=kind)).prepare()
+        fields = {key: getattr(dataset, key) for key in ("query", "database", "train", "rule", "labels")}
+        moved = dataset.features + np.float32(shift)
+        path = tmp_path / "file.h5"
+        hdf5.write_dataset(
+            Dataset(**{"name": "toy", "features": moved, "features_name": kind, **fields, **changes}), path
+        )
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("kind", ["near", "far"])
+def test_a_file_with_the_name_of_a_dataset_but_other_content_is_refused(written, kind):
+    prepare(f"toy:{kind}")
+    assert load_dataset(written(0, kind))[0].name == "toy"
+    with pytest.raises(HashbenchError, match=r"file.h5 calls itself 'toy' but holds .* Give yours another name"):
+        load_dataset(written(1, kind))
+
+
+def test_a_file_of_another_kind_of_features_or_another_name_may_differ(written):
+    prepare("toy")
+    assert load_dataset(written(1, "far"))[0].features_name == "far"
+    assert load_dataset(written(1, name="toy-train"))[0].name == "toy-train"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(HashbenchError, match=r"there is no file .*none\.h5"):
+        load_dataset(str(tmp_path / "none.h5"))
+
+
+def test_a_file_needs_no_ending(written):
+    path = Path(written(0))
+    bare = path.rename(path.with_suffix(""))
+    assert load_dataset(str(bare))[0].name == "toy"

@@ -1,0 +1,385 @@
+import csv
+import itertools
+import json
+import re
+import signal
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashbench.errors import HashbenchError
+from hashbench.method import HashMethod
+from hashbench.pipeline import grid
+from hashbench.store import hdf5
+
+GRID = ["run", "--method", "itq", "--method", "lsh"]
+GRID += ["--bits", 16, "--bits", 32, "--seed", 0, "--seed", 1, "--metric", "AP", "--metric", "P@r2"]
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Count how often each method is fitted."""
+    counts, original = Counter(), HashMethod.fit
+
+    def fit(self, X, y=None):
+        counts[type(self).__name__] += 1
+        return original(self, X, y)
+
+    monkeypatch.setattr(HashMethod, "fit", fit)
+    return counts
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def notes(result):
+    """What is said of each job, by its line number."""
+    lines = [re.fullmatch(r"\[(\d+)/(\d+)\] (.*?): (.*)", line).groups() for line in result.stderr.splitlines()]
+    assert [int(line[0]) for line in lines] == list(range(1, len(lines) + 1))
+    return [line[3] for line in lines]
+
+
+# ---------------------------------------------------------------- jobs
+
+
+def test_grid_has_each_combination_once_and_no_seeds_for_methods_without_randomness():
+    found = grid.grid(["digits", "digits"], ["pcah", "lsh", "pcah"], [16, 8, 16], [3, 1, 3], {})
+    key = [(job.method, job.n_bits, job.seed) for job in found]
+    assert key == [("pcah", 16, 0), ("pcah", 8, 0), *(("lsh", *pair) for pair in itertools.product([16, 8], [3, 1]))]
+
+
+def test_method_gets_length_seed_and_parameters():
+    method = grid.make_method("itq", 24, 5, {"n_iter": 7})
+    assert (method.n_bits, method.random_state, method.n_iter) == (24, 5, 7)
+    assert grid.make_method("pcah", 24, 5, {}).n_bits == 24
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("n=50", 50),
+        ("n=-0.5", -0.5),
+        ("n=True", True),
+        ("n=None", None),
+        ("n=full", "full"),
+        ("n=", ""),
+        ("n=a=b", "a=b"),
+        ("n='5'", "5"),
+        ("n=[1, 2]", [1, 2]),
+    ],
+)
+def test_parameter_is_a_python_literal_or_else_a_string(text, value):
+    parsed = grid.parse_params([text])["n"]
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+@pytest.mark.parametrize("text", ["n", "=5", ""])
+def test_parameter_without_name_or_value_is_refused(text):
+    with pytest.raises(HashbenchError, match="name=value"):
+        grid.parse_params([text])
+
+
+# ---------------------------------------------------------------- run
+
+
+@pytest.fixture
+def results(tmp_path):
+    return tmp_path / "results"
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_grid_of_eight_lands_in_one_sorted_file(hashbench, results, fits):
+    result = hashbench(*GRID, "--results", results)
+    assert result.exit_code == 0
+    assert fits == {"ITQ": 4, "LSH": 4}
+    assert notes(result) == ["reused dataset, encoded codes, computed scores"] + ["encoded codes, computed scores"] * 7
+    rows = rows_of(results / "digits.csv")
+    keys = [(row["method"], int(row["n_bits"]), int(row["seed"]), row["metric"]) for row in rows]
+    assert keys == list(itertools.product(["itq", "lsh"], [16, 32], [0, 1], ["AP", "P@r2"]))
+    assert {row["params"] for row in rows} == {'{"n_iter": 50}', "{}"}
+    assert {(row["n_queries"], row["n_undefined"], row["method_version"]) for row in rows} == {("200", "0", "1")}
+    assert len({row["value"] for row in rows}) == 16
+    for row in rows:
+        assert 0 < float(row["low"]) <= float(row["value"]) <= float(row["high"]) < 1
+        assert re.fullmatch(r"0\.\d{6}", row["value"])
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_second_run_finds_everything_again_and_changes_no_byte(hashbench, results, fits):
+    first = hashbench(*GRID, "--results", results)
+    content = (results / "digits.csv").read_bytes()
+    fits.clear()
+    second = hashbench(*GRID, "--results", results)
+    assert not fits
+    assert notes(second) == ["reused dataset, reused codes, reused scores"] + ["reused codes, reused scores"] * 7
+    assert second.stdout == first.stdout
+    assert (results / "digits.csv").read_bytes() == content
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_force_repeats_every_step_with_the_same_numbers(hashbench, results, fits):
+    hashbench(*GRID, "--results", results)
+    content = (results / "digits.csv").read_bytes()
+    forced = hashbench(*GRID, "--results", results, "--force")
+    assert fits == {"ITQ": 8, "LSH": 8}
+    assert all(note.endswith("encoded codes, computed scores") for note in notes(forced))
+    assert (results / "digits.csv").read_bytes() == content
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_another_metric_is_scored_without_encoding_again(hashbench, results, fits):
+    command = ["run", "--method", "lsh", "--bits", 16, "--results", results]
+    hashbench(*command, "--metric", "AP")
+    result = hashbench(*command, "--metric", "AP", "--metric", "NDCG@7")
+    assert notes(result) == ["reused dataset, reused codes, computed scores"]
+    assert fits == {"LSH": 1}
+    assert [row["metric"] for row in rows_of(results / "digits.csv")] == ["AP", "NDCG@7"]
+    assert notes(hashbench(*command, "--metric", "NDCG@7")) == ["reused dataset, reused codes, reused scores"]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_same_metric_under_two_names_is_scored_once(hashbench, results):
+    names = ["--metric", "AP@10", "--metric", "AP@10:retrieved", "--metric", "AP@10:relevant"]
+    hashbench("run", "--method", "lsh", "--bits", 8, *names, "--results", results)
+    assert [row["metric"] for row in rows_of(results / "digits.csv")] == ["AP@10", "AP@10:relevant"]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_parameters_have_codes_and_rows_of_their_own(hashbench, results, fits):
+    for params in ([], ["--param", "n_iter=0"], ["--param", "n_iter=1"], ["--param", "n_iter=0"]):
+        hashbench("run", "--method", "itq", "--bits", 8, "--metric", "AP", *params, "--results", results)
+    rows = rows_of(results / "digits.csv")
+    assert [row["params"] for row in rows] == ['{"n_iter": 0}', '{"n_iter": 1}', '{"n_iter": 50}']
+    assert len({row["value"] for row in rows}) == 3
+    assert fits == {"ITQ": 3}
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_methods_that_refuse_are_printed_and_the_rest_completes(hashbench, results):
+    result = hashbench(
+        *("run", "--method", "pcah", "--method", "lsh", "--bits", 32, "--bits", 100, "--metric", "AP"),
+        *("--results", results),
+    )
+    assert result.exit_code == 0
+    said = notes(result)
+    assert "refused" in said[1]
+    assert "61" in said[1]
+    found = [(row["method"], row["n_bits"]) for row in rows_of(results / "digits.csv")]
+    assert found == [("lsh", "32"), ("lsh", "100"), ("pcah", "32")]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_grid_of_which_nothing_could_run_fails(hashbench, results):
+    result = hashbench("run", "--method", "pcah", "--method", "itq", "--bits", 100, "--bits", 62, "--results", results)
+    assert result.exit_code == 1
+    *refusals, last = result.stderr.splitlines()
+    assert len(refusals) == 4
+    assert all("refused" in line for line in refusals)
+    assert last.startswith("Error: ")
+    assert not results.exists()
+
+
+def test_several_datasets_have_a_file_each(hashbench, results, tiny_file):
+    one, other = tiny_file(name="one"), tiny_file("shared-labels", name="other")
+    hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", one, "--dataset", other, "--results", results)
+    assert {row["dataset"] for row in rows_of(results / "one.csv")} == {"one"}
+    assert {row["dataset"] for row in rows_of(results / "other.csv")} == {"other"}
+
+
+@pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "explicit"])
+def test_every_affinity_rule_runs_from_a_file(hashbench, results, tiny_file, rule):
+    result = hashbench("run", "--method", "lsh", "--bits", 4, "--dataset", tiny_file(rule), "--results", results)
+    assert result.exit_code == 0
+    assert len(rows_of(results / "tiny.csv")) == 6
+
+
+def test_queries_without_relevant_items_are_counted(hashbench, results, tiny_file):
+    labels = np.where(np.arange(40) < 3, 9, np.arange(40) % 4)  # the first three queries are alone
+    path = tiny_file(labels=labels)
+    hashbench("run", "--method", "lsh", "--bits", 4, "--dataset", path, "--metric", "AP", "--results", results)
+    (row,) = rows_of(results / "tiny.csv")
+    assert (row["n_queries"], row["n_undefined"]) == ("8", "3")
+
+
+# ---------------------------------------------------------------- what was made from other content
+
+
+def test_changed_dataset_is_encoded_again(hashbench, results, tiny_file, fits):
+    command = ["run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--results", results, "--dataset"]
+    hashbench(*command, tiny_file())
+    (before,) = rows_of(results / "tiny.csv")
+    result = hashbench(*command, tiny_file(seed=1))
+    assert notes(result) == ["reused dataset, encoded codes, computed scores"]
+    (after,) = rows_of(results / "tiny.csv")  # in the place of the old row
+    assert after["dataset_fingerprint"] != before["dataset_fingerprint"]
+    assert after["value"] != before["value"]
+    assert fits == {"LSH": 2}
+
+
+def test_dataset_with_other_labels_alone_is_scored_again(hashbench, results, tiny_file):
+    command = ["run", "--method", "random", "--bits", 8, "--metric", "AP", "--results", results, "--dataset"]
+    hashbench(*command, tiny_file())
+    (before,) = rows_of(results / "tiny.csv")
+    hashbench(*command, tiny_file(labels=np.arange(40) % 3))
+    (after,) = rows_of(results / "tiny.csv")
+    assert after["value"] != before["value"]
+
+
+def encoded(result):
+    """Path of the codes file that `encode` prints."""
+    assert result.exit_code == 0
+    return result.stdout.strip()
+
+
+def test_codes_of_changed_content_are_not_scored(hashbench, tiny_file):
+    path = tiny_file()
+    codes = encoded(hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", path))
+    old = hdf5.read_dataset(path).fingerprint
+    assert hashbench("evaluate", codes, "--dataset", path).exit_code == 0
+    new = hdf5.read_dataset(tiny_file(seed=1)).fingerprint
+    result = hashbench("evaluate", codes, "--dataset", path)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(
+        f"Error: {codes} was encoded from tiny with content {old}, but dataset tiny now holds {new}. "
+        "Encode again: hashbench encode --method lsh --dataset "
+    )
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_damaged_codes_are_encoded_again(hashbench, results):
+    command = ["run", "--method", "lsh", "--bits", 8, "--results", results]
+    hashbench(*command)
+    content = (results / "digits.csv").read_bytes()
+    path = Path(encoded(hashbench("encode", "--method", "lsh", "--bits", 8)))
+    path.write_bytes(path.read_bytes()[:3000])
+    assert notes(hashbench(*command))[0].split(", ")[1] == "encoded codes"
+    assert (results / "digits.csv").read_bytes() == content
+
+
+def test_damaged_prepared_dataset_is_prepared_again(hashbench, digits_data):
+    path = digits_data / "datasets" / "digits.h5"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:5000])
+    result = hashbench("prepare", "digits")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("prepared ")
+    assert hdf5.read_dataset(path).fingerprint in result.stdout
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_codes_tell_how_they_were_made(hashbench, digits):
+    command = ["encode", "--method", "itq", "--bits", 12, "--seed", 3, "--param", "n_iter=2"]
+    with hdf5.open_codes(Path(encoded(hashbench(*command)))) as codes:
+        assert (codes.method, codes.n_bits, codes.seed, codes.params) == ("itq", 12, 3, {"n_iter": 2})
+        assert (codes.dataset, codes.dataset_fingerprint) == ("digits", digits.fingerprint)
+        assert codes.query.shape == (200, 2)
+        assert codes.database.shape == (1597, 2)
+        assert codes.fit_seconds > 0
+        assert codes.encode_seconds > 0
+        assert "numpy" in codes.libraries
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_codes_are_those_of_the_method_on_its_own(hashbench, digits):
+    method = grid.make_method("itq", 12, 3, {"n_iter": 2}).fit(digits.features[digits.train])
+    path = encoded(hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 3, "--param", "n_iter=2"))
+    with hdf5.open_codes(Path(path)) as codes:
+        for role in ("query", "database"):
+            packed = getattr(codes, role)[:]
+            unpacked = np.unpackbits(packed, axis=1, count=12, bitorder="little").astype(bool)
+            np.testing.assert_array_equal(unpacked, method.transform(digits.features[getattr(digits, role)]))
+
+
+# ---------------------------------------------------------------- several processes, killed processes
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_two_runs_at_once_both_land(script, results):
+    common = [
+        "--bits",
+        8,
+        "--bits",
+        16,
+        "--bits",
+        24,
+        "--seed",
+        0,
+        "--seed",
+        1,
+        "--metric",
+        "AP",
+        "--results",
+        results,
+    ]
+    runs = [script("run", "--method", method, *common) for method in ("lsh", "random")]
+    for process in runs:
+        _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 0, stderr
+    found = [(row["method"], row["n_bits"], row["seed"]) for row in rows_of(results / "digits.csv")]
+    assert sorted(found) == sorted(itertools.product(["lsh", "random"], ["8", "16", "24"], "01"))
+
+
+LONG = [*("--method", "lsh", "--bits", 16, "--metric", "AP"), *(f"--seed={seed}" for seed in range(300))]
+
+
+def interrupt(process, signal_number):
+    """Wait until two jobs are done, then send a signal; give what was said on stderr."""
+    said = ""
+    while "[2/" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    process.send_signal(signal_number)
+    rest = process.communicate(timeout=30)[1]
+    return said + rest
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, results, tmp_path):
+    process = script("run", *LONG, "--results", results)
+    interrupt(process, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    n_done = len(rows_of(results / "digits.csv"))
+    assert 2 <= n_done < 300
+    short = [part for part in LONG if part not in {f"--seed={seed}" for seed in range(n_done + 2, 300)}]
+    again = hashbench("run", *short, "--results", results)
+    assert again.exit_code == 0
+    assert all("reused codes" in note for note in notes(again)[:n_done])
+    assert notes(again)[-1] == "encoded codes, computed scores"
+    hashbench("run", *short, "--results", tmp_path / "whole", "--force")
+    assert (results / "digits.csv").read_bytes() == (tmp_path / "whole" / "digits.csv").read_bytes()
+    assert not [path for path in results.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_interrupted_run_says_so_in_one_sentence(script, results):
+    process = script("run", *LONG, "--results", results)
+    said = interrupt(process, signal.SIGINT)
+    assert process.returncode == 1
+    assert "Traceback" not in said
+    *_, last = said.splitlines()
+    assert last == (
+        "Error: interrupted; finished steps are kept, and the same command goes on from there "
+        "(with --resume, inside training too)."
+    )
+    assert len([line for line in said.splitlines() if not line.startswith("[")]) == 1
+    assert len(rows_of(results / "digits.csv")) >= 2
+
+
+def test_job_reads_like_a_line():
+    job = grid.Job("digits", "itq", 16, 2, {"n_iter": 5, "a": "b"})
+    assert str(job) == "digits itq a=b n_iter=5 16 bits seed 2"
+
+
+def test_scores_as_json_are_those_of_the_rows(hashbench, results, tiny_file):
+    command = ["run", "--method", "lsh", "--bits", 4, "--dataset", tiny_file(), "--results", results]
+    (job,) = json.loads(hashbench(*command, "--format", "json").stdout)
+    for row in rows_of(results / "tiny.csv"):
+        values = job["scores"][row["metric"]]
+        assert [f"{values[key]:.6f}" for key in ("mean", "low", "high")] == [row["value"], row["low"], row["high"]]

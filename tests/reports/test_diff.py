@@ -1,0 +1,249 @@
+import csv
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from diffing import git, keep, needs_git, row, side, write
+from scipy import stats
+
+from hashbench import registry
+from hashbench.reports.diff import Change, Incomparable, compare
+
+
+def test_rows_are_sorted_by_what_became_of_them():
+    same, old, other = row(seed=0), row(0.5, seed=1), row(seed=2)
+    gone, new = row(seed=3), row(seed=4)
+    found = compare(side(same, old, other, gone), side(same, row(0.55, seed=1), other._replace(method_version=2), new))
+    assert [(change.old, change.new) for change in found.changed] == [(old, row(0.55, seed=1))]
+    assert found.incomparable == (Incomparable(other, other._replace(method_version=2)),)
+    assert (found.new, found.gone, found.unchanged) == ((new,), (gone,), (same,))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"method_version": 2}, "method version 1 -> 2"),
+        ({"dataset_fingerprint": "bbbb"}, "dataset fingerprint aaaa -> bbbb"),
+        (
+            {"method_version": 3, "dataset_fingerprint": "bbbb"},
+            "dataset fingerprint aaaa -> bbbb, method version 1 -> 3",
+        ),
+    ],
+)
+def test_rows_of_other_data_or_version_are_not_comparable_and_say_why(change, reason):
+    found = compare(side(row(0.5)), side(row(0.1, **change)))
+    assert not found.changed
+    assert [pair.reason for pair in found.incomparable] == [reason]
+    assert not found.drops(0.0)
+
+
+@pytest.mark.parametrize("change", [{"low": 0.3}, {"high": 0.7}, {"n_undefined": 4}])
+def test_row_of_the_same_value_changes_by_its_other_numbers(change):
+    (found,) = compare(side(row()), side(row(**change))).changed
+    assert found.difference == 0.0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_inside"),
+    [
+        ((0.5, 0.4, 0.6), (0.55, 0.45, 0.65), True),
+        ((0.5, 0.4, 0.6), (0.6, 0.5, 0.7), True),  # the ends belong to it
+        ((0.5, 0.4, 0.6), (0.61, 0.45, 0.7), False),  # beyond the old range alone
+        ((0.5, 0.4, 0.6), (0.55, 0.51, 0.6), False),  # the old value beyond the new range alone
+        ((0.5, 0.4, 0.6), (0.65, 0.55, 0.7), False),  # though the ranges overlap
+        ((0.5, 0.5, 0.5), (0.500001, 0.500001, 0.500001), False),
+        ((0.5, float("nan"), float("nan")), (0.5, 0.4, 0.6), None),
+    ],
+)
+def test_change_is_inside_the_tie_range_if_each_value_lies_in_the_other_range(old, new, is_inside):
+    assert Change(row(*old), row(*new)).is_inside_tie_range is is_inside
+
+
+def test_greatest_loss_comes_first():
+    values = {0: 0.51, 1: 0.40, 2: 0.49}
+    found = compare(side(*(row(seed=seed) for seed in values)), side(*(row(v, seed=s) for s, v in values.items())))
+    assert [change.new.seed for change in found.changed] == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("metric", "new", "limit", "n_drops"),
+    [
+        ("AP", 0.49, 0.01, 0),  # by just as much, whatever 0.5 - 0.49 is in floating point
+        ("AP", 0.489999, 0.01, 1),
+        ("AP", 0.499999, 0.0, 1),
+        ("AP", 0.9, 0.0, 0),
+        ("PairwiseError", 0.9, 0.01, 1),
+        ("PairwiseError", 0.1, 0.01, 0),
+        ("AP", float("nan"), 0.9, 1),
+    ],
+)
+def test_drop_is_a_loss_beyond_the_limit(metric, new, limit, n_drops):
+    found = compare(side(row(metric=metric)), side(row(new, metric=metric)))
+    assert len(found.drops(limit)) == n_drops
+
+
+def test_value_that_becomes_defined_is_no_drop():
+    assert not compare(side(row(float("nan"))), side(row(0.1))).drops(0.0)
+
+
+def test_seeds_are_averaged_over_those_that_can_be_compared():
+    old = [row(0.2, seed=0), row(0.4, seed=1), row(0.9, seed=2), row(0.9, seed=3), row(0.5, n_bits=8)]
+    new = [row(0.3, seed=0), row(0.4, seed=1), row(0.9, seed=2, method_version=2), row(0.1, n_bits=8)]
+    (mean,) = compare(side(*old), side(*new)).over_seeds()
+    assert (mean.n_seeds, mean.n_changed) == (2, 1)
+    assert (mean.old, mean.new, mean.difference) == pytest.approx((0.3, 0.35, 0.05))
+
+
+# ---------------------------------------------------------------- two commits
+
+
+@pytest.fixture
+def run_lsh(hashbench, tiny_file, repository):
+    """Run lsh on a tiny dataset into ``results/`` alone, as a user would before a commit."""
+    path = tiny_file()
+
+    def run(*seeds):
+        shutil.rmtree("results", ignore_errors=True)
+        options = [part for seed in seeds for part in ("--seed", seed)]
+        hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", path, "--metric", "AP", "--force", *options)
+        git("add", "--all")
+        git("commit", "--quiet", "--allow-empty", "--message", "run")
+
+    return run
+
+
+@needs_git
+def test_commit_without_any_change_has_an_empty_diff(run_lsh, hashbench):
+    run_lsh(0, 1)
+    run_lsh(0, 1)
+    result = hashbench("diff", "HEAD~1", "HEAD", "--fail-on-drop", 0)
+    old, new = git("rev-parse", "HEAD~1")[:10], git("rev-parse", "HEAD")[:10]
+    assert result.stdout == f"HEAD~1 ({old}) -> HEAD ({new}): no differences, 2 rows unchanged.\n"
+    assert result.exit_code == 0
+    assert hashbench("diff").stdout == f"HEAD ({new}) -> working tree: no differences, 2 rows unchanged.\n"
+
+
+@needs_git
+def test_commit_with_another_seed_has_new_and_gone_rows(run_lsh, hashbench):
+    run_lsh(0, 1)
+    run_lsh(0, 2)
+    result = hashbench("diff", "HEAD~1", "--fail-on-drop", 0)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    first, *rest = result.stdout.splitlines()
+    assert first == f"HEAD~1 ({git('rev-parse', 'HEAD~1')[:10]}) -> working tree: 1 new, 1 gone, 1 unchanged."
+    lines = [line.split() for line in rest if line.split()[:1] != []]
+    values = {line["seed"]: line["value"] for line in csv.DictReader(Path("results/tiny.csv").read_text().splitlines())}
+    assert lines[0] == ["New"]
+    assert lines[3] == ["tiny:features", "lsh", "8", "2", "AP", values["2"]]
+    assert lines[4] == ["Gone"]
+    assert lines[7][:5] == ["tiny:features", "lsh", "8", "1", "AP"]
+    assert len(lines) == 8
+
+
+@needs_git
+def test_commit_with_another_version_of_the_method_is_not_comparable(run_lsh, hashbench, monkeypatch):
+    run_lsh(0)
+    monkeypatch.setattr(registry.get_method("lsh"), "version", 2)
+    run_lsh(0)
+    result = hashbench("diff", "HEAD~1", "--fail-on-drop", 0)
+    assert result.exit_code == 0
+    assert "working tree: 1 not comparable.\n\nNot comparable\n" in result.stdout
+    assert re.search(r"^ tiny:features +lsh .* AP .* method version 1 -> 2$", result.stdout, flags=re.MULTILINE)
+
+
+@needs_git
+def test_change_is_tested_on_the_scores_of_the_queries(run_lsh, hashbench, diff_json, data, monkeypatch):
+    def per_query(name):
+        (path,) = (data / "codes").rglob("*.h5")
+        dataset = Path.cwd().parent / "tiny.h5"
+        hashbench("evaluate", path, "--dataset", dataset, "--metric", "AP", "--per-query", name)
+        return np.array([float(line["value"]) for line in csv.DictReader(Path(name).read_text().splitlines())])
+
+    run_lsh(0)
+    old = per_query("old.csv")
+    cls = registry.get_method("lsh")
+    project = cls._project
+    monkeypatch.setattr(cls, "_project", lambda self, X: project(self, X[:, ::-1]))
+    run_lsh(0)
+    new = per_query("new.csv")
+    (change,) = diff_json("HEAD~1", "HEAD")["changed"]
+    expected = stats.permutation_test(
+        (new, old), lambda a, b, axis: np.mean(a - b, axis=axis), permutation_type="samples"
+    )  # exact: 8 queries have 256 sign flips
+    assert change["test"]["p_value"] == pytest.approx(expected.pvalue)
+    assert change["test"]["p_holm"] == pytest.approx(expected.pvalue)
+    assert change["test"]["low"] <= change["difference"] == pytest.approx(np.mean(new - old), abs=2e-6)
+    assert change["test"]["high"] >= change["difference"]
+
+
+@pytest.mark.parametrize(("noise", "is_significant"), [(0.05, True), (0.25, False)])
+def test_drop_of_a_hundredth_on_1000_queries_is_significant_as_scipy_says(
+    empty_folder, diff_json, noise, is_significant
+):
+    rng = np.random.default_rng(3)
+    old = rng.uniform(0.3, 0.7, 1000)
+    new = old - 0.01 + noise * stats.zscore(rng.normal(size=1000))
+    write(Path("old.csv"), keep(old))
+    write(Path("new.csv"), keep(new))
+    (change,) = diff_json("old.csv", "new.csv")["changed"]
+    assert change["difference"] == pytest.approx(-0.01, abs=2e-6)
+    expected = stats.permutation_test(
+        (new, old), lambda a, b, axis: np.mean(a - b, axis=axis), permutation_type="samples", rng=rng
+    ).pvalue
+    assert change["test"]["p_value"] == pytest.approx(expected, abs=0.02)
+    assert change["test"]["is_significant"] is bool(expected < 0.05) is is_significant
+    assert (change["test"]["high"] < 0) is is_significant
+
+
+def test_correction_counts_all_tests_of_the_diff(empty_folder, diff_json, hashbench):
+    rng = np.random.default_rng(4)
+    scores = {seed: rng.uniform(0.3, 0.7, 30) for seed in range(3)}
+    write(Path("old.csv"), *(keep(values, seed=seed) for seed, values in scores.items()), row(0.5, seed=9))
+    write(
+        Path("new.csv"),
+        *(keep(values + rng.normal(0.04, 0.1, 30), seed=seed) for seed, values in scores.items()),
+        row(0.4, seed=9),
+    )
+    content = diff_json("old.csv", "new.csv")
+    tests = [change["test"] for change in content["changed"]]
+    assert tests[0] is None  # seed 9, whose queries are not kept, has dropped most
+    p_values = sorted(test["p_value"] for test in tests[1:])
+    assert sorted(test["p_holm"] for test in tests[1:]) == pytest.approx(
+        [
+            3 * p_values[0],
+            max(3 * p_values[0], 2 * p_values[1]),
+            max(3 * p_values[0], 2 * p_values[1], p_values[2]),
+        ]
+    )
+    text = hashbench("diff", "old.csv", "new.csv").stdout
+    assert "corrected by Holm for 3 tests" in text
+    assert "Not tested: 1, whose scores of every query are not kept here for both sides." in text
+
+
+def test_queries_without_relevant_items_are_left_out_of_the_test(empty_folder, diff_json):
+    old = np.random.default_rng(5).uniform(size=12)
+    new = old + np.linspace(-0.1, 0.3, 12)
+    for name, values in (("old.csv", old), ("new.csv", new)):
+        write(Path(name), keep(np.insert(values, [0, 7], np.nan)))
+    (change,) = diff_json("old.csv", "new.csv")["changed"]
+    exact = stats.permutation_test((new - old,), np.mean, permutation_type="samples", vectorized=True).pvalue
+    assert change["test"]["p_value"] == exact
+
+
+def test_too_many_tests_for_the_resamples_are_pointed_out(empty_folder, hashbench):
+    rng = np.random.default_rng(6)
+    for name in ("old.csv", "new.csv"):
+        write(Path(name), *(keep(rng.uniform(size=20), seed=seed) for seed in range(3)))
+    assert "no p value below the threshold" in hashbench("diff", "old.csv", "new.csv", "--resamples", 99).stdout
+    assert "no p value below the threshold" not in hashbench("diff", "old.csv", "new.csv", "--resamples", 199).stdout
+
+
+def test_tests_can_be_left_out(empty_folder, hashbench):
+    write(Path("old.csv"), keep(np.linspace(0, 1, 20)))
+    write(Path("new.csv"), keep(np.linspace(0.1, 1, 20)))
+    result = hashbench("diff", "old.csv", "new.csv", "--resamples", 0)
+    assert result.stderr == ""
+    assert result.stdout.splitlines()[-1].split()[-2:] == ["-", "-"]

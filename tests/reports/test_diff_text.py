@@ -1,0 +1,255 @@
+import csv
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from conftest import SCRIPT
+from diffing import commit, git, keep, needs_git, row, write
+from places import ROOT
+
+from hashbench.cli.main import cli
+
+WORKFLOW = ROOT / ".github" / "workflows" / "hashbench.yml"
+
+
+@pytest.fixture
+def all_kinds(empty_folder):
+    """Two files with a row of each kind; the changes have kept queries."""
+    old = np.linspace(0.2, 0.8, 40)
+    write(
+        Path("old.csv"),
+        *(keep(old, seed=0), keep(old + 0.001, seed=1), row(seed=2), row(seed=3), row(seed=5)),
+    )
+    write(
+        Path("new.csv"),
+        *(keep(old - 0.02, seed=0), keep(old + 0.101, seed=1), row(seed=2, method_version=2), row(seed=4), row(seed=5)),
+    )
+    return "old.csv", "new.csv"
+
+
+def test_table_shows_each_kind(all_kinds, hashbench):
+    lines = hashbench("diff", *all_kinds).stdout.splitlines()
+    assert lines[0] == (
+        "old.csv -> new.csv: 2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged. Of the changed, 1 are worse, "
+        "2 lie inside the tie range, and 2 of 2 tested are significant."
+    )
+    titles = [line for line in lines if line in ("Changed", "Means over seeds", "Not comparable", "New", "Gone")]
+    assert titles == ["Changed", "Means over seeds", "Not comparable", "New", "Gone"]
+    cells = [line.split() for line in lines]
+    assert [
+        *("digits:pixels", "lsh", "16", "0", "AP", "0.500000", "0.480000", "-0.020000", "inside", "0.0004", "*"),
+        *("-0.020000", "to", "-0.020000"),
+    ] in cells
+    assert ["digits:pixels", "lsh", "16", "2", "of", "3", "AP", "0.500333", "0.527000", "+0.026667"] in cells
+    assert ["digits:pixels", "lsh", "16", "4", "AP", "0.500000"] in cells
+
+
+def test_only_changed_rows_are_listed_if_asked(all_kinds, hashbench, diff_json):
+    text = hashbench("diff", *all_kinds, "--only-changed").stdout
+    assert "1 not comparable, 1 new, 1 gone, 1 unchanged" in text
+    assert not [line for line in text.splitlines() if line in ("Not comparable", "New", "Gone")]
+    assert {"not_comparable", "new_rows", "gone_rows"}.isdisjoint(diff_json(*all_kinds, "--only-changed"))
+    lines = hashbench("diff", *all_kinds, "--only-changed", "--format", "csv").stdout.splitlines()
+    assert [line.partition(",")[0] for line in lines] == ["status", "changed", "changed"]
+
+
+def test_csv_has_a_line_a_row(all_kinds, hashbench):
+    lines = list(csv.reader(hashbench("diff", *all_kinds, "--format", "csv").stdout.splitlines()))
+    header, *rows = lines
+    assert {len(line) for line in lines} == {len(header)}
+    cells = [dict(zip(header, line, strict=True)) for line in rows]
+    assert [(cell["status"], cell["seed"], cell["old"], cell["new"]) for cell in cells] == [
+        ("changed", "0", "0.500000", "0.480000"),
+        ("changed", "1", "0.501000", "0.601000"),
+        ("not comparable", "2", "0.500000", "0.500000"),
+        ("new", "4", "", "0.500000"),
+        ("gone", "3", "0.500000", ""),
+    ]
+    assert (cells[0]["difference"], cells[0]["tie_range"], cells[0]["p_value"]) == ("-0.020000", "inside", "0.000200")
+    assert cells[2]["other"] == "method version 1 -> 2"
+
+
+def test_json_has_counts_and_numbers(all_kinds, diff_json):
+    content = diff_json(*all_kinds)
+    assert content["counts"] == {"changed": 2, "not_comparable": 1, "new": 1, "gone": 1, "unchanged": 1}
+    assert [change["difference"] for change in content["changed"]] == [-0.02, 0.1]
+    assert content["changed"][0]["params"] == {}
+    assert [line["seed"] for line in content["new_rows"]] == [4]
+    assert content["gone_rows"][0]["value"] == 0.5
+
+
+def test_markdown_is_a_sentence_and_tables_with_all_but_the_changes_folded(all_kinds, hashbench):
+    text = hashbench("diff", *all_kinds, "--format", "markdown").stdout
+    assert text.startswith("### old.csv -> new.csv\n\n2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged.")
+    changes = text.partition("<details>")[0]
+    assert "| digits:pixels | lsh | 16 | 0 | AP | 0.500000 | 0.480000 | -0.020000 | inside | 0.0004 * |" in changes
+    assert text.count("<details>") == text.count("</details>") == 4
+    for block in re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE):
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+
+
+def test_markdown_leaves_out_what_is_too_long_for_a_comment(empty_folder, hashbench):
+    write(Path("old.csv"), *(row(0.5, seed=seed, metric=f"P@{k}") for seed in range(50) for k in range(1, 30)))
+    write(Path("new.csv"), *(row(0.4, seed=seed, metric=f"P@{k}") for seed in range(9, 99) for k in range(1, 30)))
+    text = hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+    assert len(text) < 65536  # GitHub's limit
+    assert f"and {41 * 29 - 50} more." in text
+    assert "New: 1421" in text
+
+
+def test_markdown_with_long_labels_is_cut_by_its_length(empty_folder, hashbench):
+    params = ['{"a": "' + str(n) * 200 + '"}' for n in range(5)]
+    for name, value in (("old.csv", 0.5), ("new.csv", 0.4)):
+        write(Path(name), *(row(value, seed=seed, params=one) for seed in range(9) for one in params))
+    write(Path("more.csv"), *(row(0.5, seed=seed, params=one) for seed in range(5, 99) for one in params))
+    for sides in (("old.csv", "new.csv"), ("old.csv", "more.csv"), ("new.csv", "more.csv")):
+        text = hashbench("diff", *sides, "--format", "markdown").stdout
+        assert len(text) < 65536
+        assert text.startswith("### ")
+    assert "and 0 more" not in text
+    assert "20 changed" in text
+
+
+def test_parameters_are_named_where_a_method_has_several(empty_folder, hashbench):
+    write(Path("old.csv"), row(params='{"n_iter": 50}', method="itq"), row(0.2))
+    write(Path("new.csv"), row(params='{"n_iter": 9}', method="itq"), row(0.3))
+    text = hashbench("diff", "old.csv", "new.csv").stdout
+    assert " itq  " in text
+    assert "itq n_iter=9" in text
+    assert " lsh  " in text
+
+
+def test_pipe_in_a_parameter_does_not_break_the_table(empty_folder, hashbench):
+    write(Path("old.csv"), row(params='{"a": "x|y"}'))
+    write(Path("new.csv"), row(params='{"a": "z"}'))
+    assert r"| lsh a=x\|y |" in hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+
+
+@pytest.mark.parametrize("form", ["table", "csv", "json", "markdown"])
+def test_same_diff_has_the_same_bytes(all_kinds, hashbench, form):
+    first, second = (hashbench("diff", *all_kinds, "--format", form).stdout_bytes for _ in range(2))
+    assert first == second
+    assert first.endswith(b"\n")
+
+
+def test_metrics_can_be_chosen_by_any_of_their_names(empty_folder, diff_json):
+    write(Path("old.csv"), row(metric="AP@10"), row(metric="AP"))
+    write(Path("new.csv"), row(0.4, metric="AP@10"), row(0.4, metric="AP"))
+    content = diff_json("old.csv", "new.csv", "--metric", "AP@10:retrieved")
+    assert [change["metric"] for change in content["changed"]] == ["AP@10"]
+
+
+# ---------------------------------------------------------------- a gate
+
+
+@pytest.mark.parametrize(("limit", "code"), [(0.019, 3), (0.02, 0), (0.5, 0), (0, 3)])
+def test_drop_beyond_the_limit_is_exit_code_3(all_kinds, hashbench, limit, code):
+    plain = hashbench("diff", *all_kinds)
+    result = hashbench("diff", *all_kinds, "--fail-on-drop", limit)
+    assert plain.exit_code == 0
+    assert result.exit_code == code
+    assert result.stdout == plain.stdout
+    complaint = "AP of lsh on digits:pixels at 16 bits with seed 0: 0.500000 -> 0.480000."
+    assert (complaint in result.stderr) is (code == 3)
+
+
+@pytest.mark.parametrize("limit", [-0.1, "much", "nan"])
+def test_limit_that_is_no_amount_is_a_usage_error(empty_folder, hashbench, limit):
+    assert hashbench("diff", "--fail-on-drop", limit).exit_code == 2
+
+
+def test_gate_that_has_nothing_to_look_at_is_a_mistake(empty_folder, hashbench):
+    Path("empty").mkdir()
+    write(Path("results/digits.csv"), row())
+    write(Path("other.csv"), row(dataset="other"))
+    for arguments in (
+        ["empty", "empty"],
+        ["empty", "--results", "resluts"],
+        ["results/digits.csv", "other.csv"],
+        ["results", "--metric", "AP@7"],
+    ):
+        result = hashbench("diff", *arguments, "--fail-on-drop", 0.01)
+        assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+        assert "there is nothing to compare" in result.stderr
+    assert hashbench("diff", "empty").exit_code == 0  # all is new
+
+
+@needs_git
+def test_folder_that_no_side_has_is_a_mistake(repository, hashbench):
+    commit(row())
+    result = hashbench("diff", "--results", "resluts", "--fail-on-drop", 0.01)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "nothing to compare" in result.stderr
+
+
+# ---------------------------------------------------------------- documents
+
+
+@pytest.mark.parametrize("path", [WORKFLOW, ROOT / "docs" / "diff.md"], ids=lambda path: path.name)
+def test_commands_have_options_that_exist(path):
+    known = {"--results"} | {option for parameter in cli.commands["diff"].params for option in parameter.opts}
+    used = re.findall(r"hashbench diff([^`\n>]*)", path.read_text())
+    assert used
+    assert {option for rest in used for option in re.findall(r"--[a-z-]+", rest)} <= known
+
+
+def test_page_names_each_option_and_exit_code():
+    page = (ROOT / "docs" / "diff.md").read_text()
+    for parameter in cli.commands["diff"].params:
+        if isinstance(parameter, click.Option):
+            assert parameter.opts[0] in page
+    for code in (0, 1, 2, 3):
+        assert f"| {code} |" in page
+
+
+@needs_git
+def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    steps = {step.get("name"): step for step in yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]["steps"]}
+    commit(row(0.5))
+    git("clone", "--quiet", "--depth=1", f"file://{repository}", tmp_path / "clone")
+    clone = tmp_path / "clone"
+    git("checkout", "--quiet", "-b", "topic", cwd=clone)
+    git("update-ref", "-d", "refs/remotes/origin/main", cwd=clone)
+    write(clone / "results" / "digits.csv", row(0.48))
+    (clone / ".venv").symlink_to(SCRIPT.parents[1])
+    environment = {**os.environ, "GITHUB_BASE_REF": "main", "GITHUB_STEP_SUMMARY": str(tmp_path / "summary.md")}
+    codes = [
+        subprocess.run(
+            ["bash", "-e", "-c", steps[name]["run"]], cwd=clone, env=environment, capture_output=True
+        ).returncode
+        for name in ("Fetch the base", "Compare with the base", "Show in the job's summary")
+    ]
+    assert codes == [0, 3, 0]
+    assert "| 0.500000 | 0.480000 | -0.020000 |" in (tmp_path / "summary.md").read_text()
+
+
+@pytest.mark.parametrize(("there", "verb"), [("", "POST"), ("17", "PATCH")])
+def test_comment_of_the_workflow_is_found_again_by_its_mark(empty_folder, there, verb):
+    yaml = pytest.importorskip("yaml")
+    job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]
+    (step,) = [step for step in job["steps"] if step.get("name", "").startswith("Comment")]
+    Path("diff.md").write_text("### what changed\n")
+    listed = f"printf '{there}\\n18\\n'" if there else "true"
+    Path("gh").write_text(f'#!/bin/sh\ncase "$*" in *--jq*) {listed};; *) echo "$@" >> calls;; esac\n')
+    Path("gh").chmod(0o755)
+    environment = {"PATH": f"{empty_folder}:{os.environ['PATH']}", "GITHUB_REPOSITORY": "a/b", **step["env"]}
+    subprocess.run(
+        ["bash", "-e", "-c", step["run"]], env=environment | {"COMMENTS": "repos/a/b/issues/5/comments"}, check=True
+    )
+    expected = {
+        "POST": "api repos/a/b/issues/5/comments --field body=@comment.md\n",
+        "PATCH": "api --method PATCH repos/a/b/issues/comments/17 --field body=@comment.md\n",
+    }
+    assert Path("calls").read_text() == expected[verb]
+    assert Path("comment.md").read_text() == "<!-- hashbench diff -->\n### what changed\n"
+
+
+def test_job_on_main_is_not_cancelled():
+    yaml = pytest.importorskip("yaml")
+    when = yaml.safe_load(WORKFLOW.read_text())["concurrency"]["cancel-in-progress"]
+    assert when == "${{ github.event_name == 'pull_request' }}"

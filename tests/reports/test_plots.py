@@ -1,0 +1,462 @@
+import csv
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean, median
+
+import h5py
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.text import Text
+from places import ROOT
+
+from hashbench.errors import HashbenchError
+from hashbench.method import GROUPS
+from hashbench.registry import get_method
+from hashbench.reports import plots
+from hashbench.reports.plots.look import choose_looks
+from hashbench.reports.plots.result_figures import spread
+from hashbench.reports.plots.selection import Selection
+from hashbench.store import results
+
+DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
+CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-quality"]
+
+
+def committed(dataset, metric="AP"):
+    """Mean value, low and high over the seeds of the committed results, by method with its variant and code length."""
+    cells = defaultdict(list)
+    with (ROOT / "results" / f"{dataset}.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["metric"] == metric:
+                params = json.loads(row["params"])
+                variant = [
+                    f"{key}={params[key]}" for key in DEFAULTS if params.get(key, DEFAULTS[key]) != DEFAULTS[key]
+                ]
+                values = [float(row[key]) for key in ("value", "low", "high")]
+                cells[" ".join([row["method"], *variant]), int(row["n_bits"])].append(values)
+    return {key: np.mean(seeds, axis=0) for key, seeds in cells.items()}
+
+
+def draw(name, folder=ROOT / "results", **selection):
+    """Draw a figure of one dataset."""
+    (drawing,) = plots.draw_figures(folder, [name], Selection(**selection))
+    return drawing
+
+
+def lines(figure):
+    """Points of every line, by label: pairs of x and y."""
+    return {
+        line.get_label(): np.column_stack(line.get_data())
+        for panel in figure.axes
+        for line in panel.get_lines()
+        if not line.get_label().startswith("_")
+    }
+
+
+def ranges(figure):
+    """Vertices of every range bar and band, by label."""
+    return {
+        drawn.get_label(): [path.vertices for path in drawn.get_paths()]
+        for panel in figure.axes
+        for drawn in panel.collections
+        if not drawn.get_label().startswith("_")
+    }
+
+
+# ---------------------------------------------------------------- figures of the results alone
+
+
+@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
+@pytest.mark.parametrize("metric", ["AP", "NDCG@100"])
+def test_tie_ranges_are_those_of_the_csv(dataset, metric):
+    cells = committed(dataset, metric)
+    figure = draw("tie-ranges", datasets=[dataset], metric=metric).figure
+    (panel,) = figure.axes
+    centres = dict(zip((int(text.get_text()) for text in panel.get_xticklabels()), panel.get_xticks(), strict=True))
+    assert sorted(centres) == sorted({n_bits for _, n_bits in cells})
+    found = {}
+    bars = ranges(figure)
+    for method, points in lines(figure).items():
+        for (x, value), bar in zip(points, bars[method], strict=True):
+            n_bits = min(centres, key=lambda length: abs(centres[length] - x))
+            assert bar[:, 0] == pytest.approx([x, x])
+            found[method, n_bits] = [value, *bar[:, 1]]
+    assert found.keys() == cells.keys()
+    for key, expected in cells.items():
+        assert found[key] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
+@pytest.mark.parametrize("metric", ["AP", "NDCG"])
+def test_lines_and_bands_against_bits_are_those_of_the_csv(dataset, metric):
+    cells = committed(dataset, metric)
+    figure = draw("ap-bits", datasets=[dataset], metric=metric).figure
+    found = lines(figure)
+    bands = ranges(figure)
+    assert found.keys() == bands.keys() == {method for method, _ in cells}
+    for method, points in found.items():
+        lengths = sorted(n_bits for other, n_bits in cells if other == method)
+        assert points[:, 0].tolist() == lengths
+        assert points[:, 1] == pytest.approx([cells[method, n_bits][0] for n_bits in lengths])
+        (band,) = bands[method]
+        for n_bits in lengths:
+            edge = band[band[:, 0] == n_bits, 1]
+            assert [edge.min(), edge.max()] == pytest.approx(cells[method, n_bits][1:])
+
+
+def test_methods_are_sorted_by_group_and_then_by_score():
+    (panel,) = draw("tie-ranges", datasets=["digits"]).figure.axes
+    cells = committed("digits")
+    score = {method: mean(cells[key][0] for key in cells if key[0] == method) for method, _ in cells}
+    rank = {method: GROUPS.index(get_method(method.split()[0]).group) for method in score}
+    order = sorted(score, key=lambda method: (rank[method], -score[method]))
+    assert [line.get_label() for line in panel.get_lines()] == order
+    shown = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert [text for text in shown if text in score] == order
+    assert shown[0] == "baselines"
+    assert len(shown) == len(order) + len({*rank.values()})  # a heading for each group
+
+
+@pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
+def test_heading_says_what_is_drawn(name):
+    figure = draw(name, datasets=["digits"]).figure
+    heading, text = (text.get_text() for text in figure.texts)
+    for part in ("digits (pixels)", "AP", "200 queries"):
+        assert part in heading
+    for part in ("mean over all orders of tied items", "lowest to the highest", "1 or 3 seeds"):
+        assert part in " ".join(text.split())
+
+
+def leaders(figure):
+    """Points on the thin lines that lead from labels to curves."""
+    for panel in figure.axes:
+        for text in panel.texts:
+            if getattr(text, "arrow_patch", None) is not None:
+                patch = text.arrow_patch
+                ends = patch.get_transform().transform_path(patch.get_path()).vertices
+                yield from np.linspace(ends[0], ends[-1], 100)
+
+
+def assert_all_can_be_read(figure):
+    figure.draw_without_rendering()
+    shown = [*figure.texts]
+    for panel in figure.axes:
+        legend = panel.get_legend()
+        for axis in (panel.xaxis, panel.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+            shown += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
+        shown += [*panel.texts, panel.xaxis.label, panel.yaxis.label, panel._left_title]
+        shown += legend.get_texts() if legend else []
+    boxes = [Text.get_window_extent(text) for text in shown if text.get_text() and text.get_visible()]
+    for position, box in enumerate(boxes):
+        assert not any(box.overlaps(other) for other in boxes[:position])
+        assert figure.bbox.contains(*box.min)
+        assert figure.bbox.contains(*box.max)
+    for point in leaders(figure):
+        assert not any(box.contains(*point) for box in boxes)
+
+
+@pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
+@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*.csv")), ids=lambda path: path.stem)
+def test_no_text_overlaps_and_none_is_cut_off(name, path):
+    for drawing in plots.draw_figures(ROOT / "results", [name], Selection(datasets=[path.stem])):
+        assert_all_can_be_read(drawing.figure)
+
+
+def test_a_look_is_that_of_one_line_alone_and_does_not_depend_on_what_is_chosen():
+    frame = pd.DataFrame({"label": [f"m{n}" for n in range(40)], "group": ["unsupervised"] * 20 + ["pair-based"] * 20})
+    looks = choose_looks(frame)
+    assert len({(look.colour, look.marker, look.dash) for look in looks.values()}) == 40
+    alone = draw("ap-bits", datasets=["digits"], methods=["sph"]).figure.axes[0].get_lines()[0]
+    beside = draw("ap-bits", datasets=["digits"]).figure.axes[1]
+    (same,) = (line for line in beside.get_lines() if line.get_label() == "sph")
+    for read in ("get_color", "get_marker", "get_linestyle"):
+        assert getattr(alone, read)() == getattr(same, read)()
+
+
+def test_labels_are_spread_no_further_than_need_be():
+    assert spread([0.3, 0.1, 0.9], 0.1, (0, 1)) == pytest.approx([0.3, 0.1, 0.9])
+    assert spread([0.5, 0.5, 0.5], 0.2, (0, 1)) == pytest.approx([0.3, 0.5, 0.7])
+    assert spread([1.0, 1.0], 0.2, (0, 1)) == pytest.approx([0.8, 1.0])
+
+
+def test_line_that_is_older_than_a_parameter_stays_a_line_of_its_own(tmp_path):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if (row.method, row.seed) == ("itq", 0)]
+    older = [row._replace(params="{}", value=f"{float(row.value) - 0.1:.6f}") for row in rows]
+    results.merge_rows(tmp_path / "digits.csv", rows + older)
+    found = lines(draw("ap-bits", tmp_path).figure)
+    assert found.keys() == {"itq n_iter=50", "itq n_iter=?"}
+    for points in found.values():
+        assert points[:, 0].tolist() == [12, 16, 24, 32, 48]
+    assert found["itq n_iter=50"][:, 1] - 0.1 == pytest.approx(found["itq n_iter=?"][:, 1])
+
+
+def test_labels_do_not_depend_on_the_code_lengths_chosen(tmp_path):
+    rows = {row.n_bits: row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"}
+    results.merge_rows(tmp_path / "digits.csv", [rows[16], rows[32]._replace(method_version=2)])
+    metric = rows[32].metric
+    for name in ("tie-ranges", "ap-bits"):
+        assert lines(draw(name, tmp_path, n_bits=[32], metric=metric).figure).keys() == {"itq (version 2)"}
+
+
+@pytest.mark.parametrize("spec", ["own", "own:squeezenet", "own:squeezenet (JPEG)"])
+def test_dataset_is_found_by_what_users_type_for_its_features(tmp_path, spec):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
+    rows = [row._replace(dataset="own", features="squeezenet (JPEG)") for row in rows]
+    results.merge_rows(tmp_path / "own.csv", [*rows, *(row._replace(dataset="other") for row in rows)])
+    assert draw("ap-bits", tmp_path, datasets=[spec]).stem == "ap-bits-own-squeezenet-JPEG"
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_committed_figures_are_those_of_the_committed_results(tmp_path):
+    drawings = plots.draw_figures(ROOT / "results", ["tie-ranges", "ap-bits"])
+    made = [path for drawing in drawings for path in plots.write_figure(drawing, tmp_path, ["svg"])]
+    stored = ROOT / "results" / "figures"
+    assert {path.name for path in made} == {path.name for path in stored.glob("*.svg")}
+    assert "ap-bits-digits-pixels.svg" in {path.name for path in made}
+    for path in made:
+        assert (stored / path.name).stat().st_size < 300_000
+        if f"matplotlib=={mpl.__version__}\n" in (ROOT / "constraints.txt").read_text():
+            assert path.read_bytes() == (stored / path.name).read_bytes(), path.name
+
+
+def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(tmp_path):
+    first = plots.write_figure(draw("ap-bits", datasets=["digits"]), tmp_path / "first")
+    with mpl.rc_context({"font.size": 30, "svg.hashsalt": None, "svg.fonttype": "none", "axes.grid": False}):
+        again = plots.write_figure(draw("ap-bits", datasets=["digits"]), tmp_path / "again")
+        assert mpl.rcParams["font.size"] == 30
+    assert [path.suffix for path in first] == [".svg", ".png"]
+    for one, other in zip(first, again, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+    text = first[0].read_text()
+    assert "<dc:date>" not in text
+    assert "<text" not in text
+
+
+def test_drawing_leaves_pyplot_alone():
+    code = (
+        "import sys; from pathlib import Path; from hashbench import plots\n"
+        f"drawing = next(plots.draw_figures(Path({str(ROOT / 'results')!r}), ['tie-ranges']))\n"
+        "sys.exit('matplotlib.pyplot' in sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_figures_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    drawing = draw("tie-ranges", datasets=["digits"])
+    (path,) = plots.write_figure(drawing, tmp_path, ["svg"])
+    path.write_text("before")
+    monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(HashbenchError, match="No space left on device"):
+        plots.write_figure(drawing, tmp_path, ["svg"])
+    assert path.read_text() == "before"
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(("form", "endings"), [("svg", {".svg"}), ("png", {".png"}), ("both", {".svg", ".png"})])
+def test_command_writes_the_formats_asked_for(hashbench, tmp_path, form, endings):
+    command = ["plot", "ap-bits", "--results", ROOT / "results", "--dataset", "digits", "--metric", "AP@1000"]
+    result = hashbench(*command, "--method", "itq", "--format", form, "--output", tmp_path / "new")
+    assert result.exit_code == 0
+    written = [Path(line) for line in result.stdout.splitlines()]
+    assert {path.name for path in written} == {f"ap-bits-digits-pixels-AP@1000{ending}" for ending in endings}
+    assert all(path.stat().st_size > 1000 for path in written)
+
+
+# ---------------------------------------------------------------- mistakes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["tie-range"], ["unknown figure 'tie-range'", "Did you mean 'tie-ranges'?"]),
+        (["tie-ranges", "--dataset", "digit"], ["unknown dataset 'digit'", "Did you mean 'digits'?"]),
+        (["tie-ranges", "--method", "iqt"], ["unknown method 'iqt'", "Did you mean 'itq'?"]),
+        (["tie-ranges", "--metric", "APP"], ["unknown metric 'APP'", "Did you mean 'AP'?"]),
+        (["ap-bits", "--metric", "AP@7"], ["nothing to draw", "no results in AP@7", "AP@1000"]),
+        (["ap-bits", "--bits", "7"], ["nothing to draw", "at 7 bits", "12, 16, 24"]),
+        (["ap-bits", "--dataset", "digits-pairs", "--method", "oracle-label"], ["of oracle-label on digits-pairs"]),
+    ],
+)
+def test_mistake_is_told_in_a_sentence(hashbench, tmp_path, arguments, parts):
+    result = hashbench("plot", *arguments, "--results", ROOT / "results", "--output", tmp_path)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert all(part in result.stderr for part in parts)
+    assert not list(tmp_path.iterdir())
+
+
+def test_results_that_are_not_there_are_asked_for(hashbench, tmp_path):
+    result = hashbench("plot", "--results", tmp_path)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "hashbench run" in result.stderr
+
+
+# ---------------------------------------------------------------- figures of codes
+
+
+@pytest.fixture
+def folder(hashbench, digits_data, tmp_path):
+    """Results of three methods on digits, with their codes in the data folder."""
+    grid = ["--method", "itq", "--method", "lsh", "--method", "constant", "--bits", 12, "--seed", 0, "--seed", 1]
+    assert hashbench("run", *grid, "--metric", "AP", "--results", tmp_path / "results").exit_code == 0
+    return tmp_path / "results"
+
+
+def codes_of(data, method):
+    """The codes files of a method, by seed."""
+    return {int(path.stem[-1]): path for path in (data / "codes" / "digits").glob(f"{method}-12-s*.h5")}
+
+
+def test_curves_are_those_that_evaluate_writes(hashbench, data, folder, tmp_path):
+    recall, cutoff = (draw(name, folder).figure for name in ("precision-recall", "precision-at-k"))
+    bands = ranges(cutoff)
+    for method in ("itq", "lsh", "constant"):
+        curves = []
+        for path in codes_of(data, method).values():
+            assert hashbench("evaluate", path, "--curves", tmp_path / "curves.csv").exit_code == 0
+            with (tmp_path / "curves.csv").open(newline="") as file:
+                rows = [row for row in csv.DictReader(file) if row["curve"] == "rank"]
+            curves.append([[float(cell) for key, cell in row.items() if key != "curve"] for row in rows])
+        columns = dict(zip([key for key in rows[0] if key != "curve"], np.mean(curves, axis=0).T, strict=True))
+        expected = np.column_stack([columns["recall"], columns["precision"]])
+        assert lines(recall)[method] == pytest.approx(expected)
+        expected = np.column_stack([columns["cutoff"], columns["precision"]])
+        assert lines(cutoff)[method] == pytest.approx(expected)
+        (band,) = bands[method]
+        for k, low, high in zip(columns["cutoff"], columns["precision_low"], columns["precision_high"], strict=True):
+            edge = band[band[:, 0] == k, 1]
+            assert [edge.min(), edge.max()] == pytest.approx([low, high])
+
+
+@pytest.mark.parametrize("name", CODE_FIGURES)
+def test_no_text_overlaps_in_figures_of_codes(hashbench, folder, name):
+    assert_all_can_be_read(draw(name, folder).figure)
+    grid = ["--method", "pcah", "--method", "random", "--method", "sh", "--bits", 12, "--metric", "AP"]
+    assert hashbench("run", *grid, "--results", folder).exit_code == 0
+    label = ["--method", "sph", "--bits", 12, "--metric", "AP", "--param", "max_iter=1234567890123456"]
+    assert hashbench("run", *label, "--results", folder).exit_code == 0
+    assert_all_can_be_read(draw(name, folder).figure)
+
+
+@pytest.mark.parametrize("name", ["precision-recall", "precision-at-k", "time-quality"])
+def test_seeds_are_those_whose_codes_there_are(data, folder, name):
+    for method in ("itq", "lsh"):
+        codes_of(data, method)[1].unlink()
+    text = " ".join(draw(name, folder).figure.texts[1].get_text().split())
+    if name == "time-quality":
+        assert "over 1 or 2 seeds. Times: medians over 1 seed, of the machine" in text
+    else:
+        assert "over 1 seed." in text
+
+
+def test_histograms_count_the_codes_of_the_first_seed(data, folder):
+    figure = draw("code-usage", folder).figure
+    found = {patch.get_label(): patch.get_data() for panel in figure.axes for patch in panel.patches}
+    assert list(found) == ["constant", "itq", "lsh"]
+    for panel, (method, steps) in zip(figure.axes, found.items(), strict=True):
+        with h5py.File(codes_of(data, method)[0]) as file:
+            _, counts = np.unique(file["database/codes"][:], axis=0, return_counts=True)
+        heights, edges, _ = steps
+        assert heights.tolist() == sorted(counts, reverse=True)
+        assert edges.tolist() == list(range(1, len(counts) + 2))
+        assert f"{len(counts):,} code" in panel.texts[0].get_text()
+        assert panel.get_title(loc="left") == f"{method}, 12 bits"
+
+
+def test_times_are_medians_of_what_the_codes_files_say(hashbench, data, folder):
+    third = ["--method", "itq", "--method", "lsh", "--bits", 12, "--seed", 2, "--metric", "AP"]
+    assert hashbench("run", *third, "--results", folder).exit_code == 0
+    for method in ("itq", "lsh"):
+        with h5py.File(codes_of(data, method)[2], "a") as file:
+            file.attrs.update(fit_seconds=100.0, encode_seconds=50.0)
+    rows = [row for row in results.read_rows(folder / "digits.csv") if row.metric == "AP"]
+    figure = draw("time-quality", folder).figure
+    for panel, key in zip(figure.axes, ("fit_seconds", "encode_seconds"), strict=True):
+        for line, bar in zip(panel.get_lines(), panel.collections, strict=True):
+            own = [row for row in rows if row.method == line.get_label()]
+            seconds = []
+            for path in codes_of(data, line.get_label()).values():
+                with h5py.File(path) as file:
+                    seconds.append(file.attrs[key])
+            assert len(seconds) == len(own)
+            assert line.get_xydata()[0] == pytest.approx([median(seconds), mean(float(row.value) for row in own)])
+            low, high = (mean(float(getattr(row, key)) for row in own) for key in ("low", "high"))
+            assert bar.get_segments()[0][:, 1] == pytest.approx([low, high])
+        assert {line.get_label() for line in panel.get_lines()} == {"constant", "itq", "lsh"}
+
+
+def test_codes_that_are_missing_are_named_with_the_command_that_makes_them(hashbench, data, folder, tmp_path):
+    for path in [*codes_of(data, "lsh").values(), codes_of(data, "itq")[1]]:
+        path.unlink()
+    command = ["plot", "code-usage", "time-quality", "--results", folder, "--output", tmp_path / "figures"]
+    result = hashbench(*command, "--format", "svg")
+    assert result.exit_code == 0
+    assert len(result.stdout.splitlines()) == 2
+    for line in result.stderr.splitlines():
+        assert "3 of 5 codes of digits (pixels) are not in the data folder" in line
+    made = result.stderr.splitlines()[0].partition("Make them: hashbench ")[2].rstrip(".")
+    assert made == "encode --dataset digits --method itq --method lsh --bits 12 --seed 0 --seed 1"
+    assert hashbench(*made.split()).exit_code == 0
+    assert hashbench(*command).stderr == ""
+
+
+@pytest.mark.parametrize("name", CODE_FIGURES)
+def test_figure_without_any_codes_is_one_sentence(hashbench, name, tmp_path):
+    command = ["plot", name, "--results", ROOT / "results", "--dataset", "digits", "--method", "itq"]
+    result = hashbench(*command, "--output", tmp_path)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "hashbench encode --dataset digits --method itq --bits" in result.stderr
+
+
+def test_codes_of_another_version_or_dataset_are_not_taken(data, folder):
+    for key, value in (("method_version", 99), ("dataset_fingerprint", "other"), ("params", '{"n_iter": 3}')):
+        for path in codes_of(data, "itq").values():
+            with h5py.File(path, "a") as file:
+                before = file.attrs[key]
+                file.attrs[key] = value
+        with pytest.raises(HashbenchError, match="the codes of digits"):
+            draw("code-usage", folder, methods=["itq"])
+        for path in codes_of(data, "itq").values():
+            with h5py.File(path, "a") as file:
+                file.attrs[key] = before
+    assert draw("code-usage", folder, methods=["itq"]).figure
+
+
+def test_all_figures_are_drawn_of_a_dataset_file_with_parameters_of_its_own(hashbench, tiny_file, tmp_path):
+    dataset = tiny_file()
+    grid = ["--method", "itq", "--bits", 2, "--param", "n_iter=5", "--dataset", dataset, "--metric", "AP"]
+    assert hashbench("run", *grid, "--results", tmp_path / "results").exit_code == 0
+    command = ["plot", "--results", tmp_path / "results", "--format", "svg"]
+    result = hashbench(*command, "--dataset", dataset)
+    assert result.exit_code == 0
+    folder = tmp_path / "results" / "figures"
+    assert result.stdout.splitlines() == [f"{folder / name}-tiny-features.svg" for name in plots.FIGURES]
+    assert "itq n_iter=5" in lines(draw("ap-bits", tmp_path / "results").figure)
+    result = hashbench(*command)  # it is in no data folder
+    assert result.exit_code == 0
+    assert "or give its file: --dataset" in result.stderr
+    assert len(result.stdout.splitlines()) == 4
+
+
+def test_contents_and_versions_are_told_apart(folder, tmp_path):
+    rows = results.read_rows(folder / "digits.csv")
+    rows = [row for row in rows if row.method == "itq"]
+    changed = [row._replace(dataset_fingerprint="other", seed=5) for row in rows]
+    newer = [row._replace(method_version=99, seed=7, value="0.999000") for row in rows]
+    results.merge_rows(tmp_path / "digits.csv", [*rows, *changed, *newer])
+    drawn = {drawing.stem: drawing.figure for drawing in plots.draw_figures(tmp_path, ["ap-bits"])}
+    assert len(drawn) == 2
+    assert "ap-bits-digits-pixels-other" in drawn
+    (stem,) = drawn.keys() - {"ap-bits-digits-pixels-other"}
+    found = {label: points[0, 1] for label, points in lines(drawn[stem]).items()}
+    assert found["itq (version 99)"] == 0.999
+    assert len(found) == 2
+    assert json.loads(rows[0].params) == {"n_iter": 50}

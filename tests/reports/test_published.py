@@ -1,0 +1,226 @@
+import csv
+import io
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hashbench import registry
+from hashbench.errors import HashbenchError
+from hashbench.method import GROUPS
+from hashbench.reports import tables
+from hashbench.reports.tables.published import published_values
+
+FILE = Path(tables.__file__).with_name("published.csv")
+
+
+def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", **changes):
+    fields = {
+        **{"dataset": dataset, "features": "squeezenet (JPEG)", "method": method, "params": params, "n_bits": n_bits},
+        **{"seed": 0, "metric": metric, "value": value, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000},
+        **{"n_undefined": 0, "dataset_fingerprint": "aaaa", "method_version": 1},
+    }
+    return fields | changes
+
+
+def table(*cells, name="table1", n_bits=()):
+    return tables.make_table(pd.DataFrame(cells), name, n_bits)
+
+
+def parsed(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def block(made, title):
+    """The lines of one Markdown block by their first cell."""
+    _, _, after = made.to_markdown().partition(f"## {title}\n")
+    rows = [line.strip("|").split("|") for line in after.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
+
+
+PAPER = ["BRE", "MACHash", "FastHash", "StructHash", "DPSH", "DTSH", "MIHash", "TALR-AP"]
+
+
+def test_every_number_of_the_file_is_read_and_has_a_place():
+    rows = parsed(FILE.read_text())
+    assert [(one.method, one.n_bits, one.value) for one in published_values()] == [
+        (row["method"], int(row["bits"]), row["value"]) for row in rows
+    ]
+    assert {one.layout for one in published_values()} == set(tables.LAYOUTS)
+    assert {one.group for one in published_values()} <= set(GROUPS)
+
+
+@pytest.mark.parametrize("name", ["digits", "digits-pairs", "itq", "lsh"])
+def test_names_that_no_paper_uses_are_not_taken_for_its(name):
+    assert name not in {word for one in published_values() for word in (one.our_dataset, one.our_method)}
+
+
+def test_groups_of_methods_that_are_here_are_their_own():
+    for one in published_values():
+        if one.our_method in registry.method_names():
+            assert one.group == registry.get_method(one.our_method).group
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "metric", "lengths"),
+    [
+        ("table1", "cifar10-s1", "AP", [12, 24, 32, 48]),
+        ("table1", "cifar10-s2", "AP", [16, 24, 32, 48]),
+        ("table1", "nuswide", "AP", [12, 24, 32, 48]),
+        ("table1", "nuswide", "AP@5000", [12, 24, 32, 48]),
+        ("table2", "imagenet100", "AP@1000", [16, 32, 48, 64]),
+        ("table3", "nuswide", "NDCG", [16, 32, 48, 64]),
+        ("table3", "labelme", "NDCG", [16, 32, 48, 64]),
+    ],
+)
+def test_columns_are_the_papers_with_its_values_beside_ours(name, dataset, metric, lengths):
+    cells = [cell("lsh", n_bits, n_bits / 1000, dataset, metric) for n_bits in range(4, 132, 4)]
+    shown = block(table(*cells, name=name), f"{dataset} (squeezenet (JPEG)): {metric}")
+    assert shown["method"] == [text for n in lengths for text in (f"{n} bits", "paper")]
+    assert shown["lsh"] == [text for n in lengths for text in (f"{n / 1000:.4f}", "")]
+
+
+def test_table_1_for_cifar10_has_the_papers_rows():
+    shown = block(table(cell("lsh", 12, 0.147)), "cifar10-s1 (squeezenet (JPEG)): AP")
+    assert set(PAPER) < set(shown)
+    assert shown["BRE"] == ["-", "0.361", "-", "0.448", "-", "0.502", "-", "0.533"]
+    assert shown["TALR-AP"] == ["-", "0.732", "-", "0.789", "-", "0.800", "-", "0.826"]
+
+
+def test_our_value_takes_the_place_of_the_papers_row():
+    shown = block(table(cell("dtsh", 12, 0.6), cell("lsh", 12, 0.1)), "cifar10-s1 (squeezenet (JPEG)): AP")
+    assert shown["dtsh"] == ["**0.6000**", "0.725", "-", "0.773", "-", "0.781", "-", "0.810"]
+    assert "DTSH" not in shown
+
+
+def test_groups_stand_in_the_papers_order():
+    names = list(block(table(cell("constant", 12, 0.1), cell("lsh", 12, 0.1)), "cifar10-s1 (squeezenet (JPEG)): AP"))
+    groups = [name.strip("*") for name in names if name.startswith("*")]
+    assert groups == list(GROUPS)
+    assert names.index("*pair-based*") < names.index("DPSH") < names.index("*triplet-based*") < names.index("DTSH")
+
+
+def test_published_csv_pairs_every_number_with_ours():
+    made = table(cell("dpsh", 12, 0.7), cell("dpsh", 12, 0.5, seed=1), cell("dpsh", 24, 0.7), cell("lsh", 12, 0.1))
+    rows = parsed(made.to_published_csv())
+    assert len(rows) == sum(one.layout == "table1" for one in published_values())
+    ours = [row for row in rows if row["ours"]]
+    assert [(row["method"], row["n_bits"], row["published"], row["our_method"]) for row in ours] == [
+        ("DPSH", "12", "0.720", "dpsh"),
+        ("DPSH", "24", "0.757", "dpsh"),
+    ]
+    assert [(row["ours"], row["spread"], row["difference"]) for row in ours] == [
+        ("0.600000", "0.141421", "-0.120000"),  # sqrt(0.02): both 0.1 off their mean
+        ("0.700000", "", "-0.057000"),
+    ]
+    assert ours[0]["differs"] == (
+        "features squeezenet (JPEG) instead of a fine-tuned VGG-F; another draw of queries and training items"
+    )
+    (other,) = [row for row in rows if (row["method"], row["setting"], row["n_bits"]) == ("BRE", "S1", "12")]
+    assert [other[key] for key in ("our_dataset", "our_method", "ours", "differs")] == ["cifar10-s1", "bre", "", ""]
+
+
+def test_each_of_our_features_and_fingerprints_is_a_line_of_its_own():
+    made = table(
+        *(cell("bre", 12, 0.3, features=features) for features in ("gist", "vgg-f")),
+        cell("bre", 12, 0.4, dataset_fingerprint="bbbb"),
+    )
+    rows = [row for row in parsed(made.to_published_csv()) if row["ours"]]
+    drawn = "another draw of queries and training items"
+    assert [(row["our_features"], row["dataset_fingerprint"], row["differs"]) for row in rows] == [
+        ("gist", "aaaa", f"features gist instead of VGG-F fc7; {drawn}"),
+        ("squeezenet (JPEG)", "bbbb", f"features squeezenet (JPEG) instead of VGG-F fc7; {drawn}"),
+        ("vgg-f", "aaaa", drawn),
+    ]
+
+
+def test_parameters_other_than_the_default_are_a_difference():
+    made = table(cell("dpsh", 12, 0.7, params='{"eta": 5}'))
+    (row,) = [row for row in parsed(made.to_published_csv()) if row["ours"]]
+    assert row["differs"].endswith("; parameter eta=5")
+
+
+@pytest.mark.parametrize(
+    ("params", "differs"),
+    [
+        ('{"head": "mlp"}', "a head (mlp) on frozen features squeezenet (JPEG) instead of a fine-tuned VGG-F"),
+        ('{"head": "linear"}', "a head (linear) on frozen features squeezenet (JPEG) instead of a fine-tuned VGG-F"),
+        ('{"backbone": "vgg-f", "head": "mlp"}', "features squeezenet (JPEG) instead of a fine-tuned VGG-F"),
+    ],
+)
+def test_head_on_frozen_features_is_no_network_trained_as_a_whole(params, differs):
+    made = table(cell("dpsh", 12, 0.7, params=params))
+    (row,) = [row for row in parsed(made.to_published_csv()) if row["ours"]]
+    assert row["differs"].startswith(f"{differs}; ")
+    assert "parameter head" not in row["differs"]
+    assert f"What differs here: {differs}; " in made.to_markdown()
+
+
+def test_steepness_that_the_paper_states_is_a_difference():
+    params = '{"alpha": 1.0, "continuation": 0}'
+    made = table(cell("talr-ap", 12, 0.5, params=params), name="continuation")
+    (row,) = [row for row in parsed(made.to_published_csv()) if row["ours"]]
+    assert row["differs"].endswith("; alpha=1.0 instead of 40")
+    made = table(cell("talr-ap", 12, 0.5, params=params.replace("1.0", "40")), name="continuation")
+    (row,) = [row for row in parsed(made.to_published_csv()) if row["ours"]]
+    assert "alpha" not in row["differs"]
+
+
+def test_our_names_of_the_papers_methods():
+    assert {one.method: one.our_method for one in published_values()} == {
+        **{name: name.lower() for name in PAPER},
+        **{"HashNet": "hashnet", "TALR-NDCG": "talr-ndcg", "DSH original (eq. 16)": "dsh"},
+        **{f"TALR-AP (alpha{rest})": "talr-ap" for rest in ("=40 fixed", "->inf continuation")},
+        **{f"DSH dispersion (eq. {number})": "dsh-dispersion" for number in (20, 25)},
+    }
+
+
+def test_continuation_table_tells_the_papers_two_rows_apart():
+    on, off = '{"continuation": 5}', '{"continuation": 0}'
+    made = table(
+        *(cell("talr-ap", 12, 0.5, params=off), cell("talr-ap", 12, 0.6, params=on), cell("lsh", 12, 0.9)),
+        name="continuation",
+    )
+    rows = [row for row in parsed(made.to_published_csv()) if row["ours"]]
+    assert [(row["published"], row["ours"]) for row in rows] == [("0.732", "0.500000"), ("0.751", "0.600000")]
+    shown = block(made, "cifar10-s1 (squeezenet (JPEG)): AP")
+    assert [shown[name][:2] for name in ("talr-ap", "talr-ap continuation=5")] == [
+        ["0.5000", "0.732"],
+        ["**0.6000**", "0.751"],
+    ]
+    assert "lsh" not in shown
+
+
+def test_mlgap_stands_beside_ap_and_is_missed():
+    made = table(cell("dsh", 12, 0.5, "cifar100"), cell("lsh", 12, 0.5, "cifar100"), name="mlgap")
+    title = "cifar100 (squeezenet (JPEG)): mLGAP beside AP"
+    shown = block(made, title)
+    assert shown["method"] == [text for n in (12, 24) for text in (f"{n} bits mLGAP", "paper", f"{n} bits AP", "paper")]
+    assert shown["dsh"] == ["-", "0.0637", "0.5000", "0.1514", "-", "0.0660", "-", "0.1556"]
+    assert shown["DSH dispersion (eq. 25)"] == ["-", "0.1703", "-", "0.1156", "-", "0.3310", "-", "0.1187"]
+    assert "hashbench has no metric mLGAP yet." in made.to_markdown()
+    assert "does not say how its mAP breaks ties" in made.to_markdown()
+    assert "lsh" not in shown
+    shown = block(made, "cifar10-s2: mLGAP beside AP")  # not run, but in the paper
+    assert shown["DSH original (eq. 16)"][:4] == ["-", "0.2633", "-", "0.6012"]
+    assert "Paper: mLGAP (Ding et al.), CIFAR-10 (official split). Not run here." in made.to_markdown()
+
+
+@pytest.mark.parametrize("name", ["continuation", "mlgap"])
+def test_table_of_the_papers_methods_alone_is_not_made_of_others(name):
+    with pytest.raises(HashbenchError, match=f"no results for {name}: AP of "):
+        table(cell("lsh", 12, 0.5), name=name)
+
+
+@pytest.mark.parametrize("write", [tables.Table.to_markdown, tables.Table.to_latex])
+def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write):
+    text = write(table(cell("lsh", 12, 0.1), cell("lsh", 12, 0.1, "nuswide")))
+    at = [text.index(f"{title}: {metric}") for title, metric in (("cifar10-s2", "AP"), ("nuswide", "AP@5000"))]
+    assert at[1] > at[0] > text.index("nuswide (squeezenet (JPEG)): AP")
+    assert "nuswide: AP\n" not in text
+    assert text[at[0] :].count("Not run here.") == 2
+
+
+def test_other_lengths_have_the_papers_values_where_it_has_them():
+    made = table(cell("dpsh", 12, 0.7), cell("dpsh", 20, 0.7), n_bits=[20, 24])
+    assert block(made, "cifar10-s1 (squeezenet (JPEG)): AP")["dpsh"] == ["0.7000", "", "-", "0.757"]

@@ -1,0 +1,191 @@
+import shutil
+from pathlib import Path
+
+import pytest
+from diffing import commit, git, needs_git, row, write
+
+from hashbench.store.results import COLUMNS
+
+
+@needs_git
+def test_fresh_repository_without_commits_or_results_is_an_empty_diff(repository, hashbench):
+    result = hashbench("diff")
+    assert (result.exit_code, result.stdout) == (
+        0,
+        "HEAD (no commits yet) -> working tree: no results on either side.\n",
+    )
+    write(Path("results/digits.csv"), row())
+    assert "HEAD (no commits yet) -> working tree: 1 new.\n" in hashbench("diff").stdout
+
+
+@needs_git
+def test_commit_without_results_counts_as_empty(repository, hashbench):
+    git("commit", "--quiet", "--allow-empty", "--message", "nothing")
+    commit(row())
+    assert "working tree: 1 new.\n" in hashbench("diff", "HEAD~1").stdout
+    assert ": 1 gone.\n" in hashbench("diff", "HEAD", "HEAD~1").stdout
+
+
+@needs_git
+def test_tags_and_branches_are_revisions_and_tables_are_no_results(repository, hashbench):
+    old = commit(row(0.5))
+    git("tag", "v1")
+    write(Path("results/tables/table1.csv")).write_text("anything\n")
+    new = commit(row(0.6))
+    assert f"v1 ({old}) -> main ({new}): 1 changed." in hashbench("diff", "v1", "main").stdout
+
+
+@needs_git
+def test_revision_goes_before_a_path_of_the_same_name(repository, hashbench):
+    commit(row(0.5))
+    write(Path("main/digits.csv"), row(0.7))
+    assert "no differences" in hashbench("diff", "main").stdout
+    assert hashbench("diff", "./main").stdout.startswith("./main -> working tree: 1 changed.")
+
+
+@needs_git
+def test_subfolder_sees_the_results_above_it(repository, hashbench):
+    commit(row(0.5))
+    write(Path("results/digits.csv"), row(0.6))
+    at_the_top = hashbench("diff").stdout
+    with pytest.MonkeyPatch.context() as patch:
+        (repository / "a" / "results").mkdir(parents=True)
+        patch.chdir(repository / "a" / "results")
+        assert hashbench("diff").stdout == at_the_top
+    assert "1 changed" in at_the_top
+
+
+@needs_git
+def test_results_above_the_repository_are_not_seen(repository, hashbench, tmp_path):
+    write(tmp_path / "results" / "digits.csv", row())
+    assert "no results on either side" in hashbench("diff").stdout
+
+
+@needs_git
+def test_results_of_a_project_inside_a_repository_are_its_own(repository, hashbench):
+    commit(row(0.5), row(seed=1))
+    commit(row(0.5), file="project/results/digits.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(repository / "project")
+        assert "no differences, 1 rows unchanged" in hashbench("diff").stdout
+        assert "no differences, 2 rows unchanged" in hashbench("diff", "--results", "../results").stdout
+
+
+@needs_git
+def test_results_outside_the_repository_are_refused_in_a_sentence(repository, hashbench, tmp_path):
+    commit(row())
+    result = hashbench("diff", "--results", tmp_path / "elsewhere")
+    assert result.exit_code == 1
+    assert "outside the git repository" in result.stderr
+
+
+@needs_git
+def test_shallow_clone_compares_what_it_has_and_says_what_it_lacks(repository, hashbench, tmp_path):
+    commit(row(0.4))
+    commit(row(0.5))
+    git("clone", "--quiet", "--depth=1", f"file://{repository}", tmp_path / "clone")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path / "clone")
+        assert "no differences, 1 rows unchanged" in hashbench("diff", "origin/main").stdout
+        result = hashbench("diff", "HEAD~1")
+    assert result.exit_code == 1
+    assert "'HEAD~1' is neither a revision" in result.stderr
+    assert "This clone is shallow" in result.stderr
+    assert "shallow" not in hashbench("diff", "HEAD~5").stderr
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [("mian", "Did you mean 'main'?"), ("main..topic", "hashbench diff main topic."), ("", "''"), ("xyzzy", "folder.")],
+)
+def test_revision_typed_wrong_is_one_sentence(repository, hashbench, typed, hint):
+    commit(row())
+    result = hashbench("diff", typed)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    assert f"{typed!r} is neither a revision of this git repository nor a file or folder." in result.stderr
+    assert hint in result.stderr
+
+
+def test_folders_and_files_are_compared_without_git(empty_folder, hashbench, monkeypatch):
+    write(Path("old/digits.csv"), row(0.5))
+    write(Path("old/other.csv"), row(0.5, dataset="other"))
+    write(Path("new/digits.csv"), row(0.6))
+    monkeypatch.setenv("PATH", str(empty_folder))
+    assert hashbench("diff", "old", "new").stdout.startswith("old -> new: 1 changed, 1 gone.")
+    assert hashbench("diff", "old", "new/digits.csv").stdout.startswith("old -> new/digits.csv: 1 changed.")
+    write(Path("results/digits.csv"), row(0.5))
+    assert hashbench("diff", "old").stdout.startswith("old -> working tree: 1 gone, 1 unchanged.")
+
+
+@pytest.mark.parametrize(("has_git", "reason"), [(True, "not a git repository"), (False, "git is not installed")])
+def test_revision_without_a_repository_or_git_is_one_sentence(empty_folder, hashbench, monkeypatch, has_git, reason):
+    if not has_git:
+        monkeypatch.setenv("PATH", str(empty_folder))
+    elif shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    result = hashbench("diff")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert reason in result.stderr
+    assert "hashbench diff OLD NEW" in result.stderr
+
+
+def test_row_that_stands_twice_on_a_side_is_refused(empty_folder, hashbench):
+    write(Path("old/a.csv"), row(0.5))
+    write(Path("old/b.csv"), row(0.6))
+    result = hashbench("diff", "old", "old")
+    assert result.exit_code == 1
+    assert "a second time" in result.stderr
+
+
+@needs_git
+def test_damaged_file_is_named_with_its_revision(repository, hashbench):
+    commit(row())
+    Path("results/digits.csv").write_text("nonsense\n")
+    git("commit", "--quiet", "--all", "--message", "damage")
+    result = hashbench("diff", "HEAD~1", "HEAD")
+    assert result.exit_code == 1
+    assert "results/digits.csv at HEAD has columns nonsense" in result.stderr
+
+
+# ---------------------------------------------------------------- older and newer files
+
+
+def test_file_of_an_older_version_is_upgraded(empty_folder, diff_json):
+    old = "dataset,features,method,params,n_bits,seed,metric,value,n_queries,dataset_fingerprint,method_version\n"
+    Path("old.csv").write_text(old + "digits,pixels,lsh,{},16,0,AP,0.500000,200,aaaa,1\n")
+    write(Path("new.csv"), row(0.4))
+    (change,) = diff_json("old.csv", "new.csv")["changed"]
+    assert change["old"] == {"value": 0.5, "low": None, "high": None}
+    assert change["is_inside_tie_range"] is None
+
+
+def test_columns_that_a_file_lacks_are_no_change(empty_folder, hashbench):
+    header = "dataset,features,method,params,n_bits,seed,metric,value,n_queries,n_undefined,dataset_fingerprint"
+    Path("old.csv").write_text(f"{header},method_version\ndigits,pixels,lsh,{{}},16,0,AP,0.500000,200,0,aaaa,1\n")
+    write(Path("new.csv"), row())
+    for sides in (("old.csv", "new.csv"), ("new.csv", "old.csv")):
+        assert "no differences, 1 rows unchanged" in hashbench("diff", *sides).stdout
+    write(Path("new.csv"), row(float("nan"), float("nan"), float("nan")))
+    assert "1 changed" in hashbench("diff", "old.csv", "new.csv").stdout
+
+
+def test_row_of_unknown_data_is_not_comparable_even_to_itself(empty_folder, diff_json):
+    old = "dataset,features,method,params,n_bits,seed,metric,value,low,high,n_queries,n_undefined\n"
+    Path("old.csv").write_text(old + "digits,pixels,lsh,{},16,0,AP,0.5,0.4,0.6,200,0\n")
+    content = diff_json("old.csv", "old.csv")
+    assert content["counts"]["not_comparable"] == 1
+    assert content["not_comparable"][0]["other"] == "dataset fingerprint unknown -> unknown"
+
+
+@pytest.mark.parametrize("header", [",".join((*COLUMNS, "gpu")), "# results 2\n" + ",".join(COLUMNS)])
+def test_file_of_a_newer_version_is_refused_in_a_sentence(empty_folder, hashbench, header):
+    Path("new.csv").write_text(header + "\n")
+    result = hashbench("diff", "new.csv", "new.csv")
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "new.csv has " in result.stderr
+    assert "Upgrade hashbench" in result.stderr

@@ -1,0 +1,352 @@
+import csv
+import re
+
+import pandas as pd
+import pytest
+
+from hashbench.errors import HashbenchError
+from hashbench.reports import aggregate, tables
+from hashbench.store import results
+
+ITQ = '{"n_iter": 50}'
+ENDS = (".csv", ".md", ".tex", "-tie-range.csv", "-published.csv")
+
+
+def cell(method="itq", n_bits=16, value=0.5, **changes):
+    fields = {
+        "dataset": "digits",
+        "features": "pixels",
+        "method": method,
+        "params": ITQ if method == "itq" else "{}",
+        "n_bits": n_bits,
+        "seed": 0,
+        "metric": "AP",
+        "value": value,
+        "low": value - 0.1,
+        "high": value + 0.2,
+        "n_queries": 200,
+        "n_undefined": 0,
+        "dataset_fingerprint": "aaaa",
+        "method_version": 1,
+    }
+    return fields | changes
+
+
+def table(*cells, name="table1", n_bits=()):
+    return tables.make_table(pd.DataFrame(cells), name, n_bits)
+
+
+def parsed(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+def lines(made):
+    """The lines of a Markdown table by their first cell."""
+    rows = [line.strip("| ").split("|") for line in made.to_markdown().splitlines() if line.startswith("| ")]
+    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
+
+
+SMALL = (
+    cell("lsh", 16, 0.3),
+    cell("itq", 32, 0.65),
+    cell("itq", 16, 0.6, seed=0),
+    cell("itq", 16, 0.7, seed=1),
+    cell("constant", 16, 0.1),
+    cell("itq", 16, 0.9, metric="NDCG"),
+    cell("itq", 20, 0.9),
+)
+
+
+def test_markdown_is_laid_out_like_the_papers():
+    assert table(*SMALL).to_markdown().partition("## cifar10-s1")[0] == (
+        "# Table 1. Average precision of the whole ranking\n"
+        "\n"
+        "## digits (pixels): AP\n"
+        "\n"
+        "| method         |             16 bits | 32 bits |\n"
+        "| -------------- | ------------------: | ------: |\n"
+        "| *baseline*     |                     |         |\n"
+        "| constant       |              0.1000 |       - |\n"
+        "| *unsupervised* |                     |         |\n"
+        "| itq            | **0.6500 ± 0.0707** | 0.6500§ |\n"
+        "| lsh            |             0.3000§ |       - |\n"
+        "\n"
+        "Means over 200 queries and over 1 or 2 seeds (± their standard deviation); data aaaa. Bold: the best, sanity "
+        "baselines aside. §: one seed of a method that draws at random. A dash: not run, or refused by the method.\n"
+        "\n"
+    )
+
+
+def test_csv_has_a_line_a_method_and_a_column_a_length():
+    assert table(*SMALL).to_csv() == (
+        "dataset,features,metric,group,method,params,16,32,spread_16,spread_32,dataset_fingerprint,method_version\n"
+        "digits,pixels,AP,baseline,constant,{},0.100000,,,,aaaa,1\n"
+        'digits,pixels,AP,unsupervised,itq,"{""n_iter"": 50}",0.650000,0.650000,0.070711,,aaaa,1\n'
+        "digits,pixels,AP,unsupervised,lsh,{},0.300000,,,,aaaa,1\n"
+    )
+
+
+def test_tie_range_has_a_line_a_cell_with_means_over_the_seeds():
+    rows = parsed(table(*SMALL).to_tie_range_csv())
+    assert [(row["method"], row["n_bits"], row["n_seeds"]) for row in rows] == [
+        ("constant", "16", "1"),
+        ("itq", "16", "2"),
+        ("itq", "32", "1"),
+        ("lsh", "16", "1"),
+    ]
+    assert [rows[1][key] for key in ("value", "low", "high")] == ["0.650000", "0.550000", "0.850000"]
+    assert [row["spread"] for row in rows] == ["", "0.070711", "", ""]  # sqrt(0.005): both 0.05 off their mean
+
+
+@pytest.mark.parametrize("key", ["dataset", "features", "dataset_fingerprint"])
+def test_blocks_never_mix(key):
+    made = table(cell(value=0.2), cell(value=0.4, seed=1, **{key: "other"}))
+    assert made.to_markdown().partition("## cifar10-s1")[0].count("## ") == 2
+    assert sorted(row["value"] for row in parsed(made.to_tie_range_csv())) == ["0.200000", "0.400000"]
+    assert sorted(row["16"] for row in parsed(made.to_csv())) == ["0.200000", "0.400000"]
+
+
+def test_versions_of_a_method_are_told_apart():
+    made = table(cell(value=0.2), cell(value=0.4, seed=1, method_version=2), cell("lsh", value=0.9))
+    shown = lines(made)
+    assert shown["itq (version 1)"] == ["0.2000"]
+    assert shown["itq (version 2)"] == ["0.4000"]
+    assert shown["lsh"] == ["**0.9000**"]
+
+
+def test_versions_of_a_method_are_told_apart_across_blocks():
+    text = table(cell(), cell(dataset="digits-pairs", method_version=2)).to_markdown()
+    assert "| itq (version 1) |" in text
+    assert "| itq (version 2) |" in text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "other"},
+        {"features": "other"},
+        {"dataset_fingerprint": "bbbb"},
+        {"params": "{}"},
+        {"method_version": 2},
+    ],
+)
+@pytest.mark.parametrize("write", [tables.Table.to_csv, tables.Table.to_tie_range_csv])
+def test_lines_of_csv_differ_in_more_than_their_scores(change, write):
+    rows = parsed(write(table(cell(value=0.2), cell(value=0.4, seed=1, **change))))
+    assert len(rows) == 2
+    keys = [{key: row[key] for key in row if key not in ("16", "value", "low", "high")} for row in rows]
+    assert keys[0] != keys[1]
+
+
+def test_parameters_other_than_the_default_are_named():
+    shown = lines(table(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}')))
+    assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
+
+
+def test_no_two_lines_share_a_label():
+    params = ("{}", ITQ, '{"n_iter": 50.0}', '{"n_iter": "5"}', '{"n_iter": 5}')
+    text = table(*(cell(value=0.1 * n, params=one) for n, one in enumerate(params, start=1))).to_markdown()
+    labels = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| itq")]
+    assert sorted(labels) == [
+        *('itq n_iter=5 n_iter="5"', "itq n_iter=5 n_iter=5"),
+        *("itq n_iter=50", "itq n_iter=50.0", "itq n_iter=?"),
+    ]
+
+
+def test_learned_methods_are_laid_out_without_pytorch(monkeypatch):
+    monkeypatch.setattr("hashbench.learning.base.find_spec", lambda name: None)
+    monkeypatch.setattr("hashbench.reports.aggregate._default_params", aggregate._default_params.__wrapped__)
+    assert "dpsh eta=3" in lines(table(cell("dpsh", params='{"eta": 3}')))
+
+
+def test_one_seed_of_a_random_method_is_marked_among_others_with_several():
+    shown = lines(table(*(cell(seed=seed) for seed in (0, 1)), cell("lsh", value=0.1), cell("pcah", value=0.1)))
+    assert (shown["lsh"], shown["pcah"]) == (["0.1000§"], ["0.1000"])
+    assert lines(table(cell(), cell("lsh", value=0.1)))["lsh"] == ["0.1000"]
+
+
+def test_undefined_queries_are_named():
+    assert "Means over 190 of 200 queries" in table(cell(n_undefined=10)).to_markdown()
+
+
+def test_method_that_is_no_longer_installed_stays_in_the_table():
+    made = table(cell("gone", params='{"a": 1}'), cell("lsh"))
+    assert made.to_markdown().index("| lsh ") < made.to_markdown().index("| gone a=1 ")
+    assert [row["group"] for row in parsed(made.to_csv())] == ["unsupervised", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "lengths"),
+    [
+        ("table1", "AP", [12, 16, 24, 32, 48]),
+        ("table2", "AP@1000", [16, 32, 48, 64]),
+        ("table3", "NDCG", [16, 32, 48, 64]),
+    ],
+)
+def test_tables_show_their_metric_at_the_lengths_of_the_papers(name, metric, lengths):
+    cells = [
+        cell(n_bits=n_bits, metric=one, value=n_bits / 1000)
+        for n_bits in range(4, 132, 4)
+        for one in ("AP", "AP@1000", "NDCG")
+    ]
+    (row,) = parsed(table(*cells, name=name).to_csv())
+    assert row["metric"] == metric
+    assert {key: value for key, value in row.items() if key.isdigit()} == {str(n): f"{n / 1000:.6f}" for n in lengths}
+
+
+def test_other_lengths_can_be_asked_for():
+    (row,) = parsed(table(*SMALL[1:4], SMALL[-1], n_bits=[20, 16]).to_csv())
+    assert [key for key in row if key.isdigit()] == ["16", "20"]
+
+
+def test_unknown_table_and_empty_table_are_refused():
+    with pytest.raises(HashbenchError, match="Did you mean 'table1'"):
+        table(*SMALL, name="table11")
+    with pytest.raises(HashbenchError, match="no results for table2: AP@1000"):
+        table(*SMALL, name="table2")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    cells = [
+        cell(method, n_bits, 0.25, metric=metric)
+        for method in ("itq", "lsh")
+        for n_bits in (16, 32)
+        for metric in ("AP", "AP@1000", "NDCG")
+    ]
+    rows = [results.Row(**{**one, **{key: f"{one[key]:.6f}" for key in ("value", "low", "high")}}) for one in cells]
+    results.merge_rows(tmp_path / "digits.csv", rows)
+    return tmp_path
+
+
+def test_tables_are_written_beside_the_results_and_only_when_they_change(folder):
+    made = tables.make_tables(folder, ())
+    tables.write_tables(folder / "tables", made)
+    assert list(made) == ["table1", "table2", "table3"]
+    written = {path.name: path for path in (folder / "tables").iterdir() if not path.name.startswith(".")}
+    assert set(written) == {f"{name}{end}" for name in made for end in ENDS}
+    assert written["table2.md"].read_text() == made["table2"].to_markdown()
+    assert written["table2.csv"].read_bytes().decode() == made["table2"].to_csv()
+    assert written["table2.tex"].read_text() == made["table2"].to_latex()
+    assert written["table2-tie-range.csv"].read_text() == made["table2"].to_tie_range_csv()
+    assert written["table2-published.csv"].read_text() == made["table2"].to_published_csv()
+    before = {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()}
+    tables.write_tables(folder / "tables", tables.make_tables(folder, ()))
+    assert {name: (path.read_bytes(), path.stat().st_mtime_ns) for name, path in written.items()} == before
+
+
+def test_one_table_can_be_asked_for(folder):
+    tables.write_tables(folder / "tables", tables.make_tables(folder, ["table3"]))
+    assert {path.name.partition(".")[0][:6] for path in (folder / "tables").glob("[!.]*")} == {"table3"}
+
+
+# ---------------------------------------------------------------- best and marks
+
+
+def ranged(method, value, low, high, **changes):
+    return cell(method, 16, value, low=low, high=high, **changes)
+
+
+def test_best_leaves_out_the_sanity_baselines():
+    shown = lines(table(cell("oracle-label", value=1.0), cell(value=0.6), cell("lsh", value=0.1)))
+    assert (shown["oracle-label"], shown["itq"], shown["lsh"]) == (["1.0000"], ["**0.6000**"], ["0.1000"])
+
+
+def test_best_is_found_in_each_column_block_and_metric():
+    made = table(
+        *(cell(n_bits=16, value=0.9), cell(n_bits=32, value=0.1)),
+        *(cell("lsh", n_bits=16, value=0.1), cell("lsh", n_bits=32, value=0.9)),
+        *(cell("pcah", value=0.95, dataset_fingerprint="bbbb"), cell("pcah", value=0.99, features="other")),
+        *(cell("lsh", value=0.1, dataset_fingerprint="bbbb"), cell("lsh", value=0.1, features="other")),
+    )
+    best = made.cells[made.cells["is_best"]]
+    assert sorted(zip(best["method"], best["n_bits"], best["dataset_fingerprint"], best["features"], strict=True)) == [
+        ("itq", 16, "aaaa", "pixels"),
+        ("lsh", 32, "aaaa", "pixels"),
+        ("pcah", 16, "aaaa", "other"),
+        ("pcah", 16, "bbbb", "pixels"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_marked"),
+    [(0.1, 0.6, True), (0.1, 0.5, True), (0.1, 0.499, False), (0.55, 0.56, True)],
+)
+def test_method_whose_tie_range_reaches_that_of_the_best_is_marked(low, high, is_marked):
+    made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("lsh", (low + high) / 2, low, high))
+    shown = lines(made)
+    assert shown["itq"] == ["**0.5800**"]
+    assert shown["lsh"][0].endswith("†") == is_marked
+    assert ("†: its range" in made.to_markdown()) == is_marked
+
+
+def test_baseline_above_the_best_is_marked_only_if_their_ranges_meet():
+    two = ranged("itq", 0.58, 0.5, 0.7), ranged("pcah", 0.3, 0.2, 0.4)
+    assert lines(table(*two, ranged("oracle-label", 1.0, 1.0, 1.0)))["oracle-label"] == ["1.0000"]
+    assert lines(table(*two, ranged("constant", 0.1, 0.05, 1.0)))["constant"] == ["0.1000†"]
+    assert lines(table(*two, ranged("constant", 0.8, 0.7, 1.0)))["constant"] == ["0.8000†"]  # the edge belongs to it
+    assert lines(table(two[0], ranged("constant", 0.1, 0.05, 1.0)))["constant"] == ["0.1000"]
+
+
+def test_method_that_has_no_rival_is_not_the_best():
+    assert lines(table(cell(value=0.5), cell("constant", value=0.1)))["itq"] == ["0.5000"]
+
+
+def test_tie_range_of_several_seeds_is_the_mean_range():
+    made = table(ranged("itq", 0.8, 0.7, 0.9), ranged("lsh", 0.5, 0.4, 0.9), ranged("lsh", 0.5, 0.4, 0.4, seed=1))
+    assert lines(made)["lsh"] == ["0.5000 ± 0.0000"]  # 0.65 on the average, though one seed reaches 0.9
+
+
+def test_equal_methods_are_both_the_best():
+    shown = lines(table(cell(value=0.5), cell("lsh", value=0.5000001)))
+    assert (shown["itq"], shown["lsh"]) == (["**0.5000**"], ["**0.5000**"])
+
+
+def test_block_of_baselines_alone_has_no_best():
+    text = table(cell("constant"), cell("random")).to_markdown()
+    assert "**" not in text
+    assert "Bold" not in text
+    assert "†" not in text
+
+
+def test_blocks_of_one_name_with_other_data_say_so():
+    text = table(cell(), cell(dataset_fingerprint="bbbb"), cell(features="other")).to_markdown()
+    assert "## digits (pixels), data aaaa: AP" in text
+    assert "Another block of this name holds other data (bbbb)" in text
+    assert "Another block of this name holds other data (aaaa)" in text
+    assert "## digits (other): AP" in text
+
+
+# ---------------------------------------------------------------- LaTeX
+
+
+def test_latex_is_laid_out_with_booktabs():
+    made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("itq", 0.60, 0.5, 0.7, seed=1), ranged("lsh", 0.5, 0.4, 0.6))
+    text = made.to_latex()
+    start, end = text.index(r"\begin{tabular}"), text.index(r"\end{tabular}")
+    assert text[start:end].splitlines() == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"method & 16 bits \\",
+        r"\midrule",
+        r"\multicolumn{2}{l}{\textit{unsupervised}} \\",
+        r"itq & \textbf{0.5900 $\pm$ 0.0141} \\",
+        r"lsh & 0.5000$^{\dagger}$$^{\S}$ \\",
+        r"\bottomrule",
+    ]
+    assert r"\caption{Table 1. Average precision of the whole ranking. digits (pixels): AP. Means over 200" in text
+    labels = re.findall(r"\\label{(.*)}", text)
+    assert labels[0] == "tab:table1-digits-pixels-ap"
+    assert len(set(labels)) == len(labels) == text.count(r"\begin{table}")
+
+
+def test_latex_escapes_what_has_a_meaning_in_it():
+    text = table(cell("gone", params='{"a_b": "50% & #{$}\\\\~^<"}')).to_latex()
+    assert r"gone a\_b=50\% \& \#\{\$\}\textbackslash{}\textasciitilde{}\textasciicircum{}$<$ & " in text
+
+
+def test_latex_has_a_row_for_every_row_of_markdown():
+    made = table(*SMALL)
+    rows = [line for line in made.to_latex().splitlines() if line.endswith(r"\\")]
+    shown = [line for line in made.to_markdown().splitlines() if re.match(r"\| [^-]", line)]
+    assert len(rows) == len(shown)

@@ -1,0 +1,206 @@
+import csv
+import re
+import shutil
+from types import SimpleNamespace
+from unittest import mock
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from hashbench.cli.main import cli
+from hashbench.reports.significance import holm
+from hashbench.reports.tables.blocks import _entry, _notes_on_marks
+from hashbench.reports.tables.uncertainty import add_confidence, interval
+from hashbench.store import hdf5
+
+
+def test_interval_is_that_of_the_mean_and_the_same_each_time():
+    scores = np.random.default_rng(0).random(400)
+    low, high = interval(scores)
+    margin = 1.96 * scores.std(ddof=1) / 20  # by the central limit theorem
+    assert (low, high) == pytest.approx((scores.mean() - margin, scores.mean() + margin), abs=margin / 8)
+    assert interval(scores) == (low, high)
+
+
+# ---------------------------------------------------------------- from the data folder to the table
+
+GRID = ["--method=itq", "--method=pca-rr", "--method=lsh", "--method=random", "--bits=16", "--seed=0", "--seed=1"]
+
+
+@pytest.fixture(scope="module")
+def made(prepared, tmp_path_factory):
+    """A data folder and a results folder of a small grid, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    shutil.copytree(prepared, folder / "data")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
+        command = ["run", *GRID, "--metric=AP", f"--results={folder / 'results'}"]
+        assert CliRunner().invoke(cli, command, catch_exceptions=False).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def scored(made, data, tmp_path):
+    """A results folder whose scores of every query are in the test's data folder."""
+    shutil.copytree(made / "data", data, dirs_exist_ok=True)
+    shutil.copytree(made / "results", tmp_path / "results")
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def shown(hashbench, scored):
+    """Print Table 1 with what the queries tell."""
+
+    def show():
+        return hashbench("tables", "table1", "--significance", "--results", scored).stdout
+
+    return show
+
+
+def per_query(hashbench, data, tmp_path, method):
+    """AP of every query, the mean over both seeds, by another way than the tables'."""
+    found = []
+    for seed in (0, 1):
+        codes, path = data / "codes" / "digits" / f"{method}-16-s{seed}.h5", tmp_path / "scores.csv"
+        assert hashbench("evaluate", codes, "--metric", "AP", "--per-query", path).exit_code == 0
+        with path.open() as file:
+            found.append([float(row["value"]) for row in csv.DictReader(file)])
+    return np.mean(found, axis=0)
+
+
+def rows_of(text, title):
+    """The lines of one Markdown block by their first cell."""
+    block = text.partition(f"## {title}")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split("|") for line in block.splitlines() if line.startswith("|")]
+    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
+
+
+def test_three_kinds_of_uncertainty_have_three_columns(hashbench, data, scored, shown, tmp_path):
+    text = shown()
+    rows = rows_of(text, "Uncertainty of digits")
+    assert rows["method"] == ["value", "spread over seeds", "confidence over queries", "range over tie-breaking"]
+    scores = per_query(hashbench, data, tmp_path, "lsh")
+    reference = stats.bootstrap((scores,), np.mean, method="percentile", rng=3).confidence_interval
+    value, _, confidence, _ = rows["lsh"]
+    assert float(value) == pytest.approx(scores.mean(), abs=1e-4)
+    low, high = map(float, confidence.split(" to "))
+    assert (low, high) == pytest.approx((reference.low, reference.high), abs=0.15 * (high - low))
+    assert "2 of 2 could be tested" in text
+    assert not (scored / "tables").exists()
+
+
+def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, scored, shown):
+    before = rows_of(shown(), "digits (pixels)")
+    assert "‡" not in before["pca-rr"][0]  # 0.15 below the best
+    assert "‡" not in before["random"][0]  # a sanity baseline is not tested
+    path = scored / "digits.csv"
+    for seed in (0, 1):  # give pca-rr the scores of itq, but for differences that almost cancel out
+        source, target = (
+            next((data / "scores" / "digits").glob(f"{name}-16-s{seed}-*/*.h5")) for name in ("itq", "pca-rr")
+        )
+        values = hdf5.read_scores(source, {})["AP"]
+        values[:, ::2] -= 0.02
+        values[:, 1::2] += 0.0199
+        hdf5.write_scores(target, {"AP": values}, hdf5.read_attributes(target))
+        row = rf"(pca-rr,{{}},16,{seed},AP,)[\d.]+,[\d.]+,[\d.]+"
+        means = ",".join(f"{value:.6f}" for value in values.mean(axis=1))
+        path.write_text(re.sub(row, rf"\g<1>{means}", path.read_text()))
+    assert rows_of(shown(), "digits (pixels)")["pca-rr"][0].endswith("‡")
+
+
+def test_tests_of_a_column_are_corrected_by_holm():
+    rng = np.random.default_rng(0)
+    best, names = rng.uniform(0.3, 0.7, 200), ["best", "m1", "m2", "m3", "m4", "m5"]
+    scores = [best, *(best - rng.normal(0.011, 0.06, 200) for _ in names[1:])]
+    columns = [frame(names, scores, "aaaa"), frame(names[:2], scores[:2], "bbbb")]
+    cells = pd.concat(columns, ignore_index=True)
+    with mock.patch("hashbench.reports.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
+        made = add_confidence(cells, [*scores, *scores[:2]], lambda *_: None)
+    alone = [
+        stats.permutation_test((best - one,), np.mean, permutation_type="samples", rng=0, vectorized=True).pvalue
+        for one in scores[1:]
+    ]
+    assert made["p_value"][:6].isna().tolist() == [True, *[False] * 5]
+    assert made["p_value"][1:6].to_numpy() == pytest.approx(holm(alone))
+    assert (holm(alone) > alone).sum() > 1
+    assert made["p_value"][7] == pytest.approx(alone[0])  # a column of its own
+
+
+def frame(names, scores, fingerprint):
+    """Cells of one column, the first of them the best."""
+    return pd.DataFrame(
+        {
+            **{"dataset": "digits", "features": "pixels", "dataset_fingerprint": fingerprint, "metric": "AP"},
+            **{"n_bits": 16, "group": "unsupervised", "method": names},
+            **{"value": [one.mean() for one in scores], "is_best": [name == "best" for name in names]},
+        }
+    )
+
+
+def test_too_many_methods_for_the_resamples_are_pointed_out():
+    cells = {"n_bits": 16, "metric": "AP", "group": "unsupervised", "is_best": False}
+    for n_tests, is_said in ((249, False), (250, True)):
+        block = pd.DataFrame({**cells, "p_value": np.full(n_tests, 1.0)})
+        assert ("‡ says nothing here" in " ".join(_notes_on_marks(block, []))) is is_said
+
+
+def test_level_at_which_a_method_is_marked():
+    for p_value, is_marked in ((0.0499, False), (0.05, True), (0.09, True)):
+        cell = SimpleNamespace(
+            **{"value": 0.5, "spread": np.nan, "p_value": p_value, "overlaps": False, "n_seeds": 1, "is_best": False}
+        )
+        assert ("‡" in _entry(cell, is_mixed=False).marks) is is_marked
+
+
+def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_path):
+    command = ["tables", "table1", "--results", scored, "--significance", "--bits", 16]
+    assert hashbench(*command).exit_code == 0
+    assert not (scored / "tables").exists()
+    assert hashbench(*command, "--output", tmp_path / "new").exit_code == 0
+    assert not (scored / "tables").exists()
+    for end in (".md", ".tex"):
+        assert "Uncertainty of digits" in (tmp_path / "new" / f"table1{end}").read_text()
+    with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
+        rows = {row["method"]: row for row in csv.DictReader(file)}
+    assert (rows["itq"]["p_holm"], rows["random"]["p_holm"]) == ("", "")
+    assert float(rows["lsh"]["p_holm"]) < 0.05
+    assert float(rows["lsh"]["confidence_low"]) < float(rows["lsh"]["value"]) < float(rows["lsh"]["confidence_high"])
+
+
+def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):
+    path = scored / "digits.csv"
+    path.write_text(re.sub(r"(pca-rr,{},16,1,AP,)[\d.]+", r"\g<1>0.432101", path.read_text()))
+    rows = rows_of(shown(), "Uncertainty of digits")
+    assert rows["pca-rr"][2] == "-"
+    assert rows["lsh"][2] != "-"
+    assert "1 of 2 could be tested" in shown()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other", "label"),
+    [
+        ("[0-9a-f]{16},1$", f"{'0' * 16},1", "lsh"),
+        (",1$", ",2", "lsh"),
+        ("{}", '"{""a"": 1}"', "lsh a=1"),
+        (",16,0,", ",16,7,", "lsh"),
+    ],
+    ids=["fingerprint", "version", "params", "seed"],
+)
+def test_scores_of_other_codes_are_not_used(scored, shown, pattern, other, label):
+    path = scored / "digits.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(re.sub(pattern, other, line) if ",lsh," in line else line for line in lines) + "\n")
+    found = re.findall(rf"^\| {label} +\| +\S+ \| +[\d.]+ \| +(\S+) ", shown(), flags=re.MULTILINE)
+    assert found == ["-"]
+
+
+def test_tables_that_are_written_do_not_depend_on_the_data_folder(hashbench, scored, shown, monkeypatch, tmp_path):
+    with_scores = hashbench("tables", "table1", "--results", scored).stdout
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "elsewhere"))
+    assert hashbench("tables", "table1", "--results", scored).stdout == with_scores
+    without = shown()
+    assert "0 of 2 could be tested" in without
+    assert rows_of(without, "Uncertainty of digits")["itq"][2] == "-"

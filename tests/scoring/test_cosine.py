@@ -1,0 +1,118 @@
+import json
+
+import numpy as np
+import oracles
+import pytest
+
+from hashbench import evaluate
+from hashbench.affinity import Explicit
+from hashbench.errors import HashbenchError
+from hashbench.scoring import evaluation
+from hashbench.scoring.cosine import CosineRanking
+from hashbench.scoring.metrics import get_metric
+
+METRICS = ["AP", "AP@5", "AP@5:relevant", "NDCG", "NDCG@7", "NDCG:linear", "PairwiseError", "P@3", "R@3", "RR", "Hit@2"]
+
+
+def draw(seed, n_queries=6, n_database=40, n_bits=12):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, 3, n_queries), rng.integers(0, 3, n_database)
+    return rng.normal(size=(n_queries, n_bits)), rng.normal(size=(n_database, n_bits)), labels
+
+
+@pytest.mark.parametrize("n_bits", [1, 2, 12, 33, 64, 100])
+def test_cosine_on_signs_equals_hamming(n_bits):
+    query, database, labels = draw(n_bits, n_bits=n_bits)
+    query, database = np.sign(query), np.sign(database)
+    distances = CosineRanking(query * 3, database).distances(slice(0, 6))
+    np.testing.assert_array_equal(distances, oracles.hamming_distances(query, database))
+    hamming = evaluate(query, database, labels, METRICS)
+    cosine = evaluate(query * 3, database, labels, METRICS, distance="cosine")
+    for name, parts in hamming.scores.items():  # sums over other numbers of empty groups round otherwise
+        np.testing.assert_allclose(parts, cosine.scores[name], rtol=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ties_are_items_at_an_equal_value(seed):
+    rng = np.random.default_rng(seed)
+    query, database = rng.integers(-1, 2, (1, 2)) * 2 + 1.0, rng.integers(1, 3, (6, 2)) * rng.choice([-1.0, 1], (6, 2))
+    levels = rng.integers(0, 3, (1, 6))
+    levels[0, 0] = 1
+    directions = [np.round(row / np.linalg.norm(row), 6) for row in database]
+    distance = [round(float(-direction @ query[0]), 5) for direction in directions]
+    found = evaluate(query, database, levels, ["AP", "NDCG"], distance="cosine").summary
+    for name, oracle in (("AP", oracles.average_precision), ("NDCG", oracles.ndcg)):
+        assert found[name][:3] == pytest.approx(oracles.over_orders(oracle, distance, levels[0].tolist()), abs=1e-12)
+
+
+def test_length_of_a_row_has_no_say_and_equal_rows_tie():
+    query, database, labels = draw(0, n_database=300)
+    database = np.concatenate([database, database * np.linspace(1e-180, 1e180, 300)[:, None]])
+    labels = labels[0], np.concatenate([labels[1], 1 - labels[1]])
+    distances = CosineRanking(query, database).distances(slice(0, 6))
+    np.testing.assert_array_equal(distances[:, :300], distances[:, 300:])
+    assert (distances >= 0).all()
+    assert (distances <= 12).all()
+    scores = evaluate(query, database, labels, ["AP"], distance="cosine").summary["AP"]
+    assert scores.low < scores.mean < scores.high
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 28])
+def test_few_queries_at_a_time_score_like_all_of_them(memory, monkeypatch):
+    query, database, labels = draw(1)
+    expected = evaluate(query, database, labels, METRICS, distance="cosine")
+    monkeypatch.setattr(evaluation, "_MEMORY", memory)
+    order = np.random.default_rng(2).permutation(len(database))
+    found = evaluate(query, database[order], (labels[0], labels[1][order]), METRICS, distance="cosine")
+    for name, parts in expected.scores.items():
+        np.testing.assert_array_equal(parts, found.scores[name])
+
+
+def test_default_metrics_leave_out_those_of_a_radius():
+    query, database, labels = draw(3)
+    assert "P@r2" not in evaluate(query, database, labels, distance="cosine").scores
+    with pytest.raises(HashbenchError, match="P@r2 counts inside a Hamming radius"):
+        evaluate(query, database, labels, ["P@r2"], distance="cosine")
+    ranking = CosineRanking(query, database)
+    histogram = ranking.count(slice(0, 2), Explicit(np.ones((6, 40), dtype=int)))
+    assert get_metric("AP").scores(histogram).mean.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda q, d: (q[:, :5], d), "query outputs have 5 columns and database outputs 12"),
+        (lambda q, d: (q * np.nan, d), "not finite in 6 rows, first in row 0"),
+        (lambda q, d: (q, d * (np.arange(40) != 7)[:, None]), "all zeros in 1 rows, first in row 7"),
+        (lambda q, d: (q[0], d), r"query outputs are float64 of shape \(12,\)"),
+        (lambda q, d: (q.astype(str), d), "expected real numbers"),
+        (lambda q, d: (q[:5], d), "there are 5 query codes, but labels or affinities for 6"),
+    ],
+)
+def test_outputs_that_do_not_fit_are_refused_in_words(change, message):
+    query, database, labels = draw(4)
+    with pytest.raises(HashbenchError, match=message):
+        evaluate(*change(query, database), labels, ["AP"], distance="cosine")
+
+
+def test_unknown_distance_is_refused():
+    query, database, labels = draw(5)
+    with pytest.raises(HashbenchError, match="distance must be one of hamming, cosine, got 'l2'"):
+        evaluate(query, database, labels, distance="l2")
+
+
+def test_command_line_ranks_outputs_by_cosine(hashbench, tmp_path):
+    query, database, labels = draw(6)
+    arguments = []
+    for name, array in zip(("query-codes", "database-codes"), (query, database), strict=True):
+        np.save(tmp_path / f"{name}.npy", array)
+        arguments += [f"--{name}", tmp_path / f"{name}.npy"]
+    for name, array in zip(("query-labels", "database-labels"), labels, strict=True):
+        np.save(tmp_path / f"{name}.npy", array)
+        arguments += [f"--{name}", tmp_path / f"{name}.npy"]
+    result = hashbench("evaluate", *arguments, "--distance", "cosine", "--format", "json")
+    expected = evaluate(query, database, labels, distance="cosine").summary
+    assert {name: values["mean"] for name, values in json.loads(result.stdout).items()} == {
+        name: values.mean for name, values in expected.items()
+    }
+    assert hashbench("evaluate", *arguments).exit_code == 1

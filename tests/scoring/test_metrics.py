@@ -1,0 +1,329 @@
+import math
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import hypergeom
+from sklearn.metrics import ndcg_score
+
+from hashbench.errors import HashbenchError
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import FAMILIES, Scores, get_metric, metric_names
+from hashbench.scoring.metrics._sums import cut_at, discount_sums, harmonic_range
+
+N_BITS = 4
+LEVELS = [0, 1, 2, 5, 10]
+DIVISORS = ("retrieved", "relevant", "capped")
+
+ORACLES = {
+    "AP": lambda k: oracles.average_precision,
+    "NDCG": lambda k: oracles.ndcg,
+    "NDCG:linear": lambda k: oracles.linear_ndcg,
+    "PairwiseError": lambda k: oracles.pairwise_error,
+    "RR": lambda k: oracles.reciprocal_rank,
+    "RPrec": lambda k: oracles.r_precision,
+    "P@{k}": lambda k: lambda ranked: oracles.precision(ranked, k),
+    "R@{k}": lambda k: lambda ranked: oracles.recall(ranked, k),
+    "Hit@{k}": lambda k: lambda ranked: oracles.hit(ranked, k),
+    "NDCG@{k}": lambda k: lambda ranked: oracles.ndcg(ranked, k),
+    **{
+        f"AP@{{k}}:{divisor}": lambda k, divisor=divisor: lambda ranked: oracles.average_precision(ranked, k, divisor)
+        for divisor in DIVISORS
+    },
+}
+
+
+def rankings(max_size):
+    """Draw one or two queries' lists of (distance, level) over a database of one size."""
+
+    def of_size(n_items):
+        item = st.tuples(st.integers(0, N_BITS), st.one_of(st.just(0), st.sampled_from(LEVELS)))
+        ranking = st.lists(item, min_size=n_items, max_size=n_items)
+        return st.integers(1, 2).flatmap(lambda n: st.lists(ranking, min_size=n, max_size=n))
+
+    return st.integers(1, max_size).flatmap(of_size)
+
+
+def split(queries):
+    distances = [[distance for distance, _ in ranking] for ranking in queries]
+    levels = [[level for _, level in ranking] for ranking in queries]
+    return distances, levels
+
+
+def scores(name, distances, levels, n_bits=N_BITS, undefined="skip"):
+    histogram = TieHistogram.from_pairs(distances, levels, n_bits=n_bits)
+    return get_metric(name).scores(histogram, undefined)
+
+
+def approx(expected, **tolerance):
+    return pytest.approx(np.asarray(expected, dtype=float), nan_ok=True, **(tolerance or {"abs": 1e-12}))
+
+
+@pytest.mark.parametrize("undefined", ["skip", "paper"])
+@pytest.mark.parametrize("pattern", ORACLES)
+@settings(deadline=None, max_examples=200)
+@given(queries=rankings(max_size=6), k=st.integers(1, 9))
+def test_mean_low_and_high_equal_those_over_every_order_of_tied_items(pattern, undefined, queries, k):
+    distances, levels = split(queries)
+    nothing = math.nan if undefined == "skip" else float(pattern.startswith("NDCG"))
+    expected = [
+        oracles.over_orders(ORACLES[pattern](k), d, lv) if any(lv) else (nothing,) * 3
+        for d, lv in zip(distances, levels, strict=True)
+    ]
+    found = scores(pattern.format(k=k), distances, levels, undefined=undefined)
+    assert np.transpose(found) == approx(expected)
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=9), radius=st.integers(0, N_BITS + 2))
+def test_a_ball_counts_the_items_inside(queries, radius):
+    distances, levels = split(queries)
+    for name, oracle in (("P", oracles.precision_in_ball), ("R", oracles.recall_in_ball)):
+        expected = [oracle(d, lv, radius) if any(lv) else math.nan for d, lv in zip(distances, levels, strict=True)]
+        for found in scores(f"{name}@r{radius}", distances, levels):
+            np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pattern", ORACLES)
+def test_ten_thousand_random_cases_agree_with_brute_force(pattern):
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        n_items, n_bits, k = rng.integers(1, 7), int(rng.integers(1, 9)), int(rng.integers(1, 8))
+        distances = rng.integers(0, rng.integers(1, n_bits + 2), (20, n_items))
+        levels = rng.choice(LEVELS, (20, n_items), p=[0.4, 0.3, 0.1, 0.1, 0.1])
+        expected = [
+            oracles.over_orders(ORACLES[pattern](k), d, lv) if any(lv) else (math.nan,) * 3
+            for d, lv in zip(distances.tolist(), levels.tolist(), strict=True)
+        ]
+        assert np.transpose(scores(pattern.format(k=k), distances, levels, n_bits)) == approx(expected)
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=9))
+def test_error_in_linear_gain_equals_the_pairwise_error(queries):
+    distances, levels = split(queries)
+    gain, error = scores("NDCG:linear", distances, levels), scores("PairwiseError", distances, levels)
+    assert gain.mean + error.mean == approx([1.0 if any(lv) else math.nan for lv in levels])
+    assert gain.low + error.high == approx([1.0 if any(lv) else math.nan for lv in levels])
+    assert gain.high + error.low == approx([1.0 if any(lv) else math.nan for lv in levels])
+
+
+@pytest.mark.parametrize(("size", "n_rel"), [(10**6, 1), (10**6, 10**5), (50_000, 3)])
+def test_reciprocal_rank_and_hit_in_a_large_tie_equal_sums_over_scipy_hypergeom(size, n_rel):
+    counts = np.array([[[7, size - n_rel], [0, n_rel]]])
+    k = 7 + size // 100
+    places = np.arange(1, min(size - n_rel + 1, 10**6) + 1)
+    none_before = hypergeom.sf(0, size, n_rel, places - 1)  # probability of a relevant one among the places before
+    expected = math.fsum((1 - none_before) * n_rel / (size - places + 1) / (7 + places))
+    assert get_metric("RR").scores(TieHistogram(counts)).mean[0] == pytest.approx(expected, rel=1e-8)
+    found = get_metric(f"Hit@{k}").scores(TieHistogram(counts)).mean[0]
+    assert found == pytest.approx(hypergeom.sf(0, size, n_rel, k - 7), rel=1e-8)
+
+
+@settings(deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), n_items=st.integers(2, 300), n_bits=st.integers(0, 12), k=st.integers(1, 400))
+def test_ndcg_equals_that_of_scikit_learn_which_averages_ties(seed, n_items, n_bits, k):
+    rng = np.random.default_rng(seed)
+    distances = rng.integers(0, n_bits + 1, (3, n_items))
+    levels = rng.choice(LEVELS, (3, n_items))
+    levels[:, 0] = 1
+    for name, cutoff in (("NDCG", None), (f"NDCG@{k}", k)):
+        expected = [
+            ndcg_score(2.0 ** lv[None] - 1, -d[None].astype(float), k=cutoff)
+            for d, lv in zip(distances, levels, strict=True)
+        ]
+        assert scores(name, distances, levels, n_bits).mean == approx(expected)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    prefix=st.lists(st.integers(0, 1), max_size=40),
+    size=st.integers(1, 160),
+    share=st.floats(0, 1),
+    depth=st.floats(0, 1),
+)
+def test_a_tie_cut_by_k_is_averaged_and_bounded_over_its_hypergeometric_number(prefix, size, share, depth):
+    n_rel = max(round(share * size), 0 if any(prefix) else 1)
+    k = len(prefix) + max(1, round(depth * size))
+    distances = [[*range(len(prefix)), *[len(prefix)] * size]]
+    levels = [[*prefix, *[1] * n_rel, *[0] * (size - n_rel)]]
+    exact = oracles.cut_tie(prefix, size, n_rel, k)
+    for divisor in DIVISORS:
+        found = scores(f"AP@{k}:{divisor}", distances, levels, n_bits=len(prefix))
+        assert np.ravel(found) == approx([float(value) for value in exact[divisor]])
+
+
+@pytest.mark.parametrize(("size", "n_rel", "slots"), [(10**6, 10**5, 1000), (10**6, 7, 10**5), (5000, 4990, 4000)])
+@pytest.mark.parametrize(("before", "rel_before"), [(0, 0), (300, 20)])
+def test_expected_ap_of_a_large_cut_tie_equals_the_sum_over_scipy_hypergeom(size, n_rel, slots, before, rel_before):
+    # Irrelevant items first, then rel_before relevant ones, each rank known; then the tie.
+    counts = np.zeros((1, 2, 3), dtype=np.int64)
+    counts[0, :, :] = [[before - rel_before, 0, size - n_rel], [0, rel_before, n_rel]]
+    known = math.fsum(i / (before - rel_before + i) for i in range(1, rel_before + 1))
+    m = np.arange(max(0, slots - (size - n_rel)), min(slots, n_rel) + 1)
+    chance = hypergeom.pmf(m, size, n_rel, slots)
+    places = np.arange(1, slots + 1)
+    one = math.fsum((rel_before + 1) / (before + places) / slots)
+    pair = math.fsum((places - 1) / (before + places) / (slots * (slots - 1)))
+    total = known + one * m + pair * m * (m - 1)
+    expected = math.fsum(chance * total / np.maximum(rel_before + m, 1))
+    found = get_metric(f"AP@{before + slots}").scores(TieHistogram(counts))
+    assert found.mean[0] == pytest.approx(expected, rel=1e-9)
+    assert found.low[0] <= found.mean[0] <= found.high[0]
+
+
+def test_relevant_items_first_is_not_the_best_order_for_ap_at_k():
+    distances, levels = [[0, 1, 1, 1, 2, 2, 2, 2]], [[1, 0, 0, 0, 1, 1, 0, 0]]
+    assert scores("AP@6", distances, levels).high[0] == 1
+    # With 2 of 6 relevant items of the tie above the cut: (1 + 2/5 + 3/6) / 3 = 0.633, the other end.
+    assert oracles.average_precision([1, 0, 0, 0, 1, 1, 0, 0], 6, "retrieved") == pytest.approx(19 / 30)
+
+
+def test_the_minimum_of_ap_at_k_can_lie_strictly_inside_the_feasible_numbers():
+    # None of the tie's two relevant items above the cut gives 1, both give 1; one, at rank 3, 5/6.
+    found = scores("AP@3", [[0, 1, 1, 1, 1]], [[1, 1, 1, 0, 0]])
+    assert (found.low[0], found.high[0]) == (pytest.approx(5 / 6), 1)
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=40), k=st.integers(1, 50))
+def test_low_mean_and_high_are_in_order_and_between_0_and_1(queries, k):
+    distances, levels = split(queries)
+    slack = 1e-12
+    for pattern in ORACLES:
+        mean, low, high = scores(pattern.format(k=k), distances, levels, undefined="paper")
+        assert (low >= 0).all()
+        assert (low <= mean + slack).all()
+        assert (mean <= high + slack).all()
+        assert (high <= 1 + slack).all()
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=20))
+def test_an_irrelevant_item_beyond_all_relevant_ones_leaves_ap_alone(queries):
+    distances, levels = split(queries)
+    beyond = N_BITS + 1
+    before = scores("AP", distances, levels, n_bits=beyond)
+    after = scores("AP", [[*d, beyond] for d in distances], [[*lv, 0] for lv in levels], n_bits=beyond)
+    np.testing.assert_array_equal(after, before)
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=20), k=st.integers(0, 3))
+def test_a_cutoff_beyond_the_database_is_cut_to_it(queries, k):
+    distances, levels = split(queries)
+    n_items = len(distances[0])
+    for pattern in ("AP@{k}", "AP@{k}:relevant", "AP@{k}:capped", "NDCG@{k}", "P@{k}"):
+        beyond = scores(pattern.format(k=n_items + k), distances, levels)
+        np.testing.assert_array_equal(beyond, scores(pattern.format(k=n_items), distances, levels))
+    assert np.asarray(scores(f"AP@{n_items + k}", distances, levels)) == approx(scores("AP", distances, levels))
+
+
+@pytest.mark.parametrize("name", ["AP@{}", "AP@{}:relevant", "AP@{}:capped", "NDCG@{}", "P@{}"])
+def test_a_cutoff_of_any_size_is_cut_to_the_database(name):
+    distances, levels = [[0, 1, 1]], [[0, 1, 0]]
+    huge = scores(name.format(10**25), distances, levels)
+    np.testing.assert_array_equal(huge, scores(name.format(3), distances, levels))
+
+
+def test_level_1000_overflows_nothing():
+    found = scores("NDCG", [[0, 1, 1]], [[0, 1000, 1]])
+    assert np.ravel(found) == approx([(1 / math.log2(3) + 0.5) / 2, 0.5, 1 / math.log2(3)])
+
+
+@pytest.mark.parametrize("before", [0, 1, 10, 62, 63, 64, 65, 100, 999, 10**4, 10**6, 10**9])
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 63, 64, 65, 1000, 10**5])
+def test_harmonic_ranges_are_exact_however_deep_the_tie(before, size):
+    expected = math.fsum(1 / rank for rank in range(before + 1, before + size + 1))
+    # Among the first 64 ranks it is a difference of table entries; beyond them nothing cancels.
+    assert float(harmonic_range(before, size)) == pytest.approx(expected, rel=2e-15 if before >= 64 else 5e-14, abs=0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 150), st.integers(0, 60))
+def test_harmonic_ranges_equal_sums_of_fractions(before, size):
+    expected = sum((Fraction(1, rank) for rank in range(before + 1, before + size + 1)), Fraction(0))
+    assert float(harmonic_range(before, size)) == pytest.approx(float(expected), rel=5e-14, abs=0)
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2, 1023, 1024, 1025, 5000, 10**5])
+def test_discount_sums_add_up_every_rank(n_ranks):
+    sums = discount_sums(n_ranks)
+    assert sums.shape == (n_ranks + 1,)
+    discounts = [1 / math.log2(rank + 1) for rank in range(1, n_ranks + 1)]
+    for n in {0, 1, n_ranks // 2, n_ranks - 1, n_ranks}:
+        assert sums[n] == pytest.approx(math.fsum(discounts[:n]), rel=1e-14, abs=0)
+
+
+@settings(deadline=None)
+@given(queries=rankings(max_size=12), k=st.integers(1, 15))
+def test_a_cut_says_which_tie_the_cutoff_falls_into(queries, k):
+    distances, levels = split(queries)
+    cut = cut_at(TieHistogram.from_pairs(distances, levels, n_bits=N_BITS), k)
+    for row, (d, lv) in enumerate(zip(distances, levels, strict=True)):
+        order = sorted(range(len(d)), key=d.__getitem__)
+        at = d[order[k]] if k < len(d) else math.inf  # the first item left out is in the cut tie
+        tie = [lv[i] for i in order if d[i] == at]
+        above = [lv[i] for i in order if d[i] < at]
+        assert (cut.before[row], cut.size[row], cut.slots[row]) == (
+            len(above),
+            len(tie),
+            min(k, len(d)) - len(above),
+        )
+        assert cut.rel_before[row] == sum(level > 0 for level in above)
+        assert cut.n_rel[row] == sum(level > 0 for level in tie)
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical"),
+    [
+        ("AP", "AP"),
+        ("AP@1000", "AP@1000"),
+        ("AP@1000:retrieved", "AP@1000"),
+        ("AP@5:relevant", "AP@5:relevant"),
+        ("AP@5:capped", "AP@5:capped"),
+        ("NDCG@007", "NDCG@7"),
+        ("P@r0", "P@r0"),
+    ],
+)
+def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
+    assert get_metric(name).name == canonical
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mAP", r"^unknown metric 'mAP'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, P@rN, "),
+        ("ndcg@100", r"unknown metric 'ndcg@100'\. Did you mean 'NDCG@k'\?"),
+        ("AP@", "unknown metric 'AP@'"),
+        ("AP@-1", "unknown metric 'AP@-1'"),
+        (" AP", "unknown metric ' AP'"),
+        ("AP@r2", "unknown metric 'AP@r2'"),
+        ("P@0", "metric 'P@0' has cutoff 0; a cutoff counts items, 1 or more"),
+        ("AP@5:best", "metric 'AP@5:best' has option 'best'; AP@k knows: retrieved, relevant, capped"),
+        ("NDCG:best", "has option 'best'; NDCG knows: exponential, linear"),
+    ],
+)
+def test_a_name_outside_the_grammar_is_refused_in_words(name, message):
+    with pytest.raises(HashbenchError, match=message):
+        get_metric(name)
+
+
+def test_every_family_is_listed_with_a_summary_and_a_source():
+    assert metric_names() == sorted(FAMILIES)
+    for family in FAMILIES.values():
+        assert family.summary.endswith(".")
+        assert family.source
+
+
+@pytest.mark.parametrize("pattern", ["AP", "NDCG", "AP@{k}", "NDCG@{k}", "P@{k}", "P@r2"])
+def test_scores_are_float64_one_a_query(pattern):
+    found = scores(pattern.format(k=2), [[0, 1, 1], [2, 0, 0]], [[1, 0, 2], [0, 0, 0]])
+    assert isinstance(found, Scores)
+    for part in found:
+        assert (part.dtype, part.shape) == (np.float64, (2,))
+        assert np.isnan(part).tolist() == [False, True]

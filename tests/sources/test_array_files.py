@@ -1,0 +1,316 @@
+import sys
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from scipy.io import savemat
+
+from hashbench.errors import HashbenchError
+from hashbench.sources.array_files import (
+    FEATURE_KEYS,
+    LABEL_KEYS,
+    find_array,
+    read_array,
+    read_arrays,
+    read_features,
+    split_spec,
+)
+
+X = np.random.default_rng(0).normal(size=(7, 3))
+Y = np.array([0, 1, 2, 1, 0, 2, 1])
+NAMES = np.array(["cat", "dog", "süß", "dog", "cat", "süß", "dog"])
+
+
+def save_hdf5(path, transposed=False, **arrays):
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array.T if transposed else array
+        file["group/inside"] = np.zeros(2)
+        file["version"] = 5  # a number is no array
+    return path
+
+
+def save_table(path, table, **options):
+    if path.suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+        table.to_parquet(path)
+    else:
+        table.to_csv(path, **{"index": False, **options})
+    return path
+
+
+def save(path, **arrays):
+    """Write arrays in the format of the ending, as a user's program would."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        (array,) = arrays.values()
+        with path.open("wb") as file:
+            np.save(file, array)
+    elif suffix == ".npz":
+        with path.open("wb") as file:
+            np.savez(file, **arrays)
+    elif suffix == ".mat":
+        savemat(path, arrays)
+    else:
+        save_hdf5(path, **arrays)
+    return path
+
+
+# ---------------------------------------------------------------- arrays
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.mat", "a.h5", "a.hdf5", "A.NPZ", "A.NPY", "A.MAT"])
+def test_the_one_array_of_a_file_is_read_whatever_its_name(tmp_path, name):
+    path = save(tmp_path / name, anything=X)
+    np.testing.assert_array_equal(read_array(str(path), FEATURE_KEYS), X)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.mat", "a.h5"])
+@pytest.mark.parametrize(("key", "label_key"), [("X", "y"), ("features", "labels"), ("fea", "gnd"), ("gist", "L")])
+def test_features_and_labels_are_found_by_the_names_people_give_them(tmp_path, name, key, label_key):
+    path = str(save(tmp_path / name, other=np.zeros((2, 2)), **{label_key: Y, key: X}))
+    np.testing.assert_array_equal(read_array(path, FEATURE_KEYS), X)
+    np.testing.assert_array_equal(read_array(path, LABEL_KEYS).ravel(), Y)
+    np.testing.assert_array_equal(find_array(path, LABEL_KEYS).ravel(), Y)
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.mat", "a.h5", "A.NPZ"])
+def test_a_key_chooses_among_the_arrays(tmp_path, name):
+    path = save(tmp_path / name, X=X, mine=2 * X)
+    np.testing.assert_array_equal(read_array(f"{path}:mine", FEATURE_KEYS), 2 * X)
+    assert split_spec(f"{path}:mine") == (path, "mine")
+
+
+def test_a_colon_may_be_part_of_a_path(tmp_path):
+    path = save(tmp_path / "a.npz:b.npz", X=X)
+    assert split_spec(str(path)) == (path, None)
+    np.testing.assert_array_equal(read_array(str(path), FEATURE_KEYS), X)
+    folder = tmp_path / "10:30"
+    assert split_spec(str(folder)) == (folder, None)
+
+
+def test_matlab_files_of_version_7_3_have_their_axes_the_other_way_round(tmp_path):
+    path = save_hdf5(tmp_path / "a.mat", transposed=True, X=X, y=Y[:, None])
+    np.testing.assert_array_equal(read_array(str(path), FEATURE_KEYS), X)
+    np.testing.assert_array_equal(find_array(str(path), LABEL_KEYS), Y[:, None])
+
+
+def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
+    savemat(tmp_path / "a.mat", {"names": NAMES, "tags": sp.csc_matrix(np.eye(7, 3))})
+    assert read_array(f"{tmp_path / 'a.mat'}:names", LABEL_KEYS).tolist() == NAMES.tolist()
+    np.testing.assert_array_equal(read_array(f"{tmp_path / 'a.mat'}:tags", LABEL_KEYS), np.eye(7, 3))
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_names_of_classes_are_read_as_they_are(tmp_path, name):
+    path = save(tmp_path / name, labels=NAMES)
+    assert read_array(str(path), LABEL_KEYS).tolist() == NAMES.tolist()
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.h5", "a.npy"])
+def test_labels_that_are_not_in_the_file_are_not_found(tmp_path, name):
+    assert find_array(str(save(tmp_path / name, X=X)), LABEL_KEYS) is None
+
+
+# ---------------------------------------------------------------- tables
+
+
+@pytest.fixture(params=["csv", "parquet"])
+def table_file(request, tmp_path):
+    def write(table):
+        return str(save_table(tmp_path / f"a.{request.param}", table))
+
+    return write
+
+
+def test_numeric_columns_of_a_table_are_features_and_one_called_label_is_not(table_file):
+    table = pd.DataFrame(X, columns=["red", "green", "blue"]).assign(label=Y, species=NAMES, is_big=X[:, 0] > 0)
+    path = table_file(table)
+    expected = np.column_stack([X, X[:, 0] > 0])
+    np.testing.assert_allclose(read_array(path, FEATURE_KEYS).astype(float), expected, atol=1e-15)
+    assert read_array(path, LABEL_KEYS).tolist() == Y.tolist()
+    assert find_array(path, LABEL_KEYS).tolist() == Y.tolist()
+    assert read_array(f"{path}:species", LABEL_KEYS).tolist() == NAMES.tolist()
+    assert read_array(f"{path}:green", FEATURE_KEYS).tolist() == pytest.approx(X[:, 1].tolist())
+
+
+@pytest.mark.parametrize("name", ["class", "target", "labels"])
+def test_a_column_with_a_name_for_labels_is_never_a_feature(table_file, name):
+    path = table_file(pd.DataFrame(X).add_prefix("f").assign(**{name: Y}))
+    assert read_array(path, FEATURE_KEYS).shape == (7, 3)
+    assert find_array(path, LABEL_KEYS).tolist() == Y.tolist()
+
+
+def test_a_column_set_aside_is_no_feature(table_file):
+    path = table_file(pd.DataFrame(X).add_prefix("f").assign(digit=Y))
+    assert read_array(path, FEATURE_KEYS).shape == (7, 4)
+    assert read_array(path, FEATURE_KEYS, aside="digit").shape == (7, 3)
+
+
+def test_a_table_of_labels_alone_is_read(table_file):
+    multi_hot = np.eye(7, 3, dtype=np.int64)
+    np.testing.assert_array_equal(read_array(table_file(pd.DataFrame({"kind": Y})), LABEL_KEYS).ravel(), Y)
+    np.testing.assert_array_equal(
+        read_array(table_file(pd.DataFrame(multi_hot, columns=["a", "b", "c"])), LABEL_KEYS), multi_hot
+    )
+    assert read_array(table_file(pd.DataFrame({"kind": NAMES})), LABEL_KEYS).tolist() == NAMES.tolist()
+
+
+def test_columns_called_x_and_z_are_features_like_any_other(table_file):
+    np.testing.assert_allclose(read_array(table_file(pd.DataFrame(X, columns=["x", "z", "w"])), FEATURE_KEYS), X)
+
+
+def test_a_parquet_column_of_lists_is_a_matrix(tmp_path):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame({"id": np.arange(7), "embeddings": list(X), "label": NAMES})
+    path = str(save_table(tmp_path / "a.parquet", table))
+    np.testing.assert_array_equal(read_array(path, FEATURE_KEYS), X)
+    assert read_array(path, LABEL_KEYS).tolist() == NAMES.tolist()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"header": False}, {"header": True}, {"header": ["a", "b", "c"]}, {"index": True}],
+    ids=["no names", "counted", "named", "with an index"],
+)
+def test_no_item_and_no_feature_of_a_csv_file_is_lost_or_made_up(tmp_path, options):
+    path = save_table(tmp_path / "a.csv", pd.DataFrame(X), **options)
+    np.testing.assert_allclose(read_array(str(path), FEATURE_KEYS), X, rtol=1e-15)
+
+
+def test_a_csv_file_as_numpy_writes_it_is_read(tmp_path):
+    np.savetxt(tmp_path / "a.csv", X, delimiter=",")
+    np.testing.assert_allclose(read_array(str(tmp_path / "a.csv"), FEATURE_KEYS), X)
+    np.savetxt(tmp_path / "y.csv", Y + 1, fmt="%d")
+    assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).ravel().tolist() == (Y + 1).tolist()
+
+
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_column_of_numbers_without_a_name_loses_none(tmp_path, first):
+    values = [first, *Y.tolist()]
+    np.savetxt(tmp_path / "y.csv", values, fmt="%d")
+    assert read_array(str(tmp_path / "y.csv"), LABEL_KEYS).ravel().tolist() == values
+    pd.DataFrame(values).to_csv(tmp_path / "indexed.csv")
+    assert read_array(str(tmp_path / "indexed.csv"), LABEL_KEYS).ravel().tolist() == values
+
+
+def test_a_first_line_that_counts_above_whole_numbers_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("0,1,2\n3,1,2\n")
+    with pytest.raises(
+        HashbenchError, match=r"first line of .*a.csv counts from 0 to 2, so it may be names or an item"
+    ):
+        read_arrays(tmp_path / "a.csv")
+    pd.DataFrame([[3, 1, 2]]).to_csv(tmp_path / "indexed.csv")
+    assert read_array(str(tmp_path / "indexed.csv"), FEATURE_KEYS).tolist() == [[3, 1, 2]]
+
+
+def test_one_array_of_npz_is_read_whatever_the_others_are(tmp_path):
+    path = save(tmp_path / "a.npz", X=X, objects=np.array([{"a": 1}], dtype=object))
+    np.testing.assert_array_equal(read_array(f"{path}:X", FEATURE_KEYS), X)
+
+
+def test_labels_are_no_feature_however_their_file_is_spelt(tmp_path, monkeypatch):
+    path = save_table(tmp_path / "a.csv", pd.DataFrame(X, columns=list("abc")).assign(quality=Y))
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        assert read_features("a.csv", f"{path}:quality").shape == (7, 3)
+        assert read_features(str(path), "./a.csv:quality").shape == (7, 3)
+
+
+def test_a_first_line_that_may_be_names_or_an_item_is_refused(tmp_path):
+    (tmp_path / "iris.csv").write_text("5.1,3.5,setosa\n4.9,3.0,setosa\n")
+    with pytest.raises(HashbenchError, match=r"first line of .*iris.csv mixes 2 numbers with words.*line of names"):
+        read_arrays(tmp_path / "iris.csv")
+
+
+def test_an_empty_cell_in_the_first_line_is_no_index(tmp_path):
+    (tmp_path / "a.csv").write_text(",1.5,2.5\n1.0,2.0,3.0\n")
+    array = read_array(str(tmp_path / "a.csv"), FEATURE_KEYS)
+    assert array.shape == (2, 3)
+    assert np.isnan(array[0, 0])
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_parquet_without_pyarrow_is_told_how_to_get_it(tmp_path, monkeypatch, is_there):
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    if is_there:
+        pytest.importorskip("pyarrow")
+        message = "cannot read .*a.parquet as .parquet: "
+    else:
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        monkeypatch.setitem(sys.modules, "fastparquet", None)
+        message = r"reading .*a.parquet needs pyarrow: pip install 'hashbench\[parquet\]'"
+    with pytest.raises(HashbenchError, match=message):
+        read_arrays(tmp_path / "a.parquet")
+
+
+# ---------------------------------------------------------------- what cannot be read
+
+
+def complaint(call, *arguments):
+    with pytest.raises(HashbenchError) as caught:
+        call(*arguments)
+    text = str(caught.value)
+    assert "\n" not in text
+    assert text.endswith(".")
+    return text
+
+
+@pytest.mark.parametrize("name", ["a.npz", "a.mat", "a.h5"])
+def test_of_several_arrays_one_must_be_named(tmp_path, name):
+    path = save(tmp_path / name, left=X, right=X)
+    text = complaint(read_array, str(path), FEATURE_KEYS)
+    assert f"{path} holds arrays left, right; say which one you mean, such as {path}:left" in text
+
+
+def test_an_unknown_key_is_refused_with_those_there_are(tmp_path):
+    path = save(tmp_path / "a.npz", left=X, right=X)
+    assert complaint(read_array, f"{path}:middle", FEATURE_KEYS) == (
+        f"unknown array '{path}:middle'. Known arrays: left, right."
+    )
+
+
+def test_a_file_without_arrays_says_so(tmp_path):
+    assert (
+        complaint(read_array, str(save_hdf5(tmp_path / "a.h5")), FEATURE_KEYS)
+        == f"{tmp_path / 'a.h5'} holds no arrays."
+    )
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.mat", "a.h5"])
+@pytest.mark.parametrize("share", [0, 0.5])
+def test_a_file_that_was_cut_short_is_refused(tmp_path, name, share):
+    path = save(tmp_path / name, X=np.random.default_rng(0).normal(size=(200, 30)))
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    assert str(path) in complaint(read_arrays, path)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "mat", "h5", "csv"])
+def test_a_file_of_another_kind_is_refused(tmp_path, suffix):
+    path = tmp_path / f"a.{suffix}"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff\xfe not what the ending says")
+    assert str(path) in complaint(read_arrays, path)
+
+
+def test_arrays_of_objects_are_not_unpickled(tmp_path):
+    for name in ("a.npy", "a.npz"):
+        path = save(tmp_path / name, X=np.array([{"a": 1}], dtype=object))
+        assert "pickle" in complaint(read_arrays, path)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a", "a.npy.gz"])
+def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
+    (tmp_path / name).write_text("1,2\n")
+    text = complaint(read_arrays, tmp_path / name)
+    assert f"{name} has no known ending" in text
+    assert ".npy, .npz, .mat, .parquet, .csv, .h5, .hdf5" in text
+
+
+@pytest.mark.parametrize("name", ["none.npy", "none.npz:X", "none"])
+def test_a_missing_file_is_named(tmp_path, name):
+    assert complaint(read_array, str(tmp_path / name), FEATURE_KEYS) == (
+        f"there is no file {tmp_path / name.partition(':')[0]}."
+    )

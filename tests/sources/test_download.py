@@ -1,0 +1,445 @@
+import gzip
+import hashlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from website import CONTENT, Site, cut, ranged, whole
+
+from hashbench.errors import HashbenchError
+from hashbench.sources import download
+from hashbench.sources.download import Needed, demand, fetch
+
+OTHER = np.random.default_rng(1).bytes(280_000)
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+HALF = len(CONTENT) // 2
+
+FETCH = """
+import sys
+from pathlib import Path
+from hashbench.sources.download import fetch
+print("ready", flush=True)
+print(fetch(sys.argv[1], sys.argv[2], Path(sys.argv[3])).stat().st_size)
+"""
+
+
+@pytest.fixture
+def site(monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download, "_PAUSES", [0] * len(download._PAUSES))
+    with Site() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield server
+        server.released.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "folder" / "data.bin"
+
+
+def lying(path):
+    """Names beside a file, but for locks."""
+    return sorted(other.name for other in path.parent.iterdir() if not other.name.endswith(".lock"))
+
+
+def complaint(function, *args, **kwargs):
+    """The text of the error that a call ends in."""
+    with pytest.raises(HashbenchError) as caught:
+        function(*args, **kwargs)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256.upper(), SHA256[:8], SHA256[:20].upper()])
+def test_file_comes_whole_and_alone(site, path, sha256):
+    assert fetch(site.answering(whole()), sha256, path) == path
+    assert path.read_bytes() == CONTENT
+    assert lying(path) == ["data.bin"]
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
+def test_file_already_there_needs_no_network(site, path, sha256):
+    path.parent.mkdir()
+    path.write_bytes(CONTENT)
+    assert fetch(site.answering(whole()), sha256, path) == path
+    assert site.ranges == []
+    assert [other.name for other in path.parent.iterdir()] == ["data.bin"]
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
+def test_file_with_another_checksum_is_left_alone(site, path, sha256):
+    path.parent.mkdir()
+    path.write_bytes(OTHER)
+    text = complaint(fetch, site.answering(whole()), sha256, path)
+    assert str(path) in text
+    assert hashlib.sha256(OTHER).hexdigest() in text
+    assert sha256 in text
+    assert "move it away" in text
+    assert path.read_bytes() == OTHER
+    assert site.ranges == []
+
+
+def test_folder_of_that_name_is_no_file(site, path):
+    path.mkdir(parents=True)
+    assert "Is a directory" in complaint(fetch, site.answering(whole()), SHA256, path)
+
+
+@pytest.mark.parametrize("sha256", ["", SHA256[:7], SHA256 + "0", "sha256:" + SHA256[:57], "g" * 64])
+def test_checksum_that_is_none_is_refused_before_anything_is_fetched(site, path, sha256):
+    assert repr(sha256) in complaint(fetch, site.answering(whole()), sha256, path)
+    assert site.ranges == []
+
+
+def test_broken_connection_is_resumed_with_the_missing_bytes_only(site, path):
+    fetch(site.answering(cut(HALF), ranged()), SHA256, path)
+    assert site.ranges == [None, f"bytes={HALF}-"]
+    assert site.n_sent == [HALF, len(CONTENT) - HALF]
+    assert path.read_bytes() == CONTENT
+
+
+def test_server_without_ranges_starts_over(site, path):
+    fetch(site.answering(cut(HALF), whole()), SHA256, path)
+    assert site.ranges == [None, f"bytes={HALF}-"]
+    assert path.read_bytes() == CONTENT
+
+
+def test_server_that_sends_pieces_is_asked_for_the_next(site, path):
+    fetch(site.answering(cut(1000), ranged(last=2000), ranged()), SHA256, path)
+    assert site.ranges == [None, "bytes=1000-", "bytes=2000-"]
+    assert path.read_bytes() == CONTENT
+
+
+def test_three_resumptions_are_enough(site, path):
+    fetch(site.answering(cut(10), cut(0), cut(20), whole()), SHA256, path)
+    assert len(site.ranges) == 4
+
+
+def test_download_that_keeps_breaking_stops_and_the_next_call_continues(site, path):
+    url = site.answering(cut(HALF), whole(b"", 206, Content_Length=9, Content_Range=f"bytes {HALF}-299999/300000"))
+    text = complaint(fetch, url, SHA256, path)
+    assert f"stopped after {HALF:,} of 300,000 bytes (the connection was closed);" in text
+    assert "the same command continues" in text
+    assert url in text
+    assert str(path) in text
+    assert len(site.ranges) == 4
+    assert lying(path) == ["data.bin.part"]
+    assert path.with_name("data.bin.part").read_bytes() == CONTENT[:HALF]
+    fetch(site.answering(ranged()), SHA256, path)
+    assert site.ranges[-1] == f"bytes={HALF}-"
+    assert path.read_bytes() == CONTENT
+    assert lying(path) == ["data.bin"]
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
+def test_whole_part_is_not_sent_again(site, path, sha256):
+    path.parent.mkdir()
+    path.with_name("data.bin.part").write_bytes(CONTENT)
+    fetch(site.answering(ranged()), sha256, path)
+    assert site.ranges == [f"bytes={len(CONTENT)}-"]
+    assert path.read_bytes() == CONTENT
+
+
+def test_part_longer_than_the_file_is_thrown_away(site, path):
+    path.parent.mkdir()
+    path.with_name("data.bin.part").write_bytes(CONTENT + b"more")
+    fetch(site.answering(ranged()), SHA256, path)
+    assert site.ranges == [f"bytes={len(CONTENT) + 4}-", None]
+    assert path.read_bytes() == CONTENT
+
+
+def test_file_that_changes_its_size_midway_is_fetched_from_its_start(site, path):
+    fetch(site.answering(cut(HALF, OTHER), ranged()), SHA256, path)
+    assert site.ranges == [None, f"bytes={HALF}-", None]
+    assert path.read_bytes() == CONTENT
+
+
+def test_file_that_changes_its_bytes_midway_is_noticed(site, path):
+    mixed = OTHER[:HALF] + CONTENT[HALF:]
+    text = complaint(fetch, site.answering(cut(HALF, OTHER + OTHER[:20_000]), ranged()), SHA256, path)
+    assert hashlib.sha256(mixed).hexdigest() in text
+    assert lying(path) == []
+    assert fetch(site.url, SHA256, path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
+@pytest.mark.parametrize("answer", [whole(OTHER), whole(OTHER, Content_Length=None)])
+def test_wrong_bytes_are_named_and_removed(site, path, sha256, answer):
+    text = complaint(fetch, site.answering(answer), sha256, path)
+    assert "280,000 bytes" in text
+    assert hashlib.sha256(OTHER).hexdigest() in text
+    assert (f"expected {SHA256[:8]}...;" if len(sha256) == 8 else f"expected {SHA256};") in text
+    assert lying(path) == []
+
+
+def test_server_that_tells_no_size_will_do(site, path):
+    seen = []
+    fetch(site.answering(whole(Content_Length=None)), SHA256, path, on_progress=lambda *at: seen.append(at))
+    assert path.read_bytes() == CONTENT
+    assert seen[-1] == (len(CONTENT), 0)
+
+
+def test_compressed_file_is_kept_as_it_is_even_if_called_an_encoding(site, path):
+    content = gzip.compress(CONTENT)
+    fetch(site.answering(whole(content, Content_Encoding="x-gzip")), hashlib.sha256(content).hexdigest(), path)
+    assert path.read_bytes() == content
+
+
+def test_server_that_would_compress_is_asked_not_to(site, path):
+    def answer(handler):
+        compresses = "gzip" in handler.headers.get("Accept-Encoding", "gzip")
+        whole(gzip.compress(CONTENT) if compresses else CONTENT)(handler)
+
+    assert fetch(site.answering(answer), SHA256, path).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_vanished_file_is_to_be_looked_for_elsewhere(site, path, status):
+    text = complaint(fetch, site.answering(whole(b"gone", status)), SHA256, path)
+    assert f"{site.url} is gone ({status} " in text
+    assert SHA256 in text
+    assert str(path) in text
+    assert len(site.ranges) == 1
+    assert lying(path) == []
+
+
+def test_file_that_vanishes_midway_keeps_its_part(site, path):
+    assert "is gone" in complaint(fetch, site.answering(cut(HALF), whole(b"", 404)), SHA256, path)
+    assert path.with_name("data.bin.part").read_bytes() == CONTENT[:HALF]
+
+
+@pytest.mark.parametrize("status", [204, 403, 500, 503])
+def test_any_other_answer_is_told_and_not_saved(site, path, status):
+    text = complaint(fetch, site.answering(whole(b"", status)), SHA256, path)
+    assert f"{site.url} answers {status} " in text
+    assert "later" in text
+    assert lying(path) == []
+
+
+def test_stalled_file_stops_in_time(site, path, monkeypatch):
+    monkeypatch.setattr(download, "_TIMEOUT", (1, 0.2))
+    start = time.monotonic()
+    text = complaint(fetch, site.answering(site.stalling(1 << 17)), SHA256, path)
+    assert time.monotonic() - start < 5
+    assert "stopped after 131,072 of 300,000 bytes" in text
+    assert "timed out" in text
+
+
+def test_stalled_connection_is_resumed(site, path, monkeypatch):
+    monkeypatch.setattr(download, "_TIMEOUT", (1, 0.2))
+    fetch(site.answering(site.stalling(1 << 17), ranged()), SHA256, path)
+    assert site.ranges == [None, f"bytes={1 << 17}-"]
+    assert path.read_bytes() == CONTENT
+
+
+def test_silent_server_is_out_of_reach(site, path, monkeypatch):
+    monkeypatch.setattr(download, "_TIMEOUT", (1, 0.2))
+    url = site.answering(lambda handler: site.released.wait(20))
+    text = complaint(fetch, url, SHA256, path)
+    assert text.startswith(f"cannot reach {url}: timed out.")
+
+
+def test_refused_connection_is_out_of_reach(site, path):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/data.bin"
+        text = complaint(fetch, url, SHA256, path)
+    assert text.startswith(f"cannot reach {url}: Connection refused. ")
+    assert str(path) in text
+
+
+def test_unknown_host_is_out_of_reach(path, monkeypatch):
+    def resolve(*args, **kwargs):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    text = complaint(fetch, "http://data.invalid/data.bin", SHA256, path)
+    assert text.startswith("cannot reach http://data.invalid/data.bin: Name or service not known. ")
+
+
+def test_unknown_kind_of_address_is_told(path):
+    assert "cannot reach ftp://data.invalid/data.bin: " in complaint(fetch, "ftp://data.invalid/data.bin", SHA256, path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_full_disk_is_told_in_a_sentence(site, path):
+    path.parent.mkdir()
+    path.with_name("data.bin.part").symlink_to("/dev/full")
+    text = complaint(fetch, site.answering(whole()), SHA256, path)
+    assert text.startswith(f"cannot write {path}: No space left on device. ")
+    assert lying(path) == ["data.bin.part"]
+
+
+def test_interrupt_keeps_what_came(site, path):
+    def interrupt(n_done, n_all):
+        if n_done >= HALF:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(site.answering(whole()), SHA256, path, on_progress=interrupt)
+    assert lying(path) == ["data.bin.part"]
+    n_kept = path.with_name("data.bin.part").stat().st_size
+    assert HALF <= n_kept < len(CONTENT)
+    fetch(site.answering(ranged()), SHA256, path)
+    assert site.ranges == [None, f"bytes={n_kept}-"]
+    assert path.read_bytes() == CONTENT
+
+
+def test_progress_tells_bytes_done_of_all_and_nothing_else_is_printed(site, path, capsys):
+    seen = []
+    fetch(site.answering(cut(HALF), ranged()), SHA256, path, on_progress=lambda *at: seen.append(at))
+    done = [n_done for n_done, _ in seen]
+    assert done == sorted(done)
+    assert done[0] == 0
+    assert HALF in done
+    assert {n_all for _, n_all in seen} == {len(CONTENT)}
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8]])
+def test_one_plain_line_goes_to_stderr_where_there_is_no_terminal(site, path, capsys, sha256):
+    fetch(site.answering(cut(HALF), ranged()), sha256, path)
+    assert capsys.readouterr() == ("", f"downloading {site.url} to {path}\n")
+
+
+def test_bar_shows_on_a_terminal(site, path, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("TERM", "xterm")
+    fetch(site.answering(whole()), SHA256, path)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "data.bin" in shown.err
+    assert "300.0/300.0 kB" in shown.err
+
+
+@pytest.fixture
+def process(site, path):
+    """Start a process that fetches the file, and wait until it is about to."""
+    started = []
+
+    def start(url):
+        command = [sys.executable, "-W", "error", "-c", FETCH, url, SHA256, str(path)]
+        environment = {**os.environ, "NO_PROXY": "127.0.0.1"}
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        started.append(child)
+        assert child.stdout.readline() == "ready\n"
+        return child
+
+    yield start
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_two_processes_download_once(site, path, process):
+    def slow(handler):
+        site.released.wait(10)
+        whole()(handler)
+
+    url = site.answering(slow)
+    children = [process(url), process(url)]
+    wait_for(lambda: site.ranges)
+    time.sleep(0.5)  # the other one gets there, and would ask too
+    site.released.set()
+    stdouts, stderrs = zip(*(child.communicate(timeout=120) for child in children), strict=True)
+    assert stdouts == (f"{len(CONTENT)}\n",) * 2
+    assert sorted(stderrs) == ["", f"downloading {url} to {path}\n"]
+    assert site.ranges == [None]
+    assert path.read_bytes() == CONTENT
+    assert lying(path) == ["data.bin"]
+
+
+@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_stopped_process_leaves_a_part_that_another_continues(site, path, process, blow):
+    part = path.with_name("data.bin.part")
+    child = process(site.answering(site.stalling(1 << 17), ranged()))
+    wait_for(lambda: part.exists() and part.stat().st_size == 1 << 17)
+    child.send_signal(blow)
+    assert child.wait(10) == -blow
+    assert not path.exists()
+    fetch(site.url, SHA256, path)
+    assert site.ranges == [None, f"bytes={1 << 17}-"]
+    assert path.read_bytes() == CONTENT
+
+
+def test_module_is_imported_without_what_only_a_download_needs():
+    code = "import sys, hashbench.sources.download; print(*{'requests', 'urllib3', 'pooch', 'rich', 'numpy'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "\n"
+
+
+IMAGES = Needed("images.tar", "https://example.org/images.tar", SHA256, "after filling in their form")
+LABELS = Needed("lists/labels.txt")
+
+
+def test_files_at_hand_are_found_in_their_order(tmp_path):
+    (tmp_path / "lists").mkdir()
+    (tmp_path / "lists" / "labels.txt").write_text("1\n")
+    (tmp_path / "images.tar").write_bytes(CONTENT)
+    assert demand(tmp_path, [LABELS, IMAGES], "it") == [tmp_path / "lists/labels.txt", tmp_path / "images.tar"]
+
+
+def test_single_file_may_be_given_itself_under_any_name(tmp_path):
+    file = tmp_path / "renamed.tar"
+    file.write_bytes(CONTENT)
+    assert demand(file, [IMAGES], "it") == [file]
+
+
+def test_single_file_does_not_stand_for_several(tmp_path):
+    file = tmp_path / "images.tar"
+    file.write_bytes(CONTENT)
+    text = complaint(demand, file, [IMAGES, LABELS], "dataset 'photos'")
+    assert text == (
+        f"{file} is a file, but dataset 'photos' needs 2: images.tar, lists/labels.txt. "
+        "Give the folder that holds them."
+    )
+
+
+def test_missing_files_are_listed_one_a_line(tmp_path):
+    (tmp_path / "there.txt").write_text("1\n")
+    first, *lines = complaint(demand, tmp_path, [IMAGES, Needed("there.txt"), LABELS], "dataset 'photos'").split("\n")
+    assert first.startswith("dataset 'photos' lacks 2 of 3 files, ")
+    assert len(lines) == 2
+    for word in ("https://example.org/images.tar", SHA256, f"to {tmp_path / 'images.tar'}", "filling in their form"):
+        assert word in lines[0]
+    assert f"to {tmp_path / 'lists/labels.txt'}" in lines[1]
+    assert "SHA-256" not in lines[1]
+
+
+def test_all_files_are_missing_from_a_folder_that_is_not_there(tmp_path):
+    text = complaint(demand, tmp_path / "nowhere", [IMAGES], "it")
+    assert "lacks 1 of 1 files" in text
+    assert str(tmp_path / "nowhere" / "images.tar") in text
+
+
+@pytest.mark.parametrize("sha256", [SHA256, SHA256[:8].upper()])
+def test_file_at_hand_with_another_checksum_is_told(tmp_path, sha256):
+    file = tmp_path / "images.tar"
+    file.write_bytes(CONTENT)
+    needed = IMAGES._replace(sha256=sha256)
+    assert demand(tmp_path, [needed], "it") == [file]
+    file.write_bytes(OTHER)
+    text = complaint(demand, tmp_path, [needed], "it")
+    assert text.startswith(f"{file} has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, expected {sha256.lower()}")
+    assert needed.url in text
+    assert file.read_bytes() == OTHER

@@ -1,0 +1,389 @@
+import os
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from hashbench.errors import HashbenchError
+from hashbench.sources import images
+from hashbench.sources.images import ImageArrays, ImageFiles, read_tree
+
+RNG = np.random.default_rng(0)
+NOISE = RNG.integers(0, 256, (7, 9, 11, 3), dtype=np.uint8)
+
+
+def write_image(path, array=None, mode="RGB", size=(6, 5), **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    image = Image.fromarray(array) if array is not None else Image.new(mode, size)
+    image.save(path, **options)
+    return path
+
+
+def numbered(folder, names):
+    """Images of one colour: the number of the name in the list."""
+    for number, name in enumerate(names):
+        write_image(folder / name, np.full((4, 4, 3), number, np.uint8))
+    return folder
+
+
+def archived(folder, path, names):
+    with tarfile.open(path, f"w:{path.suffix[1:]}" if path.suffix != ".tar" else "w") as archive:
+        for name in names:
+            archive.add(folder / name, f"./some/root/{name}")
+    return path
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def test_arrays_are_cut_and_keep_their_pixels():
+    images = ImageArrays(NOISE)
+    assert len(images) == 7
+    np.testing.assert_array_equal(images.read(slice(2, 5)), NOISE[2:5])
+    assert images.read(slice(2, 2)).shape == (0, 9, 11, 3)
+
+
+@pytest.mark.parametrize(("shape", "expected"), [((3, 8, 8, 3), 8), ((3, 8, 9, 3), None)])
+def test_native_size_is_that_of_squares(shape, expected):
+    assert ImageArrays(np.zeros(shape, np.uint8)).native_size == expected
+
+
+def test_arrays_are_resized_as_pillow_does():
+    found = ImageArrays(NOISE).read(slice(0, 3), 6)
+    expected = [Image.fromarray(image).resize((6, 6), Image.Resampling.BICUBIC) for image in NOISE[:3]]
+    np.testing.assert_array_equal(found, [np.asarray(image) for image in expected])
+    square = NOISE[:, :9, :9]
+    np.testing.assert_array_equal(ImageArrays(square).read(slice(0, 7), 9), square)
+
+
+def test_content_changes_with_pixels_order_and_shape():
+    contents = [
+        ImageArrays(array).content for array in (NOISE, NOISE[::-1], NOISE ^ 1, NOISE.reshape(7, 11, 9, 3), NOISE[:6])
+    ]
+    assert len(set(contents)) == 5
+    assert ImageArrays(NOISE.copy()).content == contents[0]
+    assert all(len(content) == 16 for content in contents)
+
+
+# ---------------------------------------------------------------- files
+
+
+def test_files_of_different_sizes_need_a_size(tmp_path):
+    images = ImageFiles([write_image(tmp_path / "a.png", NOISE[0])])
+    assert images.native_size is None
+    with pytest.raises(HashbenchError, match="--image-size"):
+        images.read(slice(0, 1))
+    assert images.read(slice(0, 1), 5).shape == (1, 5, 5, 3)
+
+
+def test_files_are_read_in_the_order_given_and_resized_as_pillow_does(tmp_path):
+    paths = [write_image(tmp_path / f"{name}.png", NOISE[number]) for number, name in enumerate("cab")]
+    images = ImageFiles(paths)
+    assert len(images) == 3
+    expected = [Image.fromarray(image).resize((6, 6), Image.Resampling.BICUBIC) for image in NOISE[:3]]
+    np.testing.assert_array_equal(images.read(slice(0, 3), 6), [np.asarray(image) for image in expected])
+    np.testing.assert_array_equal(images.read(slice(1, 2), 6)[0], np.asarray(expected[1]))
+
+
+def test_grey_becomes_three_equal_channels(tmp_path):
+    grey = NOISE[0, :8, :8, 0]
+    (found,) = ImageFiles([write_image(tmp_path / "a.png", grey)]).read(slice(0, 1), 8)
+    np.testing.assert_array_equal(found, np.repeat(grey[:, :, None], 3, axis=2))
+
+
+def test_transparency_is_dropped(tmp_path):
+    rgba = RNG.integers(0, 256, (8, 8, 4), dtype=np.uint8)
+    (found,) = ImageFiles([write_image(tmp_path / "a.png", rgba)]).read(slice(0, 1), 8)
+    np.testing.assert_array_equal(found, rgba[:, :, :3])
+
+
+@pytest.mark.parametrize("suffix", [".png", ".gif", ".bmp"])
+def test_palette_becomes_its_colours(tmp_path, suffix):
+    colours = np.array([[10, 20, 30], [200, 0, 7], [0, 255, 128]], np.uint8)
+    index = RNG.integers(0, 3, (8, 8), dtype=np.uint8)
+    image = Image.new("P", (8, 8))
+    image.putpalette(colours.ravel().tolist())
+    image.putdata(index.ravel().tolist())
+    image.save(tmp_path / f"a{suffix}")
+    (found,) = ImageFiles([tmp_path / f"a{suffix}"]).read(slice(0, 1), 8)
+    np.testing.assert_array_equal(found, colours[index])
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+def test_every_mode_becomes_rgb(tmp_path, mode):
+    suffix = ".jpg" if mode == "CMYK" else ".png"
+    path = write_image(tmp_path / f"a{suffix}", mode=mode)
+    found = ImageFiles([path]).read(slice(0, 1), 8)
+    assert (found.shape, found.dtype) == ((1, 8, 8, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no image", b"\xff\xd8\xff\xe0\x00\x10JFIF", b"\x89PNG\r\n\x1a\n" + b"\x00" * 20],
+    ids=["empty", "text", "jpeg head", "png head"],
+)
+def test_broken_image_is_named(tmp_path, content):
+    good = write_image(tmp_path / "good.png", NOISE[0])
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(content)
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*broken\.png: "):
+        ImageFiles([good, broken]).read(slice(0, 2), 8)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".gif", ".bmp", ".tif", ".webp", ".ppm"])
+def test_image_cut_short_is_named(tmp_path, suffix):
+    path = write_image(tmp_path / f"cut{suffix}", NOISE[0].repeat(9, axis=0))
+    content = path.read_bytes()
+    for share in (0.05, 0.3, 0.7):
+        path.write_bytes(content[: int(share * len(content))])
+        with pytest.raises(HashbenchError, match=rf"cannot decode image .*cut\{suffix}: "):
+            ImageFiles([path]).read(slice(0, 1), 8)
+
+
+def test_missing_image_is_named(tmp_path):
+    images = ImageFiles([tmp_path / "gone.png"])
+    with pytest.raises(HashbenchError, match=r"gone\.png"):
+        images.read(slice(0, 1), 8)
+    with pytest.raises(HashbenchError, match=r"cannot read image .*gone\.png"):
+        _ = images.content
+
+
+def test_content_of_files_changes_when_one_does(tmp_path):
+    paths = [write_image(tmp_path / f"{name}.png", NOISE[0]) for name in "ab"]
+    before = ImageFiles(paths).content
+    assert ImageFiles(paths).content == before
+    assert ImageFiles(paths[::-1]).content != before
+    state = paths[0].stat()
+    os.utime(paths[0], ns=(state.st_atime_ns, state.st_mtime_ns + 10**9))
+    later = ImageFiles(paths).content
+    assert later != before
+    write_image(paths[1], NOISE[1, :3])
+    assert ImageFiles(paths).content not in (before, later)
+
+
+def test_files_of_the_same_name_in_two_folders_have_different_contents(tmp_path, monkeypatch):
+    contents = []
+    for name, pixels in (("one", NOISE[0]), ("two", 255 - NOISE[0])):
+        path = write_image(tmp_path / name / "a" / "0.bmp", pixels)
+        os.utime(path, ns=(0, 0))
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path / name)
+            contents.append(ImageFiles([Path("a/0.bmp")]).content)
+    assert contents[0] != contents[1]
+
+
+def test_content_changes_when_a_file_is_replaced_by_one_with_the_same_size_and_time(tmp_path):
+    path = write_image(tmp_path / "a.bmp", NOISE[0])
+    os.utime(path, ns=(0, 0))
+    before = ImageFiles([path]).content
+    write_image(tmp_path / "b.bmp", 255 - NOISE[0]).replace(path)
+    os.utime(path, ns=(0, 0))
+    assert ImageFiles([path]).content != before
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"), [([(8, 8)] * 3, 8), ([(8, 8), (8, 8), (9, 9)], None), ([(8, 9)] * 2, None)]
+)
+def test_native_size_of_files_is_that_of_equal_squares(tmp_path, shapes, expected):
+    paths = [write_image(tmp_path / f"{number}.png", NOISE[number, :h, :w]) for number, (h, w) in enumerate(shapes)]
+    found = ImageFiles(paths)
+    assert found.native_size == expected
+    if expected:
+        np.testing.assert_array_equal(found.read(slice(0, 3)), NOISE[:3, :8, :8])
+
+
+def test_sixteen_bits_become_eight(tmp_path):
+    gradient = np.linspace(0, 65535, 64).astype(np.uint16).reshape(8, 8)
+    Image.fromarray(gradient).save(tmp_path / "a.png")
+    (found,) = ImageFiles([tmp_path / "a.png"]).read(slice(0, 1), 8)
+    for channel in range(3):
+        np.testing.assert_allclose(found[..., channel], gradient / 65535 * 255, atol=0.5 + 1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+def test_values_without_a_known_range_are_refused(tmp_path, dtype):
+    Image.fromarray(np.ones((8, 8), dtype)).save(tmp_path / "a.tiff")
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*a\.tiff: values of mode [IF] have no known range"):
+        ImageFiles([tmp_path / "a.tiff"]).read(slice(0, 1), 8)
+
+
+@pytest.mark.parametrize("limit", [10, 30])
+def test_an_image_too_large_to_be_true_is_refused(tmp_path, monkeypatch, limit):
+    path = write_image(tmp_path / "a.png", NOISE[0, :6, :7])
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", limit)  # 42 pixels: a warning above it, an error above twice
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*a\.png: .*42 pixels"):
+        ImageFiles([path]).read(slice(0, 1), 8)
+
+
+# ---------------------------------------------------------------- trees
+
+NAMES = [
+    "train/cat/2.png",
+    "train/ant/10.png",
+    "train/ant/1.png",
+    "test/cat/0.png",
+    "test/ant/5.png",
+    "extra/bee/3.png",
+]
+IN_ORDER = [2, 1, 0, 5, 4, 3]  # train first, then by split, class and file name
+
+
+@pytest.mark.parametrize("packing", ["folder", "a.tar", "a.tar.gz", "a.tar.xz"])
+def test_tree_has_train_first_then_split_class_and_name(tmp_path, packing):
+    source = numbered(tmp_path / "folder", NAMES)
+    if packing != "folder":
+        source = archived(source, tmp_path / packing, NAMES)
+    tree = read_tree(source)
+    np.testing.assert_array_equal(tree.images.read(slice(0, 6), 4)[:, 0, 0, 0], IN_ORDER)
+    assert tree.splits == ["train", "train", "train", "extra", "test", "test"]
+    assert tree.classes == ["ant", "bee", "cat"]
+    np.testing.assert_array_equal(tree.labels, [0, 0, 2, 1, 0, 2])
+    assert tree.labels.dtype == np.int64
+    assert not tree.is_lossy
+
+
+def test_order_does_not_depend_on_when_files_were_made(tmp_path):
+    first = read_tree(numbered(tmp_path / "first", NAMES))
+    for number in reversed(range(6)):
+        write_image(tmp_path / "second" / NAMES[number], np.full((4, 4, 3), number, np.uint8))
+    second = read_tree(tmp_path / "second")
+    whole = slice(0, 6)
+    np.testing.assert_array_equal(first.images.read(whole, 4), second.images.read(whole, 4))
+
+
+def test_tree_of_classes_alone_has_no_splits(tmp_path):
+    tree = read_tree(numbered(tmp_path, ["b/0.png", "a/1.png"]))
+    assert tree.splits == ["", ""]
+    assert tree.classes == ["a", "b"]
+    np.testing.assert_array_equal(tree.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 0])
+
+
+def test_other_files_are_left_out_and_any_case_of_the_ending_counts(tmp_path):
+    numbered(tmp_path, ["a/0.png", "a/1.PNG"])
+    (tmp_path / "a" / "Thumbs.db").write_bytes(b"x")
+    (tmp_path / "readme.txt").write_text("x")
+    (tmp_path / "a" / "folder.png").mkdir()
+    assert len(read_tree(tmp_path).images) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("a/1.jpg", True), ("a/1.JPEG", True), ("a/1.webp", False), ("a/1.png", False)]
+)
+def test_jpeg_files_are_lossy(tmp_path, name, expected):
+    assert read_tree(numbered(tmp_path, ["a/0.png", name])).is_lossy == expected
+
+
+def test_images_of_a_folder_may_differ_in_size_but_not_those_of_an_archive(tmp_path):
+    names = ["a/0.png", "a/1.png"]
+    numbered(tmp_path / "t", names)
+    write_image(tmp_path / "t" / names[1], NOISE[0])
+    assert read_tree(tmp_path / "t").images.read(slice(0, 2), 8).shape == (2, 8, 8, 3)
+    with pytest.raises(HashbenchError, match=r"differ in size, such as \S*/a/0\.png and \S*/root/a/1\.png; unpack"):
+        read_tree(archived(tmp_path / "t", tmp_path / "a.tar", names))
+
+
+def test_archived_images_keep_their_pixels(tmp_path):
+    for number, image in enumerate(NOISE):
+        write_image(tmp_path / "t" / f"a/{number}.png", image)
+    names = [f"a/{number}.png" for number in range(7)]
+    tree = read_tree(archived(tmp_path / "t", tmp_path / "a.tar.xz", names))
+    np.testing.assert_array_equal(tree.images.read(slice(0, 7)), NOISE)
+
+
+@pytest.mark.parametrize("packing", ["folder", "a.tar"])
+def test_tree_without_images_is_refused(tmp_path, packing):
+    (tmp_path / "folder").mkdir()
+    source = tmp_path / "folder" if packing == "folder" else archived(tmp_path / "folder", tmp_path / packing, [])
+    with pytest.raises(HashbenchError, match=r"there are no images in .*, expected folders train/<class>/ or <class>/"):
+        read_tree(source)
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["train/a/images/0.png", "train/b/images/1.png", "val/a/images/2.png"], r"image .*images/.* lies too deep"),
+        (["a/0.png", "train/b/1.png"], r"at different depths, such as a/0\.png and train/b/1\.png"),
+    ],
+)
+def test_images_at_other_depths_are_refused(tmp_path, names, message):
+    with pytest.raises(HashbenchError, match=message):
+        read_tree(numbered(tmp_path, names))
+
+
+def test_folders_that_all_images_share_do_not_count(tmp_path):
+    tree = read_tree(numbered(tmp_path, ["set/all/train/a/0.png", "set/all/train/b/1.png", "set/all/test/a/2.png"]))
+    assert (tree.splits, tree.classes) == (["train", "train", "test"], ["a", "b"])
+
+
+@pytest.mark.parametrize("packing", ["folder", "a.tar"])
+def test_hidden_files_are_left_out(tmp_path, packing):
+    names = ["a/0.png", "b/1.png", "a/._0.png", ".cache/2.png"]
+    source = numbered(tmp_path / "folder", names)
+    if packing != "folder":
+        source = archived(source, tmp_path / packing, names)
+    tree = read_tree(source)
+    assert (len(tree.images), tree.classes) == (2, ["a", "b"])
+
+
+def test_an_archive_that_would_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
+    names = ["a/0.png", "a/1.png"]
+    path = archived(numbered(tmp_path / "t", names), tmp_path / "a.tar", names)
+    monkeypatch.setattr(images, "MAX_BYTES", 2 * 4 * 4 * 3)
+    assert len(read_tree(path).images) == 2
+    monkeypatch.setattr(images, "MAX_BYTES", 2 * 4 * 4 * 3 - 1)
+    with pytest.raises(HashbenchError, match=r"images in .*a\.tar take more than .* of memory; unpack"):
+        read_tree(path)
+
+
+def test_image_in_no_folder_is_refused(tmp_path):
+    with pytest.raises(HashbenchError, match=r"image 0\.png of .* lies in no folder"):
+        read_tree(numbered(tmp_path, ["0.png"]))
+
+
+def test_broken_image_of_an_archive_is_named(tmp_path):
+    numbered(tmp_path / "t", ["a/0.png", "a/1.png"])
+    (tmp_path / "t" / "a" / "1.png").write_bytes(b"no image")
+    with pytest.raises(HashbenchError, match=r"cannot decode image .*a/1\.png of .*a\.tar: "):
+        read_tree(archived(tmp_path / "t", tmp_path / "a.tar", ["a/0.png", "a/1.png"]))
+
+
+@pytest.mark.parametrize("name", ["a.tar", "a.tar.gz", "a.tar.xz"])
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_archive_cut_short_is_refused(tmp_path, name, share):
+    for number in range(7):
+        write_image(tmp_path / "t" / f"a/{number}.png", NOISE[number].repeat(9, axis=0))
+    path = archived(tmp_path / "t", tmp_path / name, [f"a/{number}.png" for number in range(7)])
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    with pytest.raises(HashbenchError, match=r"cannot (read|decode) .*a\.tar"):
+        read_tree(path)
+
+
+@pytest.mark.parametrize("position", ["boundary", "header"])
+def test_archive_that_ends_between_two_images_is_not_taken_for_a_smaller_one(tmp_path, position):
+    names = ["a/0.png", "a/1.png", "a/2.png"]
+    path = archived(numbered(tmp_path / "t", names), tmp_path / "a.tar", names)
+    with tarfile.open(path) as archive:
+        end = archive.getmembers()[1].offset + (0 if position == "boundary" else 100)
+    path.write_bytes(path.read_bytes()[:end])
+    with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar as an archive of images: it is cut short"):
+        read_tree(path)
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "a.tar.xz"])
+def test_wrong_checksum_at_the_end_of_an_archive_is_noticed(tmp_path, name):
+    names = ["a/0.png", "a/1.png"]
+    path = archived(numbered(tmp_path / "t", names), tmp_path / name, names)
+    content = bytearray(path.read_bytes())
+    content[-8 if name.endswith("gz") else -12] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar.* as an archive of images"):
+        read_tree(path)
+
+
+def test_file_that_is_no_archive_is_refused(tmp_path):
+    (tmp_path / "a.tar").write_bytes(b"hello")
+    with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar as an archive of images"):
+        read_tree(tmp_path / "a.tar")

@@ -1,0 +1,108 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from hashbench.dataset import Dataset
+from hashbench.sources.inspection import inspect
+from hashbench.store import hdf5
+
+QUERY, DATABASE, TRAIN = np.arange(0, 4), np.arange(4, 12), np.arange(9, 12)
+
+
+def make(features=None, **changes):
+    fields = {"rule": "same-label", "labels": np.arange(12) % 3} | changes
+    return Dataset("tiny", features, QUERY, DATABASE, TRAIN, **fields)
+
+
+def count_equal(items, ours, theirs):
+    return sum(any((items[i] == items[j]).all() for j in theirs) for i in ours)
+
+
+SMALL = st.sampled_from([-1.0, -0.0, 0.0, 1.0])  # so few values that rows repeat, and both zeros
+
+
+@given(arrays(np.float32, st.tuples(st.just(12), st.integers(1, 3)), elements=SMALL))
+def test_counts_are_those_of_comparing_all_pairs_and_all_columns(features):
+    found = inspect(make(features))
+    assert found.n_queries_in_database == count_equal(features, QUERY, DATABASE)
+    assert found.n_queries_in_train == count_equal(features, QUERY, TRAIN)
+    assert found.n_constant == sum(len(set(column.tolist())) == 1 for column in features.T)
+    assert found.n_zero == sum(not any(row) for row in features.tolist())
+
+
+@given(arrays(np.uint8, (12, 1, 2, 1), elements=st.integers(0, 2)))
+def test_duplicates_among_images_are_counted_when_there_are_no_features(images):
+    found = inspect(make(images=images))
+    assert found.n_queries_in_database == count_equal(images, QUERY, DATABASE)
+    assert found.n_queries_in_train == count_equal(images, QUERY, TRAIN)
+    assert (found.n_constant, found.n_zero) == (0, 0)
+
+
+def test_minus_zero_equals_zero():
+    features = np.arange(24, dtype=np.float32).reshape(12, 2) + 1
+    features[0], features[5] = [0.0, 7.0], [-0.0, 7.0]
+    assert inspect(make(features)).n_queries_in_database == 1
+
+
+def test_features_decide_where_there_are_images_too():
+    features = np.arange(24, dtype=np.float32).reshape(12, 2)
+    images = np.zeros((12, 2, 2, 3), dtype=np.uint8)
+    assert inspect(make(features, images=images)).n_queries_in_database == 0
+
+
+def test_classes_are_counted():
+    features = np.arange(12, dtype=np.float32)[:, None]
+    labels = np.array([7, 7, 7, -2, 7, -2, 50, 7, 7, 7, 7, 7])
+    found = inspect(make(features, labels=labels))
+    assert found.class_sizes.tolist() == [2, 9, 1]
+    assert found.n_without_label == 0
+
+
+def test_labels_of_multi_label_items_are_counted_and_so_are_items_without():
+    features = np.arange(12, dtype=np.float32)[:, None]
+    labels = np.zeros((12, 3), dtype=np.uint8)
+    labels[:9, 0] = labels[3:8, 1] = 1
+    found = inspect(make(features, rule="shared-labels", labels=labels))
+    assert found.class_sizes.tolist() == [9, 5, 0]
+    assert found.n_without_label == 3
+
+
+def test_without_labels_there_are_no_classes():
+    features = np.arange(12, dtype=np.float32)[:, None]
+    params = {"squared_thresholds": [1.0], "levels": [1]}
+    found = inspect(make(features, rule="distance", rule_params=params, labels=None))
+    assert (found.class_sizes, found.n_without_label) == (None, 0)
+
+
+@pytest.fixture
+def told(hashbench, tmp_path):
+    """What ``hashbench info`` prints, by its first word."""
+
+    def info(dataset):
+        hdf5.write_dataset(dataset, tmp_path / "tiny.h5")
+        result = hashbench("info", tmp_path / "tiny.h5")
+        assert result.exit_code == 0
+        return dict(line.split(":", 1) for line in result.stdout.splitlines())
+
+    return info
+
+
+def test_info_shows_what_may_be_amiss(told):
+    features = np.arange(36, dtype=np.float32).reshape(12, 3) + 1
+    features[1], features[10], features[2], features[4] = features[0], features[0], 0, 0
+    facts = told(make(features))
+    assert facts["duplicates"].strip() == "3 queries equal a database item, 2 a training item"
+    assert facts["features to note"].strip() == "0 are constant; 2 items are all zero"
+    assert facts["classes"].strip() == "3, 4 to 4 items each"
+
+
+def test_info_shows_items_without_label_and_is_silent_about_good_features(told):
+    features = np.arange(12, dtype=np.float32)[:, None] + 1
+    labels = np.zeros((12, 2), dtype=np.uint8)
+    labels[:9, 0] = labels[3:6, 1] = 1
+    facts = told(make(features, rule="shared-labels", labels=labels))
+    assert facts["classes"].strip() == "2, 3 to 9 items each, 1.00 labels an item, 3 items without"
+    assert facts["duplicates"].strip().startswith("0 queries")
+    assert "features to note" not in facts

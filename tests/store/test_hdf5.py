@@ -1,0 +1,465 @@
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hashbench.errors import HashbenchError
+from hashbench.store import files, hdf5
+
+ARRAYS = ("features", "images", "query", "database", "train", "labels", "neighbours")
+WORDS = ("name", "rule", "features_name", "about", "fingerprint")
+IMAGES = np.random.default_rng(0).integers(0, 256, (40, 2, 3, 3)).astype(np.uint8)
+
+
+@pytest.fixture
+def dataset_file(tiny_file):
+    return tiny_file("shared-labels")
+
+
+def make_codes(n_bits=12, **changes):
+    rng = np.random.default_rng(0)
+    fields = {
+        "query": np.packbits(rng.random((3, n_bits)) < 0.5, axis=1, bitorder="little"),
+        "database": np.packbits(rng.random((9, n_bits)) < 0.5, axis=1, bitorder="little"),
+        "n_bits": n_bits,
+        "method": "itq",
+        "method_version": 4,
+        "params": {"n_iter": 50, "kind": "full"},
+        "seed": 7,
+        "dataset": "tiny",
+        "dataset_fingerprint": "0123456789abcdef",
+        "features": "pixels",
+        "libraries": {"numpy": "2.0"},
+        "fit_seconds": 0.25,
+        "encode_seconds": 1.5,
+        "made_by": "feed",
+    }
+    return hdf5.Codes(**(fields | changes))
+
+
+@pytest.fixture
+def codes_file(tmp_path):
+    path = tmp_path / "codes.h5"
+    hdf5.write_codes(make_codes(), path)
+    return path
+
+
+def read_codes(path):
+    with hdf5.open_codes(path) as codes:
+        return codes, codes.database[:]
+
+
+READERS = {"dataset_file": hdf5.read_dataset, "codes_file": read_codes}
+
+
+def complaint(read, path):
+    """Read a bad file; what is said must be one line that names the path."""
+    with pytest.raises(HashbenchError) as caught:
+        read(path)
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text
+    return text
+
+
+# ---------------------------------------------------------------- what is written is read
+
+
+def test_data_lie_in_the_folder_of_the_environment_else_in_the_cache(monkeypatch, data):
+    assert files.data_dir() == data
+    monkeypatch.delenv("HASHBENCH_DATA")
+    assert files.data_dir().name == "hashbench"
+    monkeypatch.setenv("HASHBENCH_DATA", "")
+    assert files.data_dir().name == "hashbench"
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("same-label", {"about": {"summary": "süß"}}),
+        ("shared-labels", {"features_name": "gist"}),
+        ("distance", {}),
+        ("distance", {"labels": np.arange(40)}),
+        ("explicit", {}),
+        ("explicit", {"matrix": sp.csr_array(np.eye(8, 32, dtype=np.int64) * 3)}),
+        ("explicit", {"matrix": sp.csr_array((8, 32), dtype=np.uint8)}),
+        ("same-label", {"images": IMAGES}),
+        ("same-label", {"images": IMAGES[..., :1], "features": None, "features_name": "images"}),
+        ("neighbours", {"neighbours": np.arange(16).reshape(8, 2)}),
+    ],
+)
+def test_dataset_is_read_as_it_was_written(tiny, tiny_file, rule, changes):
+    dataset, read = tiny(rule, **changes), hdf5.read_dataset(tiny_file(rule, **changes))
+    for key in ARRAYS:
+        ours, theirs = getattr(dataset, key), getattr(read, key)
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            assert ours.dtype == theirs.dtype
+            np.testing.assert_array_equal(ours, theirs)
+    assert [getattr(read, key) for key in WORDS] == [getattr(dataset, key) for key in WORDS]
+    assert dict(read.rule_params) == dict(dataset.rule_params)
+    assert sp.issparse(read.matrix) == sp.issparse(dataset.matrix)
+    whole = slice(0, 8), slice(0, 32)
+    np.testing.assert_array_equal(read.affinity().block(*whole), dataset.affinity().block(*whole))
+
+
+@pytest.mark.parametrize("n_bits", [1, 8, 12, 64, 130])
+def test_codes_are_read_as_they_were_written(tmp_path, n_bits):
+    codes, path = make_codes(n_bits), tmp_path / "codes.h5"
+    hdf5.write_codes(codes, path)
+    with hdf5.open_codes(path) as read:
+        assert isinstance(read.query, np.ndarray)
+        assert not isinstance(read.database, np.ndarray)  # still on disk
+        for field in dataclasses.fields(codes):
+            ours, theirs = getattr(codes, field.name), getattr(read, field.name)
+            if field.name in ("query", "database"):
+                np.testing.assert_array_equal(theirs[:], ours)
+            else:
+                assert type(theirs) is type(ours) or isinstance(theirs, type(ours))
+                assert theirs == ours
+        assert read.content == codes.content
+
+
+def test_content_of_codes_changes_with_each_bit_and_with_their_length():
+    one, other = make_codes(12), make_codes(16)
+    flipped = one.database.copy()
+    flipped[-1, 0] ^= 1
+    contents = {codes.content for codes in (one, make_codes(12, database=flipped), other, make_codes(13))}
+    assert len(contents) == 4
+    assert make_codes(12, seed=8).content == one.content
+    assert len(one.content) == 16
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_bits": 0},
+        {"query": np.zeros((3, 3), np.uint8)},
+        {"query": np.zeros((3, 2), np.int64)},
+        {"database": np.zeros(6, np.uint8)},
+    ],
+)
+def test_codes_that_are_no_packed_codes_are_refused(changes):
+    with pytest.raises(HashbenchError):
+        make_codes(**changes)
+
+
+def test_attributes_are_read_of_good_files_alone(dataset_file, codes_file, tmp_path):
+    assert hdf5.read_attributes(dataset_file)["hashbench"] == "dataset"
+    assert hdf5.read_attributes(codes_file)["seed"] == 7
+    assert hdf5.read_attributes(tmp_path / "none.h5") == {}
+    codes_file.write_bytes(codes_file.read_bytes()[:1000])
+    assert hdf5.read_attributes(codes_file) == {}
+
+
+# ---------------------------------------------------------------- bad files
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_missing_file_is_named(kind, tmp_path):
+    assert "no file" in complaint(READERS[kind], tmp_path / "none.h5")
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("share", [0, 0.001, 0.01, 0.1, 0.5, 0.9, 0.999])
+def test_truncated_file_is_named(request, kind, share):
+    path = request.getfixturevalue(kind)
+    content = path.read_bytes()
+    path.write_bytes(content[: int(share * len(content))])
+    assert "again" in complaint(READERS[kind], path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_text_file_is_named(kind, tmp_path):
+    path = tmp_path / "text.h5"
+    path.write_text("This is no HDF5 file.\n" * 100)
+    assert "not HDF5" in complaint(READERS[kind], path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_file_of_another_kind_is_named(kind, dataset_file, codes_file, tmp_path):
+    other = {"dataset_file": codes_file, "codes_file": dataset_file}[kind]
+    assert "expected a" in complaint(READERS[kind], other)
+    foreign = tmp_path / "foreign.h5"
+    with h5py.File(foreign, "w") as file:
+        file["features"] = np.zeros(3)
+    assert "another program" in complaint(READERS[kind], foreign)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_newer_schema_is_named(request, kind):
+    path = request.getfixturevalue(kind)
+    with h5py.File(path, "a") as file:
+        file.attrs["schema_version"] = 99
+    text = complaint(READERS[kind], path)
+    assert "99" in text
+    assert "Upgrade" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "key"),
+    [
+        *(("dataset_file", key) for key in ("query", "train", "name", "rule_params", "fingerprint")),
+        *(("codes_file", key) for key in ("query/codes", "database/codes", "n_bits", "params", "content", "made_by")),
+    ],
+)
+def test_missing_key_is_named(request, kind, key):
+    path = request.getfixturevalue(kind)
+    with h5py.File(path, "a") as file:
+        if key in file:
+            del file[key]
+        else:
+            del file.attrs[key]
+    assert f"lacks {key}" in complaint(READERS[kind], path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_damaged_json_is_named(request, kind):
+    path = request.getfixturevalue(kind)
+    with h5py.File(path, "a") as file:
+        file.attrs["rule_params" if kind == "dataset_file" else "params"] = "{no json"
+    complaint(READERS[kind], path)
+
+
+@pytest.mark.parametrize(("kind", "key"), [("dataset_file", "features"), ("codes_file", "query/codes")])
+def test_folder_in_the_place_of_an_array_is_named(request, kind, key):
+    path = request.getfixturevalue(kind)
+    with h5py.File(path, "a") as file:
+        del file[key]
+        file.create_group(key)
+    complaint(READERS[kind], path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+@pytest.mark.parametrize("structure", [b"TREE", b"HEAP", b"SNOD"])
+def test_damaged_structure_is_named(request, kind, structure):
+    path = request.getfixturevalue(kind)
+    path.write_bytes(path.read_bytes().replace(structure, b"XXXX"))
+    complaint(READERS[kind], path)
+
+
+def test_dataset_that_breaks_the_rules_is_named(dataset_file):
+    with h5py.File(dataset_file, "a") as file:
+        file["features"][3, 1] = np.nan
+    assert "not finite" in complaint(hdf5.read_dataset, dataset_file)
+
+
+@pytest.mark.parametrize("key", ["features", "query", "labels"])
+def test_flipped_byte_of_a_dataset_is_noticed(dataset_file, key):
+    with h5py.File(dataset_file) as file:
+        start = file[key].id.get_offset()
+        values = file[key][:]
+    content = bytearray(dataset_file.read_bytes())
+    if key == "query":  # keep it a split
+        content[start], content[start + 8] = content[start + 8], content[start]
+    else:
+        content[start] ^= 1
+    dataset_file.write_bytes(content)
+    with h5py.File(dataset_file) as file:
+        assert (file[key][:] != values).any()
+    assert "damaged" in complaint(hdf5.read_dataset, dataset_file)
+
+
+def test_set_padding_bits_of_query_codes_are_noticed(codes_file):
+    with h5py.File(codes_file, "a") as file:
+        file["query/codes"][0, -1] = 0x80
+    assert "damaged" in complaint(read_codes, codes_file)
+
+
+# ---------------------------------------------------------------- whole or not at all
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir() if not path.name.endswith(".lock")]
+
+
+class Oops(Exception):
+    pass
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_error_while_writing_leaves_what_was_there(tmp_path, existed):
+    path = tmp_path / "file"
+    if existed:
+        path.write_text("old")
+
+    def fail():
+        with files.replacing(path) as part:
+            part.write_text("half")
+            raise Oops
+
+    with pytest.raises(Oops):
+        fail()
+    assert leftovers(tmp_path) == (["file"] if existed else [])
+    assert not existed or path.read_text() == "old"
+
+
+def test_file_shows_its_new_content_only_when_it_is_whole(tmp_path):
+    path = tmp_path / "new" / "folder" / "file"
+    with files.replacing(path) as part:
+        part.write_text("new")
+        assert not path.exists()
+        assert part.parent == path.parent  # a rename must not cross file systems
+    assert path.read_text() == "new"
+    assert leftovers(path.parent) == ["file"]
+
+
+def test_failed_dataset_leaves_the_old_one(tiny, tiny_file):
+    path = tiny_file()
+    before = path.read_bytes()
+    with pytest.raises(HashbenchError, match="cannot be stored as JSON"):
+        hdf5.write_dataset(tiny(about={"summary": object()}), path)
+    assert path.read_bytes() == before
+    assert leftovers(path.parent) == ["tiny.h5"]
+
+
+def test_text_is_written_as_it_is_and_not_again(tmp_path):
+    path = tmp_path / "table.csv"
+    files.write_text(path, "ä,b\n1,2\n")
+    assert path.read_bytes() == "ä,b\n1,2\n".encode()
+    os.utime(path, (1, 1))
+    files.write_text(path, "ä,b\n1,2\n")
+    assert path.stat().st_mtime == 1
+    files.write_text(path, "c\n")
+    assert path.read_text() == "c\n"
+
+
+def test_lock_may_be_entered_again_by_its_holder(tmp_path):
+    with files.locked(tmp_path / "a"), files.locked(tmp_path / "a"), files.locked(tmp_path / "b"):
+        files.write_text(tmp_path / "a", "text")
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from hashbench.store import files
+from hashbench.store import hdf5
+path = Path(sys.argv[1])
+with files.replacing(path) as part:
+    part.write_text("half of the new con")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """Another process in the middle of writing ``file``."""
+    (tmp_path / "file").write_text("old")
+    process = subprocess.Popen([sys.executable, "-c", HOLD, tmp_path / "file"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "writing\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_killed_writer_leaves_the_old_file_and_the_next_one_completes(tmp_path, writer):
+    path = tmp_path / "file"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert path.read_text() == "old"
+    files.write_text(path, "new")
+    assert path.read_text() == "new"
+    assert leftovers(tmp_path) == ["file"]
+
+
+DISK_FULL = """
+import json, os, resource, sys
+from pathlib import Path
+import numpy as np
+from hashbench.store import files
+from hashbench.store import hdf5
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
+
+folder, limits = Path(sys.argv[1]), json.loads(sys.argv[2])
+n = 2000
+dataset = Dataset("tiny", np.ones((n, 16), np.float32), np.arange(4), np.arange(4, n), np.arange(4, n),
+                  "same-label", labels=np.arange(n) % 3)
+codes = hdf5.Codes(np.ones((4, 2), np.uint8), np.ones((n, 2), np.uint8), 16, "lsh", 1, {}, 0, "tiny", "f", "x")
+writers = {
+    "dataset": lambda path: hdf5.write_dataset(dataset, path),
+    "codes": lambda path: hdf5.write_codes(codes, path),
+    "text": lambda path: files.write_text(path, "line\\n" * 100_000),
+}
+outcomes = []
+for kind, write in writers.items():
+    for limit in limits:
+        path = folder / f"{kind}-{limit}"
+        path.write_text("old")
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:  # a process of its own: HDF5 may bring it down
+            os.dup2(writer, 2)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            try:
+                write(path)
+            except HashbenchError as error:
+                sys.exit(str(error))
+            sys.exit("written")
+        os.close(writer)
+        with open(reader, errors="replace") as said:
+            text = said.read()
+        outcomes.append((kind, limit, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text))
+print(json.dumps(outcomes))
+"""
+LIMITS = [0, 100, 2100, 3000, 4100, 5000]
+
+
+@pytest.fixture(scope="module")
+def full_disk(tmp_path_factory):
+    """Write files of several kinds, none larger than some limit; give the folder and what was said."""
+    folder = tmp_path_factory.mktemp("full")
+    command = [sys.executable, "-c", DISK_FULL, folder, json.dumps(LIMITS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return folder, {(kind, limit): outcome for kind, limit, *outcome in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("kind", ["dataset", "codes", "text"])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_full_disk_is_told_in_one_line_and_leaves_the_old_file(full_disk, kind, limit):
+    folder, outcomes = full_disk
+    path = folder / f"{kind}-{limit}"
+    assert path.read_text() == "old"
+    exit_code, said = outcomes[kind, limit]
+    assert said.startswith(f"cannot write {path}: ")
+    assert said.count("\n") == 1
+    assert exit_code == 1
+
+
+def test_full_disk_leaves_nothing_behind(full_disk):
+    folder, outcomes = full_disk
+    assert sorted(leftovers(folder)) == sorted(f"{kind}-{limit}" for kind, limit in outcomes)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_folder_without_permission_is_named(tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    assert "Permission denied" in complaint(lambda path: files.write_text(path, "text"), folder / "file")
+
+
+def test_file_in_the_place_of_a_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(HashbenchError, match=re.escape(str(tmp_path / "file"))):
+        files.write_text(tmp_path / "file" / "table.csv", "text")
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_superclasses_survive_a_round_trip(tiny, tmp_path):
+    dataset = tiny()
+    coarse = np.asarray(dataset.labels) // 2
+    dataset = dataclasses.replace(dataset, rule="hierarchy", coarse_labels=coarse)
+    hdf5.write_dataset(dataset, tmp_path / "coarse.h5")
+    found = hdf5.read_dataset(tmp_path / "coarse.h5")
+    np.testing.assert_array_equal(found.coarse_labels, coarse)
+    assert found.fingerprint == dataset.fingerprint

@@ -1,0 +1,115 @@
+import os
+
+import numpy as np
+import pytest
+
+from hashbench.scoring.metrics import Scores
+from hashbench.store import score_cache
+from hashbench.store.hdf5 import Codes
+from hashbench.store.results import Row
+
+VALUES = np.array([0.25, np.nan, 0.75, 1.0])
+
+
+def codes(seed=0, **changes):
+    rng = np.random.default_rng(seed)
+    fields = {
+        "query": rng.integers(0, 256, (4, 1), dtype=np.uint8),
+        "database": rng.integers(0, 256, (9, 1), dtype=np.uint8),
+        "n_bits": 8,
+        "method": "lsh",
+        "method_version": 1,
+        "params": {"b": 2, "a": [1, None]},
+        "seed": 3,
+        "dataset": "tiny",
+        "dataset_fingerprint": "aaaa",
+        "features": "pixels",
+    }
+    return Codes(**(fields | changes))
+
+
+def keep(values, made=None, scored_by="x"):
+    with score_cache.opened(made or codes(), scored_by) as kept:
+        kept.write({**kept.read(), "AP": Scores(values, values - 0.1, values + 0.1)})
+    return kept.path
+
+
+def row(**changes):
+    fields = {
+        "dataset": "tiny",
+        "features": "pixels",
+        "method": "lsh",
+        "params": '{"a": [1, null], "b": 2}',
+        "n_bits": 8,
+        "seed": 3,
+        "metric": "AP",
+        "value": "0.666667",
+        "low": "0.566667",
+        "high": "0.766667",
+        "n_queries": 4,
+        "n_undefined": 1,
+        "dataset_fingerprint": "aaaa",
+        "method_version": 1,
+    }
+    return Row(**(fields | changes))
+
+
+def test_queries_behind_a_row_are_found():
+    keep(VALUES)
+    np.testing.assert_array_equal(score_cache.find_scores(row()), VALUES)
+
+
+def test_nothing_is_found_where_nothing_is_kept():
+    assert score_cache.find_scores(row()) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dataset": "other"},
+        {"features": "gist"},
+        {"method": "itq"},
+        {"params": "{}"},
+        {"n_bits": 16},
+        {"seed": 4},
+        {"metric": "NDCG"},
+        {"value": "0.666668"},
+        {"low": "0.566668"},
+        {"high": "0.766668"},
+        {"dataset_fingerprint": "bbbb"},
+        {"method_version": 2},
+    ],
+)
+def test_queries_of_another_row_are_not_found(change):
+    keep(VALUES)
+    assert score_cache.find_scores(row(**change)) is None
+
+
+def test_scores_of_earlier_codes_stay():
+    keep(VALUES)
+    keep(VALUES / 2, codes(seed=1))
+    np.testing.assert_array_equal(score_cache.find_scores(row()), VALUES)
+    later = row(value="0.333333", low="0.233333", high="0.433333")
+    np.testing.assert_array_equal(score_cache.find_scores(later), VALUES / 2)
+
+
+def test_same_scores_by_other_code_are_found():
+    assert keep(VALUES) != keep(VALUES + 1e-12, scored_by="y")
+    np.testing.assert_allclose(score_cache.find_scores(row()), VALUES)
+
+
+def test_row_that_fits_different_queries_is_left_alone():
+    keep(VALUES)
+    keep(VALUES[::-1], codes(seed=1))
+    assert score_cache.find_scores(row()) is None
+
+
+def test_oldest_scores_of_a_job_go_first(monkeypatch):
+    monkeypatch.setattr(score_cache, "N_KEPT", 3)
+    other = keep(VALUES, codes(dataset="other"))
+    paths = []
+    for seed in range(5):
+        paths.append(keep(VALUES, codes(seed=seed)))
+        os.utime(paths[-1], (seed, seed))
+    assert [path.exists() for path in paths] == [False, False, True, True, True]
+    assert other.exists()
