@@ -12,8 +12,8 @@ from typing import IO, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import IntArray
 from hashbench.adapter import DatasetAdapter
-from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.download import fetch

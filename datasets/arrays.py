@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import IntArray
 from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, Own, draw_any, draw_by_label, draw_split
-from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError

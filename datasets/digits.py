@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.datasets import load_digits
 
+from hashbench._typing import IntArray
 from hashbench.adapter import DatasetAdapter, draw_split
-from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 

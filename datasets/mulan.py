@@ -5,9 +5,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import IntArray
 from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, draw_any, draw_by_label
-from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import LABEL_KEYS, read_array, read_features

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import IntArray
 from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, draw_by_label
-from hashbench.affinity import IntArray
 from hashbench.dataset import Dataset
 from hashbench.datasets._listed import find_images, needed_images, read_lines
 from hashbench.errors import HashbenchError

@@ -1,9 +1,10 @@
-"""Work in parts, on all processors."""
+"""Work in parts, on all processors; loops compiled when they are first run."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from functools import wraps
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -77,3 +78,29 @@ def n_processors() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Compile a loop with numba when it is first called, so that whoever only imports it need not wait.
+
+    Parameters
+    ----------
+    function : callable
+        Of what numba understands; it calls no other compiled loop.
+
+    Returns
+    -------
+    callable
+        The same; it runs without the interpreter lock, and its machine code is kept on disk.
+    """
+    ready: list[Any] = []
+
+    @wraps(function)
+    def call(*arguments: Any) -> Any:
+        if not ready:
+            import numba
+
+            ready.append(numba.njit(nogil=True, cache=True)(function))
+        return ready[0](*arguments)
+
+    return call

@@ -1,14 +1,16 @@
-"""Labels, levels and matrices as users bring them, checked."""
+"""Labels, levels, matrices and parameters as users bring them, checked."""
 
 import sys
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from numbers import Integral, Real
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError
-
-IntArray = npt.NDArray[np.int64]
 
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
@@ -173,3 +175,82 @@ def check_levels(levels: npt.ArrayLike) -> IntArray:
             f"{', ...' if bad.size > 3 else ''})."
         )
     return np.union1d([0], values).astype(np.int64)
+
+
+class Range(NamedTuple):
+    """Numbers that a parameter may be; see `whole` and `real`."""
+
+    kind: type
+    low: float
+    high: float | None
+    closed: Literal["left", "right", "both", "neither"]
+
+
+def whole(low: int, high: int | None = None) -> Range:
+    """Allow whole numbers from ``low`` to ``high``, both included; None for no end."""
+    return Range(Integral, low, high, "left" if high is None else "both")
+
+
+def real(
+    low: float, high: float | None = None, closed: Literal["left", "right", "both", "neither"] | None = None
+) -> Range:
+    """Allow real numbers from ``low`` to ``high``; ``closed`` says which ends are included, by default both."""
+    return Range(Real, low, high, closed or ("left" if high is None else "both"))
+
+
+def choice(*options: str) -> frozenset[str]:
+    """Allow some words."""
+    return frozenset(options)
+
+
+def setting(default: Any, *allowed: Any) -> Any:
+    """Declare a parameter of a method, a dataclass: its default, and what it may be.
+
+    Parameters
+    ----------
+    default : object
+        Its default.
+    *allowed : Range, frozenset of str, type or None
+        What it may be: `whole` or `real` numbers, a `choice` of words, any instance of a type (``bool`` also takes
+        NumPy's), or None.
+
+    Returns
+    -------
+    dataclasses.Field
+        What stands behind the equals sign.
+    """
+    return field(default=default, metadata={_ALLOWED: allowed})
+
+
+def allowed_values(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Give what each parameter may be: as the class declares it, or else the nearest of its bases that does."""
+    found: dict[str, tuple[Any, ...]] = {}
+    for base in reversed(cls.__mro__):
+        for name, declared in base.__dict__.get("__dataclass_fields__", {}).items():
+            if _ALLOWED in declared.metadata:
+                found[name] = declared.metadata[_ALLOWED]
+    return found
+
+
+def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, Any], owner: str) -> None:
+    """Refuse values that are not allowed, in the words of scikit-learn."""
+    from sklearn.utils._param_validation import (  # private, and imported nowhere else
+        Interval,
+        InvalidParameterError,
+        StrOptions,
+        validate_parameter_constraints,
+    )
+
+    def constraint(one: Any) -> Any:
+        if isinstance(one, Range):
+            return Interval(one.kind, one.low, one.high, closed=one.closed)
+        return StrOptions(set(one)) if isinstance(one, frozenset) else "boolean" if one is bool else one
+
+    constraints = {name: [constraint(one) for one in allowed[name]] for name in allowed if name in values}
+    try:
+        validate_parameter_constraints(constraints, dict(values), caller_name=owner)
+    except InvalidParameterError as error:
+        raise HashbenchError(str(error)) from error
+
+
+_ALLOWED = "allowed"

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hashbench.affinity import IntArray
+from hashbench._typing import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 

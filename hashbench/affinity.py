@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import IntArray, LevelArray, Rows
 from hashbench._validation import (
     check_levels,
     check_superclasses,
@@ -23,11 +24,6 @@ from hashbench._validation import (
 )
 from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
-LevelArray = npt.NDArray[np.int16]
-Rows = slice | IntArray
 
 
 class Affinity(ABC):

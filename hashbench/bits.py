@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import BoolArray, ByteArray, WordArray
 from hashbench.errors import HashbenchError
-
-BoolArray = npt.NDArray[np.bool_]
-ByteArray = npt.NDArray[np.uint8]
-WordArray = npt.NDArray[np.uint64]
 
 MAX_BITS = 4096
 

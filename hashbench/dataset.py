@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, IntArray, SameLabel, SharedLabels
+from hashbench._typing import IntArray
+from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

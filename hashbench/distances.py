@@ -5,10 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError
-
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 _PAIRS = 1 << 14  # whose features are gathered at a time
 

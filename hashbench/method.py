@@ -1,25 +1,27 @@
 """The contract of a hashing method: a scikit-learn transformer from features to boolean codes."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isnan
-from numbers import Integral
-from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, InvalidParameterError, validate_parameter_constraints
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from hashbench._typing import BoolArray, FloatArray
+from hashbench._validation import allowed_values, check_settings, choice, real, setting, whole
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
-from hashbench.bits import MAX_BITS, BoolArray, check_n_bits
+from hashbench.bits import MAX_BITS, check_n_bits
 from hashbench.dataset import RULES_OF_QUERIES, Dataset
 from hashbench.errors import HashbenchError, unknown_name
 
-FloatArray = npt.NDArray[np.float64]
+__all__ = ["GROUPS", "HashMethod", "choice", "real", "setting", "whole"]
+
+_OF_ALL = {"n_bits": (whole(1, MAX_BITS),), "random_state": (whole(0, 2**32 - 1),)}
 SUPERVISION = ("none", "labels", "affinity")
 READS = ("features", "labels")
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
@@ -54,6 +56,7 @@ class Epoch(NamedTuple):
         return f"loss {self.loss:.4f}, {self.n_distinct:,} codes, mean |output| {self.mean_output:.2f}{held_out}"
 
 
+@dataclass(eq=False, repr=False)
 class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all methods: ``fit`` on training items, ``transform`` any items to codes.
 
@@ -95,16 +98,12 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     modules: ClassVar[tuple[str, ...]] = ()
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "scikit-learn")
-    checkpoint: Path | None = None
-    resume: bool = False
-    made_by: str = ""
-    resumed_seconds_: float = 0.0
-    on_epoch: Callable[[Epoch], None] | None = None
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_bits": [Interval(Integral, 1, MAX_BITS, closed="both")],
-        "random_state": [Interval(Integral, 0, 2**32 - 1, closed="both")],
-    }
-    n_bits: int
+    checkpoint: ClassVar[Any] = None
+    resume: ClassVar[bool] = False
+    made_by: ClassVar[str] = ""
+    resumed_seconds_: ClassVar[float] = 0.0
+    on_epoch: ClassVar[Any] = None
+    n_bits: int = 32
 
     def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
         """Learn the hash functions.
@@ -152,12 +151,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             If one is; it names the parameter and what it may be.
         """
         check_n_bits(self.n_bits)
-        params = self.get_params(deep=False)
-        constraints = {name: rule for name, rule in self._parameter_constraints.items() if name in params}
-        try:
-            validate_parameter_constraints(constraints, params, caller_name=self.label)
-        except InvalidParameterError as error:
-            raise HashbenchError(str(error)) from error
+        check_settings(_OF_ALL | allowed_values(type(self)), self.get_params(deep=False), self.label)
 
     @classmethod
     def preset(cls, name: str, n_bits: int) -> dict[str, Any]:

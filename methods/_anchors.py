@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils import gen_batches
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import HashMethod
 from hashbench.methods._items import check_items_differ, draw_rows, mean_squared_distance, origin
 
 _BATCH = 8192  # items whose features are held at once

@@ -5,9 +5,8 @@ import numpy.typing as npt
 from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from hashbench.affinity import IntArray
-from hashbench.method import FloatArray
-from hashbench.methods._pairs import BoolArray, Pairs
+from hashbench._typing import BoolArray, FloatArray, IntArray
+from hashbench.methods._pairs import Pairs
 
 Int32Array = npt.NDArray[np.int32]
 _CAPACITY = 2**29  # whole-number capacities, whose sums stay in 32 bits

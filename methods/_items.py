@@ -3,9 +3,9 @@
 import numpy as np
 from sklearn.utils.extmath import row_norms
 
-from hashbench.affinity import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod
 
 _FAR = 1e6  # squared distance from 0, in mean squared distances from the mean, at which rounding begins to tell
 

@@ -4,8 +4,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.decomposition import PCA
 
+from hashbench._typing import FloatArray
 from hashbench.errors import Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod
 from hashbench.methods._items import equal_items
 
 

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import gen_batches
 
-from hashbench.affinity import Affinity, IntArray, LevelArray
+from hashbench._typing import BoolArray, IntArray, LevelArray
+from hashbench.affinity import Affinity
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod
 
-BoolArray = npt.NDArray[np.bool_]
 _BATCH = 256  # items whose affinity to all others is held at once
 
 

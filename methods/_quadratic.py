@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from hashbench.method import FloatArray
+from hashbench._typing import FloatArray
 
 
 class Bit(NamedTuple):

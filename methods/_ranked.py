@@ -1,12 +1,10 @@
 """What the methods that learn from histograms of distances share: parameters, and the histogram of a batch."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar
-
-from sklearn.utils._param_validation import Interval, StrOptions
+from typing import TYPE_CHECKING
 
 from hashbench.learning.base import Batch, LearnedHash
+from hashbench.method import choice, real, setting, whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,18 +24,11 @@ class _Ranked(LearnedHash):
         Intervals of the histogram; 0 for as many as bits.
     """
 
-    alpha: float = 1.0
-    continuation: int = 0
-    n_bins: int = 0
+    alpha: float = setting(1.0, real(0, closed="neither"))
+    continuation: int = setting(0, whole(0))
+    n_bins: int = setting(0, whole(0))
 
     group = "list-based"
-    modules: ClassVar[tuple[str, ...]] = (*LearnedHash.modules, "hashbench.learning.soft_histogram")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedHash._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "continuation": [Interval(Integral, 0, None, closed="left")],
-        "n_bins": [Interval(Integral, 0, None, closed="left")],
-    }
 
     def _histogram(self, batch: Batch, level_index: "Tensor", n_levels: int) -> "Tensor":
         """Count the distances of the batch's relaxed codes: (n_batch, n_levels, n_bins + 1), float64."""
@@ -59,10 +50,4 @@ class _TALR(_Ranked):
         The form that the authors train, or one that is exact on whole counts.
     """
 
-    relaxation: str = "simplified"
-
-    modules = (*_Ranked.modules, "hashbench.methods._ranked")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_Ranked._parameter_constraints,
-        "relaxation": [StrOptions({"simplified", "full"})],
-    }
+    relaxation: str = setting("simplified", choice("full", "simplified"))

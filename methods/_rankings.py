@@ -6,10 +6,9 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array, csr_array
 
-from hashbench.affinity import IntArray
+from hashbench._parallel import compiled
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError
-from hashbench.method import FloatArray
-from hashbench.scoring.kernels import compiled
 
 
 @dataclass(frozen=True)

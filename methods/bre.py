@@ -1,18 +1,18 @@
 """BRE: linear functions of anchors, one weight at a time set to its exact best value."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from hashbench.affinity import IntArray
-from hashbench.method import FloatArray, HashMethod
+from hashbench._parallel import compiled
+from hashbench._typing import BoolArray, FloatArray, IntArray
+from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._items import check_items_differ, draw_rows, unit_rows
-from hashbench.methods._pairs import BoolArray, draw_pairs, levels_among
-from hashbench.scoring.kernels import compiled
+from hashbench.methods._pairs import draw_pairs, levels_among
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BRE(HashMethod):
     """Binary reconstructive embeddings [1]_, supervised, with the linear kernel.
 
@@ -63,39 +63,17 @@ class BRE(HashMethod):
     (90, 8)
     """
 
+    n_items: int = setting(1000, whole(2))
+    n_anchors: int = setting(50, whole(1))
+    n_similar: int = setting(25, whole(1))
+    n_dissimilar: int = setting(25, whole(1))
+    max_sweeps: int = setting(50, whole(0))
+    tol: float = setting(1e-4, real(0))
+    random_state: int = 0
+
     supervision = "affinity"
     group = "pair-based"
     version = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "n_items": [Interval(Integral, 2, None, closed="left")],
-        "n_anchors": [Interval(Integral, 1, None, closed="left")],
-        "n_similar": [Interval(Integral, 1, None, closed="left")],
-        "n_dissimilar": [Interval(Integral, 1, None, closed="left")],
-        "max_sweeps": [Interval(Integral, 0, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_items: int = 1000,
-        n_anchors: int = 50,
-        n_similar: int = 25,
-        n_dissimilar: int = 25,
-        max_sweeps: int = 50,
-        tol: float = 1e-4,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_items = n_items
-        self.n_anchors = n_anchors
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.max_sweeps = max_sweeps
-        self.tol = tol
-        self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)

@@ -1,12 +1,15 @@
 """Constant: one code for all items, the floor of any honest table."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import HashMethod
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Constant(HashMethod):
     """Sanity baseline: every item gets the code of zeros.
 
@@ -20,9 +23,6 @@ class Constant(HashMethod):
     """
 
     group = "baseline"
-
-    def __init__(self, n_bits: int = 32) -> None:
-        self.n_bits = n_bits
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.is_fitted_ = True

@@ -1,12 +1,10 @@
 """DPSH: likelihood of pairwise labels under inner products of outputs."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-
 from hashbench.learning.base import Batch, LearnedHash
+from hashbench.method import real, setting
 from hashbench.methods._batches import signs
 
 if TYPE_CHECKING:
@@ -73,20 +71,15 @@ class DPSH(LearnedHash):
     (60, 4)
     """
 
-    eta: float | None = None
+    eta: float | None = setting(None, real(0), None)
 
     group = "pair-based"
-    modules = (*LearnedHash.modules, "hashbench.methods._batches")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 150, "batch_size": 128, "learning_rate": 0.05, "halve_every": 15},
             **{"weight_decay": 1e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
             **{"eta": 10.0, "head": "linear"},
         }
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedHash._parameter_constraints,
-        "eta": [Interval(Real, 0, None, closed="left"), None],
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -1,13 +1,11 @@
 """DSH: contrastive loss on outputs near -1 and 1, and its dispersion objective."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
-
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from hashbench.affinity import Hierarchy
 from hashbench.learning.base import Batch, LearnedHash
+from hashbench.method import choice, real, setting
 from hashbench.methods._batches import mean_over, others
 
 if TYPE_CHECKING:
@@ -124,22 +122,15 @@ class DSH(LearnedHash):
     (60, 4)
     """
 
-    objective: str = "original"
+    objective: str = setting("original", choice("dispersion", "original"))
     learning_rate: float = 0.03
-    margin: float = 2.0
-    alpha: float = 0.01
+    margin: float = setting(2.0, real(0, closed="neither"))
+    alpha: float = setting(0.01, real(0))
 
     group = "pair-based"
-    modules = (*LearnedHash.modules, "hashbench.methods._batches")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {**_NET, "epochs": 280, "learning_rate": 1e-3, "halve_every": 0},
         "dispersion": {**_NET, "objective": "dispersion", "epochs": 750, "learning_rate": 0.01, "halve_every": 204},
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedHash._parameter_constraints,
-        "objective": [StrOptions({"original", "dispersion"})],
-        "margin": [Interval(Real, 0, None, closed="neither")],
-        "alpha": [Interval(Real, 0, None, closed="left")],
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -1,20 +1,20 @@
 """DSH-density: density sensitive hashing, planes between neighbouring groups of items."""
 
 import warnings
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.spatial.distance import cdist
-from sklearn.utils._param_validation import Interval
 
-from hashbench.affinity import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._items import check_items_differ, origin
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DSHDensity(HashMethod):
     """Density sensitive hashing [1]_ (not deep supervised hashing, also called DSH).
 
@@ -69,22 +69,12 @@ class DSHDensity(HashMethod):
     (100, 16)
     """
 
-    version = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-        "n_neighbors": [Interval(Integral, 1, None, closed="left")],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
-    }
+    alpha: float = setting(1.5, real(0, closed="neither"))
+    n_neighbors: int = setting(3, whole(1))
+    n_iter: int = setting(3, whole(1))
+    random_state: int = 0
 
-    def __init__(
-        self, n_bits: int = 32, *, alpha: float = 1.5, n_neighbors: int = 3, n_iter: int = 3, random_state: int = 0
-    ) -> None:
-        self.n_bits = n_bits
-        self.alpha = alpha
-        self.n_neighbors = n_neighbors
-        self.n_iter = n_iter
-        self.random_state = random_state
+    version = 2
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)

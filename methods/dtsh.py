@@ -1,12 +1,10 @@
 """DTSH: likelihood of triplets, the relevant item nearer than the other by a margin."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-
 from hashbench.learning.base import Batch, LearnedHash
+from hashbench.method import real, setting
 from hashbench.methods._batches import others, signs
 
 if TYPE_CHECKING:
@@ -79,21 +77,16 @@ class DTSH(LearnedHash):
     (60, 4)
     """
 
-    eta: float = 1 / 16
+    eta: float = setting(1 / 16, real(0))
     learning_rate: float = 0.03
 
     group = "triplet-based"
-    modules = (*LearnedHash.modules, "hashbench.methods._batches")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 100, "batch_size": 128, "learning_rate": 4.5e-3, "halve_every": 34},
             **{"weight_decay": 5.6e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
             **{"eta": 100 / 22500, "head": "linear"},
         }
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedHash._parameter_constraints,
-        "eta": [Interval(Real, 0, None, closed="left")],
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

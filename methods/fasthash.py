@@ -1,21 +1,22 @@
 """FastHash: bits inferred from pairs by graph cuts, then learnt by boosted decision trees."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn import config_context
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import BoolArray, FloatArray
+from hashbench.method import HashMethod, choice, real, setting, whole
 from hashbench.methods._cuts import Energy
 from hashbench.methods._items import check_items_differ, draw_rows
-from hashbench.methods._pairs import BoolArray, draw_pairs
+from hashbench.methods._pairs import draw_pairs
 
 _N_BINS = 63
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FastHash(HashMethod):
     """Supervised hashing with graph cuts and decision trees [1]_.
 
@@ -74,45 +75,19 @@ class FastHash(HashMethod):
     (90, 8)
     """
 
+    loss: str = setting("hinge", choice("bre", "hinge", "ksh"))
+    n_trees: int = setting(20, whole(1))
+    max_depth: int = setting(4, whole(1, 16))
+    learning_rate: float = setting(0.3, real(0, closed="neither"))
+    n_items: int = setting(10000, whole(2, 20000))
+    n_similar: int = setting(100, whole(1))
+    n_dissimilar: int = setting(100, whole(1))
+    n_passes: int = setting(2, whole(1))
+    random_state: int = 0
+
     supervision = "affinity"
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_trees": 200, "learning_rate": 0.1}}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "loss": [StrOptions({"hinge", "ksh", "bre"})],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
-        "max_depth": [Interval(Integral, 1, 16, closed="both")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "n_items": [Interval(Integral, 2, 20000, closed="both")],
-        "n_similar": [Interval(Integral, 1, None, closed="left")],
-        "n_dissimilar": [Interval(Integral, 1, None, closed="left")],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        loss: Literal["hinge", "ksh", "bre"] = "hinge",
-        n_trees: int = 20,
-        max_depth: int = 4,
-        learning_rate: float = 0.3,
-        n_items: int = 10000,
-        n_similar: int = 100,
-        n_dissimilar: int = 100,
-        n_passes: int = 2,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.loss = loss
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.learning_rate = learning_rate
-        self.n_items = n_items
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.n_passes = n_passes
-        self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)

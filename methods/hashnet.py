@@ -1,12 +1,10 @@
 """HashNet: weighted likelihood of pairs, through a tanh that grows steeper."""
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sklearn.utils._param_validation import Interval
-
 from hashbench.learning.base import Batch, LearnedHash
+from hashbench.method import real, setting
 from hashbench.methods._batches import mean_over, others
 
 if TYPE_CHECKING:
@@ -89,19 +87,14 @@ class HashNet(LearnedHash):
     (60, 4)
     """
 
-    slope: float = 10.0
+    slope: float = setting(10.0, real(0, closed="neither"))
 
     group = "pair-based"
-    modules = (*LearnedHash.modules, "hashbench.methods._batches")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 256, "batch_size": 256, "learning_rate": 2e-3, "halve_every": 51},
             **{"bias_multiplier": 2.0, "head": "linear", "pretrained_multiplier": 0.1},
         }
-    }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedHash._parameter_constraints,
-        "slope": [Interval(Real, 0, None, closed="neither")],
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -1,15 +1,16 @@
 """ITQ: principal components rotated so that signs lose least."""
 
-from numbers import Integral
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import setting, whole
 from hashbench.methods._linear import _LinearHash, principal_directions, random_rotation
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITQ(_LinearHash):
     """Iterative quantisation [1]_.
 
@@ -49,15 +50,8 @@ class ITQ(_LinearHash):
     (100, 4)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_iter: int = setting(50, whole(0))
+    random_state: int = 0
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.mean_, directions = principal_directions(self, X)

@@ -1,19 +1,20 @@
 """KSH: kernel functions fitted bit by bit to what is left of the pairwise similarity."""
 
-from numbers import Integral, Real
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from sklearn.utils._param_validation import Interval
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._items import draw_rows
 from hashbench.methods._pairs import similar_matrix
 from hashbench.methods._quadratic import candidate_bits, whitening
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KSH(HashMethod):
     """Supervised hashing with kernels [1]_.
 
@@ -69,36 +70,18 @@ class KSH(HashMethod):
     (90, 8)
     """
 
+    n_anchors: int = setting(1000, whole(1))
+    n_items: int = setting(3000, whole(2))
+    n_steps: int = setting(20, whole(0))
+    ridge: float = setting(0.01, real(0, closed="neither"))
+    random_state: int = 0
+
     supervision = "affinity"
     group = "pair-based"
     version = 3
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"n_anchors": 300, "n_items": 2000, "n_steps": 500, "ridge": 1e-6}
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "n_anchors": [Interval(Integral, 1, None, closed="left")],
-        "n_items": [Interval(Integral, 2, None, closed="left")],
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 1000,
-        n_items: int = 3000,
-        n_steps: int = 20,
-        ridge: float = 0.01,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.n_items = n_items
-        self.n_steps = n_steps
-        self.ridge = ridge
-        self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         rng = np.random.default_rng(self.random_state)

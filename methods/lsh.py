@@ -1,13 +1,15 @@
 """LSH: signs of random projections (random hyperplanes)."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hashbench.method import FloatArray
+from hashbench._typing import FloatArray
 from hashbench.methods._linear import _LinearHash
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSH(_LinearHash):
     """Locality-sensitive hashing by random hyperplanes [1]_.
 
@@ -41,9 +43,7 @@ class LSH(_LinearHash):
     (100, 16)
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    random_state: int = 0
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         rng = np.random.default_rng(self.random_state)

@@ -1,20 +1,21 @@
 """MACHash: codes and hash functions fitted in turn, ever closer to each other."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import HashMethod, choice, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._cuts import Energy
 from hashbench.methods._items import check_items_differ, draw_rows
 from hashbench.methods._pairs import Pairs, draw_pairs
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MACHash(HashMethod):
     """Affinity loss optimised with auxiliary coordinates [1]_.
 
@@ -74,46 +75,20 @@ class MACHash(HashMethod):
     (90, 8)
     """
 
+    kernel: str = setting("linear", choice("linear", "rbf"))
+    n_anchors: int = setting(300, whole(1))
+    C: float = setting(0.1, real(0, closed="neither"))
+    n_items: int = setting(10000, whole(2, 20000))
+    n_similar: int = setting(50, whole(1))
+    n_dissimilar: int = setting(50, whole(1))
+    n_iter: int = setting(5, whole(0))
+    growth: float = setting(1.4, real(1))
+    random_state: int = 0
+
     supervision = "affinity"
     group = "pair-based"
     version = 2
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "kernel": [StrOptions({"linear", "rbf"})],
-        "n_anchors": [Interval(Integral, 1, None, closed="left")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "n_items": [Interval(Integral, 2, 20000, closed="both")],
-        "n_similar": [Interval(Integral, 1, None, closed="left")],
-        "n_dissimilar": [Interval(Integral, 1, None, closed="left")],
-        "n_iter": [Interval(Integral, 0, None, closed="left")],
-        "growth": [Interval(Real, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        kernel: Literal["linear", "rbf"] = "linear",
-        n_anchors: int = 300,
-        C: float = 0.1,
-        n_items: int = 10000,
-        n_similar: int = 50,
-        n_dissimilar: int = 50,
-        n_iter: int = 5,
-        growth: float = 1.4,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.kernel = kernel
-        self.n_anchors = n_anchors
-        self.C = C
-        self.n_items = n_items
-        self.n_similar = n_similar
-        self.n_dissimilar = n_dissimilar
-        self.n_iter = n_iter
-        self.growth = growth
-        self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)

@@ -71,7 +71,6 @@ class MIHash(_Ranked):
     (60, 4)
     """
 
-    modules = (*_Ranked.modules, "hashbench.methods._ranked")
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"head": "linear", "scaling": "norm", "epochs": 100, "learning_rate": 0.1, "halve_every": 10},

@@ -1,14 +1,17 @@
 """Oracle-label: the class index in binary, what a perfect classifier would score."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hashbench._typing import FloatArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OracleLabel(HashMethod):
     """Sanity baseline: reads the label of every item, queries included, and writes it in binary.
 
@@ -28,9 +31,6 @@ class OracleLabel(HashMethod):
 
     group = "baseline"
     reads = "labels"
-
-    def __init__(self, n_bits: int = 32) -> None:
-        self.n_bits = n_bits
 
     def refusal(self, dataset: Dataset) -> str | None:
         """Say why this method cannot run on a dataset; see `HashMethod.refusal`."""

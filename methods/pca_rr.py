@@ -1,13 +1,15 @@
 """PCA-RR: principal components rotated at random."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hashbench.method import FloatArray
+from hashbench._typing import FloatArray
 from hashbench.methods._linear import _LinearHash, principal_directions, random_rotation
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PCARR(_LinearHash):
     """PCA hashing with a random rotation, the baseline of [1]_.
 
@@ -43,9 +45,7 @@ class PCARR(_LinearHash):
     (100, 4)
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    random_state: int = 0
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.mean_, directions = principal_directions(self, X)

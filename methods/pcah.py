@@ -1,13 +1,15 @@
 """PCAH: signs of the first principal components."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np  # noqa: F401  # for the example
 
-from hashbench.method import FloatArray
+from hashbench._typing import FloatArray
 from hashbench.methods._linear import _LinearHash, principal_directions
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PCAH(_LinearHash):
     """PCA hashing [1]_: project on the principal directions, keep the signs.
 
@@ -38,9 +40,6 @@ class PCAH(_LinearHash):
     >>> PCAH(n_bits=8).fit(X).transform(X).shape
     (100, 8)
     """
-
-    def __init__(self, n_bits: int = 32) -> None:
-        self.n_bits = n_bits
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.mean_, self.projection_ = principal_directions(self, X)

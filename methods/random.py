@@ -1,14 +1,17 @@
 """Random: bits drawn at random for each distinct item, blind to likeness."""
 
 import hashlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hashbench._typing import FloatArray
 from hashbench.bits import n_bytes, unpack
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Random(HashMethod):
     """Sanity baseline: codes that know nothing about the items but which of them are equal.
 
@@ -25,11 +28,9 @@ class Random(HashMethod):
     codes whatever the batch they come in.
     """
 
-    group = "baseline"
+    random_state: int = 0
 
-    def __init__(self, n_bits: int = 32, *, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    group = "baseline"
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.is_fitted_ = True

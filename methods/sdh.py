@@ -1,21 +1,22 @@
 """SDH: codes from which a linear classifier reads the labels, found bit by bit without relaxation."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.utils._param_validation import Interval
 
+from hashbench._typing import FloatArray
 from hashbench._validation import multi_hot
 from hashbench.errors import Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._items import unit_rows
 
 _LEAST_SPREAD = 2e-3  # of the largest kernel feature, which lies between 0 and 1; less is noise to the ridge
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SDH(HashMethod):
     """Supervised discrete hashing [1]_, with the squared loss.
 
@@ -71,42 +72,18 @@ class SDH(HashMethod):
     (90, 8)
     """
 
+    n_anchors: int = setting(1000, whole(1))
+    sigma: float | None = setting(0.4, real(0, closed="neither"), None)
+    weight_decay: float = setting(1.0, real(0, closed="neither"))
+    fit_weight: float = setting(1e-5, real(0))
+    kernel_decay: float = setting(0.01, real(0, closed="neither"))
+    n_iter: int = setting(5, whole(1))
+    n_sweeps: int = setting(10, whole(1))
+    random_state: int = 0
+
     supervision = "labels"
     group = "pair-based"
     version = 2
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "n_anchors": [Interval(Integral, 1, None, closed="left")],
-        "sigma": [Interval(Real, 0, None, closed="neither"), None],
-        "weight_decay": [Interval(Real, 0, None, closed="neither")],
-        "fit_weight": [Interval(Real, 0, None, closed="left")],
-        "kernel_decay": [Interval(Real, 0, None, closed="neither")],
-        "n_iter": [Interval(Integral, 1, None, closed="left")],
-        "n_sweeps": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 1000,
-        sigma: float | None = 0.4,
-        weight_decay: float = 1.0,
-        fit_weight: float = 1e-5,
-        kernel_decay: float = 0.01,
-        n_iter: int = 5,
-        n_sweeps: int = 10,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.sigma = sigma
-        self.weight_decay = weight_decay
-        self.fit_weight = fit_weight
-        self.kernel_decay = kernel_decay
-        self.n_iter = n_iter
-        self.n_sweeps = n_sweeps
-        self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         labels = indicators(self, y)  # (n_samples, n_classes)

@@ -1,17 +1,17 @@
 """SH: spectral hashing, waves along the principal directions."""
 
-from numbers import Real
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from sklearn.utils._param_validation import Interval
 
-from hashbench.affinity import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod, real, setting
 from hashbench.methods._linear import varying_directions
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SH(HashMethod):
     """Spectral hashing [1]_.
 
@@ -61,16 +61,7 @@ class SH(HashMethod):
     (100, 16)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "percentile": [Interval(Real, 0, 50, closed="left")],
-    }
-    mode_direction_: IntArray
-    mode_number_: IntArray
-
-    def __init__(self, n_bits: int = 32, *, percentile: float = 0.0) -> None:
-        self.n_bits = n_bits
-        self.percentile = percentile
+    percentile: float = setting(0.0, real(0, 50, closed="left"))
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.mean_, directions = varying_directions(self, X)
@@ -86,8 +77,9 @@ class SH(HashMethod):
         with np.errstate(divide="ignore"):  # a range of zero: infinite frequency, never chosen
             frequency = np.arange(1, self.n_bits + 1) / self.width_[:, None]  # (n_directions, n_bits)
         lowest = np.argsort(frequency, axis=None, kind="stable")[: self.n_bits]
-        self.mode_direction_, number = np.divmod(lowest, self.n_bits)
-        self.mode_number_ = number + 1
+        mode = np.divmod(lowest, self.n_bits)
+        self.mode_direction_: IntArray = mode[0]
+        self.mode_number_: IntArray = mode[1] + 1
 
     def _project(self, X: FloatArray) -> FloatArray:
         along = ((X - self.mean_) @ self.directions_ - self.low_)[:, self.mode_direction_]  # (n_samples, n_bits)

@@ -1,18 +1,19 @@
 """SKLSH: random waves whose bits approximate a Gaussian kernel."""
 
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from sklearn.utils._param_validation import Interval
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._items import equal_items
 
 _N_SAMPLED = 100  # items whose neighbours set the scale
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SKLSH(HashMethod):
     """Locality-sensitive codes from a shift-invariant kernel [1]_, here the Gaussian.
 
@@ -59,17 +60,9 @@ class SKLSH(HashMethod):
     (100, 16)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "gamma": [Interval(Real, 0, None, closed="neither")],
-        "n_neighbors": [Interval(Integral, 2, None, closed="left")],
-    }
-
-    def __init__(self, n_bits: int = 32, *, gamma: float = 1.0, n_neighbors: int = 50, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.gamma = gamma
-        self.n_neighbors = n_neighbors
-        self.random_state = random_state
+    gamma: float = setting(1.0, real(0, closed="neither"))
+    n_neighbors: int = setting(50, whole(2))
+    random_state: int = 0
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         sampling, *streams = np.random.default_rng(self.random_state).spawn(4)  # one each: a prefix property

@@ -1,15 +1,15 @@
 """SpH: spherical hashing, a ball a bit."""
 
 import warnings
-from numbers import Integral
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 
-from hashbench.method import FloatArray, HashMethod
+from hashbench._typing import FloatArray
+from hashbench.method import HashMethod, setting, whole
 from hashbench.methods._items import equal_items
 
 _N_SEEDS = 5  # items whose mean is the first centre of a ball
@@ -17,6 +17,7 @@ _MEAN_TOLERANCE = 0.10  # of the overlaps from n/4, as a share of it
 _SPREAD_TOLERANCE = 0.15  # of the overlaps' standard deviation
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpH(HashMethod):
     """Spherical hashing [1]_: a bit says whether an item lies inside a ball.
 
@@ -69,15 +70,8 @@ class SpH(HashMethod):
     array([50, 50, 50, 50])
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(self, n_bits: int = 32, *, max_iter: int = 100, random_state: int = 0) -> None:
-        self.n_bits = n_bits
-        self.max_iter = max_iter
-        self.random_state = random_state
+    max_iter: int = setting(100, whole(1))
+    random_state: int = 0
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         if not np.ptp(X, axis=0).any():

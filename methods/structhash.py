@@ -1,18 +1,18 @@
 """StructHash: kernel functions added one at a time, whichever helps a bound on NDCG most."""
 
 from collections.abc import Iterator
-from numbers import Integral, Real
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse import csr_array
 from sklearn.utils import gen_batches
-from sklearn.utils._param_validation import Interval
 
-from hashbench.affinity import Affinity, IntArray, LevelArray
+from hashbench._typing import FloatArray, IntArray, LevelArray
+from hashbench.affinity import Affinity
 from hashbench.errors import Refusal
-from hashbench.method import FloatArray, HashMethod
+from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._items import draw_rows
 from hashbench.methods._quadratic import Bit, candidate_bits, whitening
@@ -22,6 +22,7 @@ _BATCH = 256  # queries whose levels are held at once
 _N_STARTS = 4  # eigenvectors that stand in where the best bit is there already
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class StructHash(HashMethod):
     """Structured learning of binary codes with column generation [1]_, for NDCG.
 
@@ -95,54 +96,24 @@ class StructHash(HashMethod):
     (90, 8)
     """
 
+    n_anchors: int = setting(1000, whole(1))
+    n_items: int = setting(5000, whole(2))
+    n_queries: int = setting(1000, whole(1))
+    n_relevant: int = setting(30, whole(1))
+    n_irrelevant: int = setting(90, whole(1))
+    C: float = setting(50.0, real(0, closed="neither"))
+    n_cuts: int = setting(3, whole(1))
+    n_steps: int = setting(20, whole(0))
+    ridge: float = setting(0.01, real(0, closed="neither"))
+    tol: float = setting(1e-3, real(0))
+    random_state: int = 0
+
     supervision = "affinity"
     group = "list-based"
     version = 3
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {"n_anchors": 300, "n_queries": 100, "n_cuts": 10, "ridge": 1e-6}
     }
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "n_anchors": [Interval(Integral, 1, None, closed="left")],
-        "n_queries": [Interval(Integral, 1, None, closed="left")],
-        "n_relevant": [Interval(Integral, 1, None, closed="left")],
-        "n_irrelevant": [Interval(Integral, 1, None, closed="left")],
-        "n_cuts": [Interval(Integral, 1, None, closed="left")],
-        "n_items": [Interval(Integral, 2, None, closed="left")],
-        "C": [Interval(Real, 0, None, closed="neither")],
-        "n_steps": [Interval(Integral, 0, None, closed="left")],
-        "ridge": [Interval(Real, 0, None, closed="neither")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 1000,
-        n_items: int = 5000,
-        n_queries: int = 1000,
-        n_relevant: int = 30,
-        n_irrelevant: int = 90,
-        C: float = 50.0,
-        n_cuts: int = 3,
-        n_steps: int = 20,
-        ridge: float = 0.01,
-        tol: float = 1e-3,
-        random_state: int = 0,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.n_items = n_items
-        self.n_queries = n_queries
-        self.n_relevant = n_relevant
-        self.n_irrelevant = n_irrelevant
-        self.C = C
-        self.n_cuts = n_cuts
-        self.n_steps = n_steps
-        self.ridge = ridge
-        self.tol = tol
-        self.random_state = random_state
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         rng = np.random.default_rng(self.random_state)

@@ -6,19 +6,18 @@ PyTorch is imported when a method is fitted, not before.
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from importlib.util import find_spec
-from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import joblib
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, StrOptions
 
-from hashbench.affinity import Affinity, IntArray
-from hashbench.bits import BoolArray, pack
+from hashbench._typing import BoolArray, FloatArray, IntArray
+from hashbench.affinity import Affinity
+from hashbench.bits import pack
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure
-from hashbench.method import Epoch, FloatArray, HashMethod
+from hashbench.method import Epoch, HashMethod, choice, real, setting, whole
 from hashbench.scoring.evaluation import evaluate, scoring_modules
 
 if TYPE_CHECKING:
@@ -146,51 +145,29 @@ class LearnedHash(HashMethod):
 
     n_bits: int = 32
     _: KW_ONLY
-    backbone: str | None = None
-    weights: str | None = None
-    image_size: int = 0
-    pretrained_multiplier: float = 0.01
-    augmentation: str = "none"
-    head: str = "mlp"
-    n_hidden: int = 1024
-    scaling: str = "variance"
-    epochs: int = 30
-    batch_size: int = 100
-    learning_rate: float = 0.1
-    momentum: float = 0.9
-    halve_every: int = 10
-    weight_decay: float = 5e-4
-    bias_multiplier: float = 0.1
-    validation: float = 0.0
-    device: str = "auto"
-    mixed_precision: bool = False
+    backbone: str | None = setting(None, choice("alexnet", "resnet18", "squeezenet", "vgg-f"), None)
+    weights: str | None = setting(None, str, None)
+    image_size: int = setting(0, whole(0))
+    pretrained_multiplier: float = setting(0.01, real(0))
+    augmentation: str = setting("none", choice("crop", "flip", "none"))
+    head: str = setting("mlp", choice("linear", "mlp"))
+    n_hidden: int = setting(1024, whole(1))
+    scaling: str = setting("variance", choice("none", "norm", "variance"))
+    epochs: int = setting(30, whole(1))
+    batch_size: int = setting(100, whole(2))
+    learning_rate: float = setting(0.1, real(0, closed="neither"))
+    momentum: float = setting(0.9, real(0, 1, closed="left"))
+    halve_every: int = setting(10, whole(0))
+    weight_decay: float = setting(5e-4, real(0))
+    bias_multiplier: float = setting(0.1, real(0))
+    validation: float = setting(0.0, real(0, 0.5))
+    device: str = setting("auto", choice("auto", "cpu", "cuda"))
+    mixed_precision: bool = setting(False, bool)
     random_state: int = 0
 
     supervision = "affinity"
     criterion: ClassVar[str] = "AP"
-    modules: ClassVar[tuple[str, ...]] = ("hashbench.learning.networks",)
     libraries = (*HashMethod.libraries, "torch")
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **HashMethod._parameter_constraints,
-        "backbone": [StrOptions({"alexnet", "vgg-f", "squeezenet", "resnet18"}), None],
-        "weights": [str, None],
-        "image_size": [Interval(Integral, 0, None, closed="left")],
-        "pretrained_multiplier": [Interval(Real, 0, None, closed="left")],
-        "augmentation": [StrOptions({"none", "flip", "crop"})],
-        "head": [StrOptions({"linear", "mlp"})],
-        "n_hidden": [Interval(Integral, 1, None, closed="left")],
-        "scaling": [StrOptions({"variance", "norm", "none"})],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "momentum": [Interval(Real, 0, 1, closed="left")],
-        "halve_every": [Interval(Integral, 0, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "bias_multiplier": [Interval(Real, 0, None, closed="left")],
-        "validation": [Interval(Real, 0, 0.5, closed="both")],
-        "device": [StrOptions({"auto", "cpu", "cuda"})],
-        "mixed_precision": ["boolean"],
-    }
 
     def _loss(self, batch: Batch) -> "Tensor":
         """Give the loss of a batch, a scalar to be minimised."""

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from hashbench._torch import import_torch
-from hashbench.method import FloatArray
+from hashbench._typing import FloatArray
 from hashbench.sources.features.weights import Extractor
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hashbench._torch import import_torch
+from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError, JobFailure
-from hashbench.method import Epoch, FloatArray
+from hashbench.method import Epoch
 from hashbench.store.files import one_line, replacing
 
 if TYPE_CHECKING:

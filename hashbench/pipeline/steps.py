@@ -14,7 +14,8 @@ import numpy.typing as npt
 from hashbench import affinity, bits, distances
 from hashbench import dataset as dataset_module
 from hashbench._parallel import chunks
-from hashbench.bits import ByteArray, pack
+from hashbench._typing import ByteArray
+from hashbench.bits import pack
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure
 from hashbench.method import HashMethod

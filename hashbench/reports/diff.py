@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.method import FloatArray
 from hashbench.reports.revisions import Side
 from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
 from hashbench.store.results import UNKNOWN, Row

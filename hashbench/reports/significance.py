@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import bootstrap, permutation_test
 
-from hashbench.method import FloatArray
+from hashbench._typing import FloatArray
 
 ALPHA = 0.05
 N_RESAMPLES = 9999

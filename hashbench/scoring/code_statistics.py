@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench.bits import ByteArray, as_packed, to_words, unpack
+from hashbench._typing import ByteArray
+from hashbench.bits import as_packed, to_words, unpack
 from hashbench.scoring.counting import sort_equal_rows
 
 _ROWS = 1 << 16  # unpacked at a time

@@ -3,11 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import FloatArray
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
-
-FloatArray = npt.NDArray[np.float64]
 
 _DECIMALS = 9  # of a bit; what differs by less is rounding noise, and ties
 

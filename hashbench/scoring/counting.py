@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks, in_threads, query_chunks
-from hashbench.affinity import Affinity, Hierarchy, IntArray, SameLabel, SharedLabels
-from hashbench.bits import ByteArray, WordArray, check_packed, n_words, pack, to_words
+from hashbench._typing import ByteArray, IntArray, WordArray
+from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
+from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.scoring import kernels
 from hashbench.scoring.histogram import TieHistogram
 

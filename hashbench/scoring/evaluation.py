@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks, in_threads, query_chunks
+from hashbench._typing import ByteArray
 from hashbench.affinity import Affinity, as_affinity
-from hashbench.bits import ByteArray, as_packed, check_packed, n_words, to_words
+from hashbench.bits import as_packed, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring import metrics
 from hashbench.scoring.cosine import CosineRanking

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hashbench.affinity import IntArray
+from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError
 
 T = TypeVar("T")

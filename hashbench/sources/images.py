@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from hashbench.affinity import IntArray
+from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError
 from hashbench.store.files import one_line
 

@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from hashbench.bits import ByteArray, check_n_bits, check_packed, n_bytes
+from hashbench._typing import ByteArray
+from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.store.files import one_line, replacing

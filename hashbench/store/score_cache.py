@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from hashbench._typing import FloatArray
 from hashbench.dataset import canonical_json
-from hashbench.method import FloatArray
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import Scores
 from hashbench.store.files import data_dir, locked

@@ -4,14 +4,12 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from hashbench._typing import FloatArray
 from hashbench.reports.significance import bootstrap_intervals, paired_tests
 from hashbench.store.results import Row
 from hashbench.store.score_cache import find_scores
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def add_confidence(

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.scoring.histogram import TieHistogram
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Scores(NamedTuple):

@@ -2,7 +2,7 @@
 
 import math
 
-from hashbench.scoring.kernels import compiled
+from hashbench._parallel import compiled
 
 
 @compiled

@@ -6,12 +6,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from hashbench.affinity import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
-
-FloatArray = npt.NDArray[np.float64]
 
 _TABLE = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
 

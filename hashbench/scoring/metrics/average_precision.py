@@ -3,15 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench.affinity import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, register
 from hashbench.scoring.metrics._sums import Cut, cut_at, harmonic_range
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @register("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")

@@ -3,15 +3,11 @@
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench.affinity import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics._grammar import Scores, register
 from hashbench.scoring.metrics._sums import discount_sums
-
-FloatArray = npt.NDArray[np.float64]
-
 
 Discounts = Callable[[IntArray, IntArray], FloatArray]
 

@@ -1,0 +1,26 @@
+"""Names of the array types, and the one protocol by which long work tells how far it is."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+BoolArray = npt.NDArray[np.bool_]
+ByteArray = npt.NDArray[np.uint8]
+WordArray = npt.NDArray[np.uint64]
+IntArray = npt.NDArray[np.int64]
+LevelArray = npt.NDArray[np.int16]
+Float32Array = npt.NDArray[np.float32]
+FloatArray = npt.NDArray[np.float64]
+AnyArray = npt.NDArray[Any]
+Rows = slice | IntArray  # a slice with step 1, or row numbers in any order
+
+
+class Progress(Protocol):
+    """What long work calls: with what is being done or counted, parts done, and all parts (0 if unknown)."""
+
+    def __call__(self, what: str, n_done: int, n_all: int, /) -> None: ...
+
+
+def silent(what: str, n_done: int, n_all: int, /) -> None:
+    """Tell nobody."""
