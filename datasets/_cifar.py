@@ -15,11 +15,11 @@ import numpy.typing as npt
 from hashbench._typing import IntArray
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import fetch
 from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.images import ARCHIVE_ERRORS, ImageArrays, Images, check_to_end, read_tree
-from hashbench.store.files import data_dir, one_line
+from hashbench.store.files import data_dir
 
 _PIXELS = 3 * 32 * 32
 _CALLED = {  # by the pickles of old and new NumPy, and where it lies today

@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import Needed
 from hashbench.sources.images import ImageFiles, is_image
-from hashbench.store.files import one_line
 
 _SHOWN = 3  # names of missing images
 

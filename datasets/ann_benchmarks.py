@@ -8,9 +8,9 @@ import numpy as np
 
 from hashbench.adapter import DatasetAdapter, Own
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import Needed, demand
-from hashbench.store.files import data_dir, one_line
+from hashbench.store.files import data_dir
 
 _MOST_TRAIN = 100_000  # drawn where the user does not say how many
 _ARRAYS = ("train", "test", "neighbors", "distances")

@@ -10,11 +10,11 @@ from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter, draw_by_label
 from hashbench.dataset import Dataset
 from hashbench.datasets._listed import find_images, needed_images, read_lines
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.array_files import read_features
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.features.extraction import KINDS, Extracted, extract
-from hashbench.store.files import data_dir, one_line
+from hashbench.store.files import data_dir
 
 _SEED = 0
 _PAGE = "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html"

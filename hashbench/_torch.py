@@ -1,27 +1,33 @@
-"""Libraries that only parts of hashbench need, imported when those parts are."""
+"""PyTorch, which only parts of hashbench need: imported when those parts are, and where it is to run."""
 
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from hashbench.errors import HashbenchError
 
+if TYPE_CHECKING:
+    import torch
+
+DEVICES = ("auto", "cpu", "cuda")
+
 
 def import_torch() -> ModuleType:
-    """Import PyTorch.
-
-    Returns
-    -------
-    module
-        The package ``torch``.
-
-    Raises
-    ------
-    HashbenchError
-        If it is not installed. One that is installed but broken keeps its own error.
-    """
+    """Import PyTorch, or say how to install it; one that is installed but broken keeps its own error."""
     try:
         return import_module("torch")
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise HashbenchError("this needs PyTorch: pip install 'hashbench[learned]'.") from error
+
+
+def find_device(name: str) -> "torch.device":
+    """Choose where to compute: ``cpu``, ``cuda``, or with ``auto`` a GPU if there is one."""
+    torch = import_torch()
+    if name not in DEVICES:
+        raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose device='cpu' or 'auto'.")
+    device: torch.device = torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    return device

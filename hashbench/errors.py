@@ -48,3 +48,8 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -
     near = get_close_matches((like or name).casefold(), folded, n=1, cutoff=0.6)
     hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
     return HashbenchError(f"unknown {kind} {name!r}.{hint} Known {kind}s: {', '.join(known)}.")
+
+
+def one_line(error: BaseException) -> str:
+    """Give an error's text without line breaks."""
+    return " ".join(str(error).split())

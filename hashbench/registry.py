@@ -13,9 +13,8 @@ from pkgutil import iter_modules
 from types import ModuleType
 
 from hashbench.adapter import DatasetAdapter, Options
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, one_line, unknown_name
 from hashbench.method import GROUPS, READS, SUPERVISION, HashMethod
-from hashbench.store.files import one_line
 
 
 def method_names() -> list[str]:

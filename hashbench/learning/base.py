@@ -13,6 +13,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._torch import find_device
 from hashbench._typing import BoolArray, FloatArray, IntArray
 from hashbench.affinity import Affinity
 from hashbench.bits import pack
@@ -251,7 +252,7 @@ class LearnedHash(HashMethod):
             self.__dict__.pop(name, None)
         if (X[0] == X).all():
             raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
-        device = networks.find_device(self.device)
+        device = find_device(self.device)
         extractor = self._extractor(X)
         with networks.reproducible(device):
             given = X if extractor is None else extractor(X)
@@ -286,7 +287,7 @@ class LearnedHash(HashMethod):
         from hashbench.learning import networks
         from hashbench.sources.features.weights import in_batches
 
-        device = networks.find_device(self.device)
+        device = find_device(self.device)
         with networks.reproducible(device):
             outputs = in_batches(self.network_.to(device).eval(), images, self.n_bits, device.type)
         self.network_.cpu()
@@ -355,7 +356,7 @@ def train(
 
     from hashbench.learning import networks
 
-    device = networks.find_device(method.device)
+    device = find_device(method.device)
     if method.mixed_precision and device.type != "cuda":
         raise HashbenchError("mixed_precision needs a CUDA GPU, and training is on the CPU. Leave it out.")
     network.to(device)

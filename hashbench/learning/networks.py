@@ -12,9 +12,9 @@ import numpy as np
 
 from hashbench._torch import import_torch
 from hashbench._typing import FloatArray
-from hashbench.errors import HashbenchError, JobFailure
+from hashbench.errors import JobFailure, one_line
 from hashbench.method import Epoch
-from hashbench.store.files import one_line, replacing
+from hashbench.store.files import replacing
 
 if TYPE_CHECKING:
     import torch
@@ -26,31 +26,6 @@ else:
 Layers = list[tuple[FloatArray, FloatArray]]
 
 _SHIFT = 8  # images move by up to a part in so many of their height and width
-
-
-def find_device(name: str) -> torch.device:
-    """Choose where to train.
-
-    Parameters
-    ----------
-    name : {"auto", "cpu", "cuda"}
-        With ``auto``, a GPU if there is one.
-
-    Returns
-    -------
-    torch.device
-        The device.
-
-    Raises
-    ------
-    HashbenchError
-        If it is none of these, or a GPU is asked for and there is none.
-    """
-    if name not in ("auto", "cpu", "cuda"):
-        raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose device='cpu' or 'auto'.")
-    return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
 @contextmanager

@@ -10,9 +10,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from hashbench.affinity import Hierarchy
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 from hashbench.scoring.evaluation import Evaluation, evaluate
-from hashbench.store.files import one_line
 
 
 def evaluate_files(

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._validation import is_sparse
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, one_line, unknown_name
 from hashbench.pipeline.own_codes import load_array
-from hashbench.store.files import one_line
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")

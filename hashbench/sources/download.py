@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hashbench.errors import HashbenchError
-from hashbench.store.files import locked, one_line, replacing
+from hashbench.errors import HashbenchError, one_line
+from hashbench.store.files import locked, replacing
 
 Tell = Callable[[int, int], None]
 

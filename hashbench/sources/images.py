@@ -18,8 +18,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from hashbench._typing import IntArray
-from hashbench.errors import HashbenchError
-from hashbench.store.files import one_line
+from hashbench.errors import HashbenchError, one_line
 
 ImageArray = npt.NDArray[np.uint8]
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged

@@ -9,7 +9,7 @@ from pathlib import Path
 import platformdirs
 from filelock import FileLock
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
 
 
 def data_dir() -> Path:
@@ -161,19 +161,3 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def one_line(error: BaseException) -> str:
-    """Give an error's text without line breaks.
-
-    Parameters
-    ----------
-    error : BaseException
-        Any error.
-
-    Returns
-    -------
-    str
-        Its message in one line.
-    """
-    return " ".join(str(error).split())

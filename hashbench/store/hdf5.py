@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from hashbench._typing import ByteArray
 from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError
-from hashbench.store.files import one_line, replacing
+from hashbench.errors import HashbenchError, one_line
+from hashbench.store.files import replacing
 
 SCHEMA_VERSION = 1
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")

@@ -11,12 +11,11 @@ import numpy.typing as npt
 from scipy.io import loadmat
 
 from hashbench._parallel import chunks
-from hashbench._torch import import_torch
-from hashbench.errors import HashbenchError
-from hashbench.learning.networks import find_device
+from hashbench._torch import find_device, import_torch
+from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import Tell, fetch
 from hashbench.sources.features.backbones import Network, blank, get_backbone
-from hashbench.store.files import data_dir, one_line
+from hashbench.store.files import data_dir
 
 if TYPE_CHECKING:
     import torch
