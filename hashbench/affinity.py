@@ -6,6 +6,7 @@ block, so a (queries x database) matrix is never held whole.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,8 @@ from hashbench._validation import (
 )
 from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
+
+_ALL = slice(None)
 
 
 class Affinity(ABC):
@@ -58,20 +61,20 @@ class Affinity(ABC):
             Levels, each one of ``self.levels``.
         """
 
-    def part(self, rows: IntArray, columns: IntArray) -> "Affinity":
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Affinity":
         """Give the affinity of some queries to some items.
 
         Parameters
         ----------
-        rows, columns : ndarray of int64
-            Which queries and items, in order.
+        query, database : slice or ndarray of int64, default=all
+            Which queries and items: a slice with step 1, or row numbers in any order.
 
         Returns
         -------
         Affinity
-            Of shape (len(rows), len(columns)).
+            Of these rows alone; each rule of hashbench stays what it is.
         """
-        return _Part(self, rows, columns)
+        return _Part(self, query, database)
 
     def query_keys(self) -> IntArray | None:
         """Give what makes queries alike: equal rows have the same level with every item.
@@ -83,28 +86,14 @@ class Affinity(ABC):
         """
         return None
 
-    def for_queries(self, rows: IntArray) -> "Affinity":
-        """Give the affinity of some queries alone; for rules that have ``query_keys``.
-
-        Parameters
-        ----------
-        rows : ndarray of int64
-            Which queries, in order.
-
-        Returns
-        -------
-        Affinity
-            Of shape (len(rows), n_database).
-        """
-        raise NotImplementedError
-
 
 class _Part(Affinity):
-    """Some rows and columns of another affinity."""
+    """Some rows and columns of an affinity that does not restrict itself."""
 
-    def __init__(self, whole: Affinity, rows: IntArray, columns: IntArray) -> None:
-        self.whole, self.rows, self.columns = whole, rows, columns
-        self.n_queries, self.n_database = len(rows), len(columns)
+    def __init__(self, whole: Affinity, query: Rows, database: Rows) -> None:
+        self.whole = whole
+        self.rows, self.columns = np.arange(whole.n_queries)[query], np.arange(whole.n_database)[database]
+        self.n_queries, self.n_database = len(self.rows), len(self.columns)
 
     @property
     def levels(self) -> IntArray:
@@ -112,6 +101,10 @@ class _Part(Affinity):
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         return self.whole.block(self.rows[query], self.columns[database])
+
+    def query_keys(self) -> IntArray | None:
+        keys = self.whole.query_keys()
+        return None if keys is None else keys[self.rows]
 
 
 class SameLabel(Affinity):
@@ -140,13 +133,13 @@ class SameLabel(Affinity):
         equal = self.query_labels[query, None] == self.database_labels[None, database]
         return np.asarray(equal, dtype=np.int16)
 
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "SameLabel":
+        """Keep some labels; see `Affinity.part`."""
+        return SameLabel(self.query_labels[query], self.database_labels[database])
+
     def query_keys(self) -> IntArray:
         """Give the label of each query; see `Affinity.query_keys`."""
         return self.query_labels[:, None]
-
-    def for_queries(self, rows: IntArray) -> "SameLabel":
-        """Keep some queries; see `Affinity.for_queries`."""
-        return SameLabel(self.query_labels[rows], self.database_labels)
 
 
 class Hierarchy(Affinity):
@@ -193,14 +186,14 @@ class Hierarchy(Affinity):
         same_superclass = self.query_coarse[query, None] == self.database_coarse[None, database]
         return np.asarray(same_class.astype(np.int16) + same_superclass)
 
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Hierarchy":
+        """Keep some classes and superclasses; see `Affinity.part`."""
+        classes = self.query_labels[query], self.database_labels[database]
+        return Hierarchy(*classes, self.query_coarse[query], self.database_coarse[database])
+
     def query_keys(self) -> IntArray:
         """Give class and superclass of each query; see `Affinity.query_keys`."""
         return np.stack([self.query_labels, self.query_coarse], axis=1)
-
-    def for_queries(self, rows: IntArray) -> "Hierarchy":
-        """Keep some queries; see `Affinity.for_queries`."""
-        ours = self.query_labels[rows], self.query_coarse[rows]
-        return Hierarchy(ours[0], self.database_labels, ours[1], self.database_coarse)
 
 
 class SharedLabels(Affinity):
@@ -236,14 +229,14 @@ class SharedLabels(Affinity):
         theirs = self.database_labels[database].astype(np.float32)
         return (ours @ theirs.T).astype(np.int16)
 
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "SharedLabels":
+        """Keep some labels, and levels as high as these can share; see `Affinity.part`."""
+        return SharedLabels(self.query_labels[query], self.database_labels[database])
+
     def query_keys(self) -> IntArray:
         """Give the labels of each query, 63 to a number; see `Affinity.query_keys`."""
         bits = np.pad(self.query_labels, ((0, 0), (0, -self.query_labels.shape[1] % 63))).astype(np.int64)
-        return np.asarray((bits.reshape(self.n_queries, -1, 63) << np.arange(63)).sum(axis=2))
-
-    def for_queries(self, rows: IntArray) -> "SharedLabels":
-        """Keep some queries; see `Affinity.for_queries`."""
-        return SharedLabels(self.query_labels[rows], self.database_labels)
+        return np.asarray((bits.reshape(self.n_queries, bits.shape[1] // 63, 63) << np.arange(63)).sum(axis=2))
 
 
 class Distance(Affinity):
@@ -316,6 +309,11 @@ class Distance(Affinity):
             level[squared <= threshold] = value
         return level
 
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Distance":
+        """Keep some features, and the thresholds; see `Affinity.part`."""
+        features = self.query_features[query], self.database_features[database]
+        return Distance(*features, self.squared_thresholds, self._levels[1:].tolist())
+
 
 class Explicit(Affinity):
     """Levels read from a matrix.
@@ -343,11 +341,20 @@ class Explicit(Affinity):
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Cut the block out of the matrix; see `Affinity.block`."""
-        if isinstance(query, slice) or isinstance(database, slice):
-            cut: Any = self.matrix[query, database]
-        else:
-            cut = self.matrix[np.ix_(query, database)]
+        cut = self._cut(query, database)
         return np.asarray(cut.toarray() if self.is_sparse else cut, dtype=np.int16)
+
+    def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Explicit":
+        """Cut the rows out of the matrix, and keep its levels; see `Affinity.part`."""
+        part = copy(self)
+        part.matrix = self._cut(query, database)
+        part.n_queries, part.n_database = part.matrix.shape
+        return part
+
+    def _cut(self, query: Rows, database: Rows) -> Any:
+        if isinstance(query, slice) or isinstance(database, slice):
+            return self.matrix[query, database]
+        return self.matrix[np.ix_(query, database)]
 
 
 def as_affinity(affinity: Any) -> Affinity:

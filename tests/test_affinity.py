@@ -8,6 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import pdist
 
 from hashbench.affinity import (
+    Affinity,
     Distance,
     Explicit,
     Hierarchy,
@@ -25,6 +26,21 @@ classes = rng.integers(0, 3, N_QUERIES), rng.integers(0, 3, N_DATABASE)
 multi_hot = rng.integers(0, 2, (N_QUERIES, 70)), rng.integers(0, 2, (N_DATABASE, 70))
 features = rng.integers(0, 3, (N_QUERIES, 3)), rng.integers(0, 3, (N_DATABASE, 3))
 matrix = rng.choice([0, 0, 1, 5, 10], (N_QUERIES, N_DATABASE))
+
+
+class ThirdParty(Affinity):
+    """What a plug-in may bring: a rule that only gives blocks."""
+
+    n_queries, n_database = N_QUERIES, N_DATABASE
+    levels = np.array([0, 1, 2])
+
+    def block(self, query, database):
+        return np.abs(classes[0][query, None] - classes[1][None, database]).astype(np.int16)
+
+    def query_keys(self):
+        return classes[0][:, None]
+
+
 CASES = {
     "same-label": (SameLabel(*classes), oracles.same_label(*classes)),
     "hierarchy": (
@@ -41,6 +57,7 @@ CASES = {
     "boolean": (Explicit(matrix > 0), matrix > 0),
     "csr": (Explicit(sp.csr_array(matrix)), matrix),
     "coo": (Explicit(sp.coo_matrix(matrix)), matrix),
+    "third-party": (ThirdParty(), np.abs(np.subtract.outer(*classes))),
 }
 
 
@@ -63,13 +80,52 @@ def test_blocks_of_row_numbers_equal_an_obvious_double_loop(name):
         for database in (columns, columns[:1], slice(0, 5)):
             block = affinity.block(queries, database)
             np.testing.assert_array_equal(block, np.asarray(expected)[queries][:, database])
-            part = affinity.part(rows, columns)
-            assert (part.n_queries, part.n_database) == (3, 4)
-            assert np.isin(block, part.levels).all()
+
+
+def rows_of(n):
+    """Draw a slice or row numbers, in any order and more than once."""
+    numbers = st.lists(st.integers(0, n - 1), max_size=5).map(lambda some: np.array(some, dtype=np.int64))
+    slices = st.tuples(st.integers(0, n), st.integers(0, n)).map(lambda ends: slice(min(ends), max(ends)))
+    return st.one_of(st.just(slice(None)), slices, numbers)
+
+
+@settings(deadline=None)
+@given(st.sampled_from([*CASES]), rows_of(N_QUERIES), rows_of(N_DATABASE), st.data())
+def test_a_part_equals_the_block_of_the_whole_and_stays_the_same_rule(name, query, database, data):
+    affinity, expected = CASES[name]
+    part, expected = affinity.part(query, database), np.asarray(expected)[query][:, database]
+    assert type(part) is type(affinity) or name == "third-party"
+    assert (part.n_queries, part.n_database) == expected.shape
+    rows, columns = (data.draw(rows_of(n)) if n else slice(None) for n in expected.shape)
+    block = part.block(rows, columns)
+    np.testing.assert_array_equal(block, expected[rows][:, columns])
+    np.testing.assert_array_equal(part.part(rows, columns).block(slice(None), slice(None)), block)
+    assert np.isin(block, part.levels).all()
+    if part.query_keys() is not None:
+        np.testing.assert_array_equal(part.query_keys(), affinity.query_keys()[query])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_queries_and_all_items_are_a_part_too(name):
+    affinity, expected = CASES[name]
+    np.testing.assert_array_equal(affinity.part().block(slice(None), slice(None)), expected)
     np.testing.assert_array_equal(
-        affinity.part(rows, columns).block(slice(1, 3), slice(0, 3)),
-        np.asarray(expected)[rows[1:]][:, columns[:3]],
+        affinity.part(database=slice(1, 3)).block(slice(None), slice(None)), affinity.block(slice(None), slice(1, 3))
     )
+
+
+def test_a_part_of_a_sparse_matrix_stays_sparse():
+    part = CASES["csr"][0].part(np.array([3, 1]), slice(2, 7))
+    assert part.is_sparse
+    assert part.matrix.format == "csr"
+    np.testing.assert_array_equal(part.matrix.toarray(), matrix[[3, 1], 2:7])
+
+
+def test_a_part_of_shared_labels_has_as_many_levels_as_its_items_can_share():
+    labels = np.tri(4, dtype=np.uint8)  # the first item has one label, the last one four
+    whole = SharedLabels(labels, labels)
+    assert whole.levels.tolist() == [0, 1, 2, 3, 4]
+    assert whole.part(slice(0, 2)).levels.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize("name", CASES)

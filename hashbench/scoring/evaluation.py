@@ -310,7 +310,7 @@ def _distinct_queries(query: ByteArray, affinity: Affinity) -> tuple[ByteArray, 
     origin = np.empty(len(order), dtype=np.int64)
     origin[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
     kept = order[first]
-    return query[kept], affinity.for_queries(kept), origin
+    return query[kept], affinity.part(kept), origin
 
 
 def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
