@@ -1,306 +1,226 @@
-"""Counting loops: XOR, popcount and tally, compiled by numba where it is installed.
+"""Counting loops, compiled by numba: XOR, popcount and tally.
 
-Database words are passed word-major, (n_words, n_rows), so that each pass reads memory in order.
-Counts are added to, never reset: database blocks simply follow each other. Every compiled kernel
-has the same signature as its NumPy version, which is the oracle of the tests and the fallback.
+Database words are passed word-major, (n_words, n_rows), so that each pass reads memory in order. Counts,
+(n_queries, n_levels, n_groups), are added to, never reset: database blocks simply follow each other.
+``weights`` says how many items each row stands for; empty, each stands for one. The loops run over slices,
+which LLVM turns into vector instructions; with indices it would not.
 """
 
 from typing import Any
 
+import numba
 import numpy as np
-import numpy.typing as npt
-
-try:
-    import numba
-    from numba.core import types
-    from numba.core.extending import intrinsic
-
-    HAVE_NUMBA = True
-except ImportError:  # pragma: no cover - exercised by a test in a process without numba
-    HAVE_NUMBA = False
-
-Words = npt.NDArray[np.uint64]
-Counts = npt.NDArray[np.int64]
+from numba.core import types
+from numba.core.extending import intrinsic
 
 _CHUNK = 2048  # rows whose distances are held at once, in the first-level cache
 _TILE = 65536  # rows counted before the 16-bit counters are emptied; their codes fit the second-level cache
 _LANES = 2  # counters side by side, since equal distances in a row would wait for each other
 
-
-def compiled(function: Any) -> Any:
-    """Compile a function to run without the interpreter lock; leave it as it is without numba.
-
-    Parameters
-    ----------
-    function : callable
-        Of what numba understands.
-
-    Returns
-    -------
-    callable
-        The same, compiled on first use and kept on disk.
-    """
-    return numba.njit(nogil=True, cache=True)(function) if HAVE_NUMBA else function
+_compiled = numba.njit(nogil=True, cache=True)  # these loops call each other, so none may wait for its first call
 
 
-def numpy_count_levels(query: Words, database: Words, levels: Any, weights: Counts, counts: Counts) -> None:
-    """Count database rows per query, level and Hamming distance.
+def _emit_popcount(typingctx: Any, word: Any) -> Any:  # numba looks the parameters up by these names
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
-    Parameters
-    ----------
-    query : ndarray of shape (n_queries, n_words), uint64
-        Codes of the queries.
-    database : ndarray of shape (n_words, n_rows), uint64
-        Codes of the database rows, word-major.
-    levels : ndarray of shape (n_queries, n_rows), integer
-        The index of each pair's level.
-    weights : ndarray of shape (n_rows,) or (0,), int64
-        How many items each row stands for; empty for one each.
-    counts : ndarray of shape (n_queries, n_levels, n_groups), int64
-        Added to in place.
-    """
-    _, n_levels, n_groups = counts.shape
-    for row in range(len(query)):
-        distances = np.bitwise_count(query[row, :, None] ^ database).sum(axis=0, dtype=np.int64)
-        cells = levels[row].astype(np.int64) * n_groups + distances
-        if weights.size:
-            tally = np.zeros(n_levels * n_groups, dtype=np.int64)
-            np.add.at(tally, cells, weights)
+    return types.uint64(types.uint64), generate
+
+
+_popcount: Any = intrinsic(_emit_popcount)
+
+
+@_compiled
+def _distances(query, database, first, last, out):  # type: ignore[no-untyped-def]
+    """Put the Hamming distances of rows first..last into ``out``."""
+    for word in range(len(query)):
+        code, rows = query[word], database[word, first:last]
+        if word == 0:
+            for i in range(len(rows)):
+                out[i] = _popcount(code ^ rows[i])
         else:
-            tally = np.bincount(cells, minlength=n_levels * n_groups)
-        counts[row] += tally.reshape(n_levels, n_groups)
+            for i in range(len(rows)):
+                out[i] += _popcount(code ^ rows[i])
 
 
-def numpy_count_ranges(
-    query: Words, start: Counts, stop: Counts, database: Words, weights: Counts, counts: Counts
-) -> None:
-    """Count as `numpy_count_levels` where the rows of each level and above are one range.
+@_compiled
+def _pair_distances(one, other, database, first, last, shift, out):  # type: ignore[no-untyped-def]
+    """Put distance to one query x 2**shift + distance to the other into ``out``."""
+    for word in range(len(one)):
+        a, b, rows = one[word], other[word], database[word, first:last]
+        if word == 0:
+            for i in range(len(rows)):
+                out[i] = (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
+        else:
+            for i in range(len(rows)):
+                out[i] += (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
 
-    Parameters
-    ----------
-    query, database, weights, counts : ndarray
-        As there.
-    start, stop : ndarray of shape (n_levels - 1, n_queries), int64
-        Rows ``start[l - 1]`` to ``stop[l - 1]`` (excluded) have level l or above; ranges are nested.
+
+@_compiled
+def _tally(cells, lanes):  # type: ignore[no-untyped-def]
+    """Count the cells, neighbours in different lanes."""
+    n_even = len(cells) - len(cells) % 4
+    one = np.uint16(1)
+    left, right = lanes[0], lanes[1]
+    for i in range(0, n_even, 4):
+        left[cells[i]] += one
+        right[cells[i + 1]] += one
+        left[cells[i + 2]] += one
+        right[cells[i + 3]] += one
+    for i in range(n_even, len(cells)):
+        left[cells[i]] += one
+
+
+@_compiled
+def _tally_weights(cells, weights, sums):  # type: ignore[no-untyped-def]
+    """Add up the weights of each cell."""
+    for i in range(len(cells)):
+        sums[cells[i]] += weights[i]
+
+
+@_compiled
+def _flush(lanes, counts):  # type: ignore[no-untyped-def]
+    """Move the lanes' counts, a flat (n_levels x n_groups) each, into ``counts``."""
+    n_groups = counts.shape[1]
+    for level in range(counts.shape[0]):
+        for group in range(n_groups):
+            cell = level * n_groups + group
+            counts[level, group] += np.int64(lanes[0, cell]) + np.int64(lanes[1, cell])
+    lanes[:] = 0
+
+
+@_compiled
+def _count_range(query, first, last, database, weights, cells, lanes, counts):  # type: ignore[no-untyped-def]
+    """Count distances of rows first..last into ``counts``, (1, n_groups)."""
+    if weights.size:
+        for start in range(first, last, _CHUNK):
+            stop = min(start + _CHUNK, last)
+            _distances(query, database, start, stop, cells)
+            _tally_weights(cells[: stop - start], weights[start:stop], counts[0])
+        return
+    for tile in range(first, last, _TILE):
+        for start in range(tile, min(tile + _TILE, last), _CHUNK):
+            stop = min(start + _CHUNK, last)
+            _distances(query, database, start, stop, cells)
+            _tally(cells[: stop - start], lanes)
+        _flush(lanes, counts)
+
+
+@_compiled
+def _count_pairs(query, database, counts):  # type: ignore[no-untyped-def]
+    """Count distances of all rows for queries two by two, into ``counts``, (n_queries, n_groups).
+
+    One counter for each pair of distances halves the work of counting, which is what costs.
     """
-    rows = np.arange(database.shape[1])
-    levels = ((start[..., None] <= rows) & (rows < stop[..., None])).sum(axis=0)
-    numpy_count_levels(query, database, levels, weights, counts)
-
-
-def numpy_count_shared(
-    query: Words, query_masks: Words, database: Words, masks: Words, weights: Counts, counts: Counts
-) -> None:
-    """Count as `numpy_count_levels` where the level is the number of common mask bits.
-
-    Parameters
-    ----------
-    query, database, weights, counts : ndarray
-        As there.
-    query_masks : ndarray of shape (n_queries, n_mask_words), uint64
-        Labels of the queries, one bit each.
-    masks : ndarray of shape (n_mask_words, n_rows), uint64
-        Labels of the database rows, word-major.
-    """
-    levels = np.empty((len(query), database.shape[1]), dtype=np.int64)
-    for row in range(len(query)):
-        levels[row] = np.bitwise_count(query_masks[row, :, None] & masks).sum(axis=0, dtype=np.int64)
-    numpy_count_levels(query, database, levels, weights, counts)
-
-
-if HAVE_NUMBA:
-
-    def _emit_popcount(typingctx: Any, word: Any) -> Any:  # numba looks the parameters up by these names
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return builder.ctpop(args[0])
-
-        return types.uint64(types.uint64), generate
-
-    _popcount: Any = intrinsic(_emit_popcount)
-
-    # The loops below run over slices, which LLVM turns into vector instructions; with indices it would not.
-
-    @compiled
-    def _distances(query, database, first, last, out):  # type: ignore[no-untyped-def]
-        """Put the Hamming distances of rows first..last into ``out``."""
-        for word in range(len(query)):
-            code, rows = query[word], database[word, first:last]
-            if word == 0:
-                for i in range(len(rows)):
-                    out[i] = _popcount(code ^ rows[i])
-            else:
-                for i in range(len(rows)):
-                    out[i] += _popcount(code ^ rows[i])
-
-    @compiled
-    def _pair_distances(one, other, database, first, last, shift, out):  # type: ignore[no-untyped-def]
-        """Put distance to one query x 2**shift + distance to the other into ``out``."""
-        for word in range(len(one)):
-            a, b, rows = one[word], other[word], database[word, first:last]
-            if word == 0:
-                for i in range(len(rows)):
-                    out[i] = (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
-            else:
-                for i in range(len(rows)):
-                    out[i] += (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
-
-    @compiled
-    def _tally(cells, lanes):  # type: ignore[no-untyped-def]
-        """Count the cells, neighbours in different lanes."""
-        n_even = len(cells) - len(cells) % 4
-        one = np.uint16(1)
-        left, right = lanes[0], lanes[1]
-        for i in range(0, n_even, 4):
-            left[cells[i]] += one
-            right[cells[i + 1]] += one
-            left[cells[i + 2]] += one
-            right[cells[i + 3]] += one
-        for i in range(n_even, len(cells)):
-            left[cells[i]] += one
-
-    @compiled
-    def _tally_weights(cells, weights, sums):  # type: ignore[no-untyped-def]
-        """Add up the weights of each cell."""
-        for i in range(len(cells)):
-            sums[cells[i]] += weights[i]
-
-    @compiled
-    def _flush(lanes, counts):  # type: ignore[no-untyped-def]
-        """Move the lanes' counts, a flat (n_levels x n_groups) each, into ``counts``."""
-        n_groups = counts.shape[1]
-        for level in range(counts.shape[0]):
-            for group in range(n_groups):
-                cell = level * n_groups + group
-                counts[level, group] += np.int64(lanes[0, cell]) + np.int64(lanes[1, cell])
-        lanes[:] = 0
-
-    @compiled
-    def _count_range(query, first, last, database, weights, cells, lanes, counts):  # type: ignore[no-untyped-def]
-        """Count distances of rows first..last into ``counts``, (1, n_groups)."""
-        if weights.size:
-            for start in range(first, last, _CHUNK):
-                stop = min(start + _CHUNK, last)
-                _distances(query, database, start, stop, cells)
-                _tally_weights(cells[: stop - start], weights[start:stop], counts[0])
-            return
-        for tile in range(first, last, _TILE):
-            for start in range(tile, min(tile + _TILE, last), _CHUNK):
-                stop = min(start + _CHUNK, last)
-                _distances(query, database, start, stop, cells)
+    n_rows, n_groups = database.shape[1], counts.shape[1]
+    cells = np.empty(_CHUNK, np.uint16)
+    shift = np.uint64(7 if n_groups <= 128 else 8)  # a smaller table stays nearer to the processor
+    stride = 1 << np.int64(shift)
+    lanes = np.zeros((_LANES, stride * n_groups), np.uint16)
+    for tile in range(0, n_rows, _TILE):
+        end = min(tile + _TILE, n_rows)
+        for row in range(0, len(query) - 1, 2):
+            for start in range(tile, end, _CHUNK):
+                stop = min(start + _CHUNK, end)
+                _pair_distances(query[row], query[row + 1], database, start, stop, shift, cells)
                 _tally(cells[: stop - start], lanes)
-            _flush(lanes, counts)
+            sums = counts[row + 1]
+            for one in range(n_groups):
+                first = lanes[0, stride * one : stride * one + n_groups]
+                second = lanes[1, stride * one : stride * one + n_groups]
+                total = np.int64(0)
+                for other in range(n_groups):
+                    both = np.int64(first[other]) + np.int64(second[other])
+                    total += both
+                    sums[other] += both
+                    first[other] = 0
+                    second[other] = 0
+                counts[row, one] += total
 
-    @compiled
-    def _count_pairs(query, database, counts):  # type: ignore[no-untyped-def]
-        """Count distances of all rows for queries two by two, into ``counts``, (n_queries, n_groups).
 
-        One counter for each pair of distances halves the work of counting, which is what costs.
-        """
-        n_rows, n_groups = database.shape[1], counts.shape[1]
-        cells = np.empty(_CHUNK, np.uint16)
-        shift = np.uint64(7 if n_groups <= 128 else 8)  # a smaller table stays nearer to the processor
-        stride = 1 << np.int64(shift)
-        lanes = np.zeros((_LANES, stride * n_groups), np.uint16)
-        for tile in range(0, n_rows, _TILE):
-            end = min(tile + _TILE, n_rows)
-            for row in range(0, len(query) - 1, 2):
-                for start in range(tile, end, _CHUNK):
-                    stop = min(start + _CHUNK, end)
-                    _pair_distances(query[row], query[row + 1], database, start, stop, shift, cells)
-                    _tally(cells[: stop - start], lanes)
-                sums = counts[row + 1]
-                for one in range(n_groups):
-                    first = lanes[0, stride * one : stride * one + n_groups]
-                    second = lanes[1, stride * one : stride * one + n_groups]
-                    total = np.int64(0)
-                    for other in range(n_groups):
-                        both = np.int64(first[other]) + np.int64(second[other])
-                        total += both
-                        sums[other] += both
-                        first[other] = 0
-                        second[other] = 0
-                    counts[row, one] += total
+@_compiled
+def count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
+    """Count distances where the items of each level and above are one range of rows, inside that of the level below.
 
-    @compiled
-    def _numba_count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
-        n_rows, n_groups = database.shape[1], counts.shape[2]
-        cells = np.empty(_CHUNK, np.uint32)
-        lanes = np.zeros((_LANES, n_groups), np.uint16)
-        inside = np.zeros((1, n_groups), np.int64)
-        n_paired = 0
-        if not weights.size and n_groups <= 129:
-            n_paired = len(query) - len(query) % 2
-            _count_pairs(query[:n_paired], database, counts[:n_paired, 0])
+    Rows ``start[l - 1]`` to ``stop[l - 1]`` (excluded), each of shape (n_queries,), have level l or above.
+    """
+    n_rows, n_groups = database.shape[1], counts.shape[2]
+    cells = np.empty(_CHUNK, np.uint32)
+    lanes = np.zeros((_LANES, n_groups), np.uint16)
+    inside = np.zeros((1, n_groups), np.int64)
+    n_paired = 0
+    if not weights.size and n_groups <= 129:
+        n_paired = len(query) - len(query) % 2
+        _count_pairs(query[:n_paired], database, counts[:n_paired, 0])
+    for row in range(len(query)):
+        if row >= n_paired:
+            _count_range(query[row], 0, n_rows, database, weights, cells, lanes, counts[row, :1])
+        for level in range(len(start)):  # what is in the next level's range leaves the level below
+            first, last = start[level, row], stop[level, row]
+            _count_range(query[row], first, last, database, weights, cells, lanes, inside)
+            for group in range(n_groups):
+                counts[row, level, group] -= inside[0, group]
+                counts[row, level + 1, group] += inside[0, group]
+                inside[0, group] = 0
+
+
+@_compiled
+def count_shared(query, query_masks, database, masks, weights, counts):  # type: ignore[no-untyped-def]
+    """Count distances where the level is the number of bits that ``query_masks`` and ``masks`` have in common.
+
+    Masks are words of labels, one bit each: (n_queries, n_mask_words), and of the database (n_mask_words, n_rows).
+    """
+    n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
+    cells = np.empty(_CHUNK, np.uint32)
+    shared = np.empty(_CHUNK, np.uint32)
+    lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
+    sums = np.zeros(lanes.shape[1], np.int64)
+    for tile in range(0, n_rows, _TILE):
+        end = min(tile + _TILE, n_rows)
         for row in range(len(query)):
-            if row >= n_paired:
-                _count_range(query[row], 0, n_rows, database, weights, cells, lanes, counts[row, :1])
-            for level in range(len(start)):  # what is in the next level's range leaves the level below
-                first, last = start[level, row], stop[level, row]
-                _count_range(query[row], first, last, database, weights, cells, lanes, inside)
-                for group in range(n_groups):
-                    counts[row, level, group] -= inside[0, group]
-                    counts[row, level + 1, group] += inside[0, group]
-                    inside[0, group] = 0
-
-    @compiled
-    def _numba_count_shared(query, query_masks, database, masks, weights, counts):  # type: ignore[no-untyped-def]
-        n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
-        cells = np.empty(_CHUNK, np.uint32)
-        shared = np.empty(_CHUNK, np.uint32)
-        lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
-        sums = np.zeros(lanes.shape[1], np.int64)
-        for tile in range(0, n_rows, _TILE):
-            end = min(tile + _TILE, n_rows)
-            for row in range(len(query)):
-                for start in range(tile, end, _CHUNK):
-                    stop = min(start + _CHUNK, end)
-                    _distances(query[row], database, start, stop, cells)
-                    for word in range(masks.shape[0]):
-                        labels, rows = query_masks[row, word], masks[word, start:stop]
-                        if word == 0:
-                            for i in range(len(rows)):
-                                shared[i] = _popcount(labels & rows[i])
-                        else:
-                            for i in range(len(rows)):
-                                shared[i] += _popcount(labels & rows[i])
-                    for i in range(stop - start):
-                        cells[i] += n_groups * shared[i]
-                    if weights.size:
-                        _tally_weights(cells[: stop - start], weights[start:stop], sums)
+            for start in range(tile, end, _CHUNK):
+                stop = min(start + _CHUNK, end)
+                _distances(query[row], database, start, stop, cells)
+                for word in range(masks.shape[0]):
+                    labels, rows = query_masks[row, word], masks[word, start:stop]
+                    if word == 0:
+                        for i in range(len(rows)):
+                            shared[i] = _popcount(labels & rows[i])
                     else:
-                        _tally(cells[: stop - start], lanes)
+                        for i in range(len(rows)):
+                            shared[i] += _popcount(labels & rows[i])
+                for i in range(stop - start):
+                    cells[i] += n_groups * shared[i]
                 if weights.size:
-                    counts[row] += sums.reshape(counts.shape[1:])
-                    sums[:] = 0
+                    _tally_weights(cells[: stop - start], weights[start:stop], sums)
                 else:
-                    _flush(lanes, counts[row])
-
-    @compiled
-    def _numba_count_levels(query, database, levels, weights, counts):  # type: ignore[no-untyped-def]
-        n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
-        cells = np.empty(_CHUNK, np.uint32)
-        lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
-        sums = np.zeros(lanes.shape[1], np.int64)
-        for row in range(len(query)):
-            for tile in range(0, n_rows, _TILE):
-                for start in range(tile, min(tile + _TILE, n_rows), _CHUNK):
-                    stop = min(start + _CHUNK, n_rows)
-                    _distances(query[row], database, start, stop, cells)
-                    here = levels[row, start:stop]
-                    for i in range(len(here)):
-                        cells[i] += n_groups * np.uint32(here[i])
-                    if weights.size:
-                        _tally_weights(cells[: stop - start], weights[start:stop], sums)
-                    else:
-                        _tally(cells[: stop - start], lanes)
+                    _tally(cells[: stop - start], lanes)
+            if weights.size:
+                counts[row] += sums.reshape(counts.shape[1:])
+                sums[:] = 0
+            else:
                 _flush(lanes, counts[row])
-            counts[row] += sums.reshape(counts.shape[1:])
-            sums[:] = 0
 
-    count_ranges = _numba_count_ranges
-    count_shared = _numba_count_shared
-    count_levels = _numba_count_levels
-else:  # pragma: no cover
-    count_ranges = numpy_count_ranges
-    count_shared = numpy_count_shared
-    count_levels = numpy_count_levels
+
+@_compiled
+def count_levels(query, database, levels, weights, counts):  # type: ignore[no-untyped-def]
+    """Count distances where ``levels``, (n_queries, n_rows), holds the index of each pair's level."""
+    n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])
+    cells = np.empty(_CHUNK, np.uint32)
+    lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
+    sums = np.zeros(lanes.shape[1], np.int64)
+    for row in range(len(query)):
+        for tile in range(0, n_rows, _TILE):
+            for start in range(tile, min(tile + _TILE, n_rows), _CHUNK):
+                stop = min(start + _CHUNK, n_rows)
+                _distances(query[row], database, start, stop, cells)
+                here = levels[row, start:stop]
+                for i in range(len(here)):
+                    cells[i] += n_groups * np.uint32(here[i])
+                if weights.size:
+                    _tally_weights(cells[: stop - start], weights[start:stop], sums)
+                else:
+                    _tally(cells[: stop - start], lanes)
+            _flush(lanes, counts[row])
+        counts[row] += sums.reshape(counts.shape[1:])
+        sums[:] = 0
