@@ -1,7 +1,6 @@
 """The commands that report on results: tables, figures, differences."""
 
 import math
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +145,7 @@ def diff(
     found = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
     if resamples:
         with Progress(0) as progress:
-            found = with_tests(found, resamples, partial(progress.work, "paired tests"))
+            found = with_tests(found, resamples, progress.work)
     click.echo(diff_text.format_diff(found, form, only_changed=only_changed))
     if limit is not None and found.drops(limit):
         click.echo(diff_text.complain(found, limit), err=True)

@@ -13,24 +13,16 @@ from hashbench.registry import get_method, method_names
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
+CELL = (*BLOCK, "metric", *LINE, "n_bits")
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
 def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
-    """Average the scores of each method and code length over its seeds.
+    """Average scores over seeds, and put them in the order in which they are shown.
 
-    Parameters
-    ----------
-    results : DataFrame
-        What `hashbench.store.results.read_results` gives.
-
-    Returns
-    -------
-    DataFrame
-        One row a ``BLOCK``, metric, ``LINE`` and ``n_bits``: means of ``value``, ``low`` and ``high``, ``n_seeds``,
-        ``n_queries``, ``n_undefined``, and the line's ``group`` and ``label``. Groups stand in the order of the
-        tables, methods that are no longer installed last; in a group and metric of a block the line with the highest
-        mean over all its code lengths comes first.
+    The columns are those of `mean_over_seeds` and the ``label`` of each line. Groups stand in the order of the tables,
+    methods that are no longer installed last; in a group and metric of a block the line with the highest mean over all
+    its code lengths comes first.
     """
     cells = mean_over_seeds(results)
     labels = line_labels(cells)
@@ -49,22 +41,13 @@ def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
-    """Average over seeds, without names or order.
+    """Average results over seeds: one row a ``CELL``, without labels, sorted by key.
 
-    Parameters
-    ----------
-    results : DataFrame
-        What `hashbench.store.results.read_results` gives.
-
-    Returns
-    -------
-    DataFrame
-        One row a ``BLOCK``, metric, ``LINE`` and ``n_bits``: means of ``value``, ``low`` and ``high``, ``spread`` (the
-        standard deviation of ``value``), ``n_seeds``, ``n_queries``, ``n_undefined`` and ``group``, empty for methods
-        that are no longer installed.
+    Its columns are the key, means of ``value``, ``low`` and ``high``, ``spread`` (the standard deviation of ``value``),
+    ``n_seeds``, ``n_queries``, ``n_undefined`` and ``group``, empty for methods that are no longer installed.
     """
     cells = (
-        results.groupby([*BLOCK, "metric", *LINE, "n_bits"], sort=True)
+        results.groupby(list(CELL), sort=True)
         .agg(
             value=("value", "mean"),
             spread=("value", "std"),
@@ -80,17 +63,9 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 
 
 def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
-    """Say what people call each line.
+    """Say what people call each ``LINE`` of all that is shown together.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        All that is shown together, with the columns ``LINE``.
-
-    Returns
-    -------
-    dict of tuple to str
-        By ``LINE``; no two lines share a label. Versions are named of methods that have several.
+    No two share a label; versions are named of methods that have several.
     """
     lines = set(zip(*(cells[key] for key in LINE), strict=True))
     labels = method_labels((method, params) for method, params, _ in lines)
@@ -102,18 +77,10 @@ def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
 
 
 def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Say what people call each method with its parameters.
+    """Say what people call methods with all their parameters (JSON): the name, and what is not a default.
 
-    Parameters
-    ----------
-    methods : iterable of tuple
-        Names, and all of the parameters as JSON.
-
-    Returns
-    -------
-    dict of tuple to str
-        The name, and the parameters that are not the default ones; where that does not tell two apart, also those
-        that do, "?" where one lacks a parameter, as a line does that is older than it.
+    Where that does not tell two apart, also the defaults that do; "?" where one lacks a parameter, as a line does that
+    is older than it.
     """
     labels = {line: _named(line[0], changed_params(*line)) for line in set(methods)}
     alike = defaultdict(list)
@@ -130,20 +97,7 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
 
 
 def changed_params(method: str, params: str) -> dict[str, Any]:
-    """Give the parameters that are not a method's defaults.
-
-    Parameters
-    ----------
-    method : str
-        Its name; of one that is no longer installed, all parameters count as changed.
-    params : str
-        All of its parameters, as JSON.
-
-    Returns
-    -------
-    dict
-        Names and values.
-    """
+    """Give the parameters (JSON) that are not a method's defaults; all of them if it is no longer installed."""
     defaults = _default_params(method)
     return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 

@@ -2,14 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.revisions import Side
 from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
@@ -21,19 +21,11 @@ _LOWER_IS_BETTER = "PairwiseError"
 
 @dataclass(frozen=True)
 class Change:
-    """A row that differs between comparable sides.
-
-    Parameters
-    ----------
-    old, new : Row
-        Of the same key, fingerprint and method version.
-    test : PairedTest, optional
-        Over the queries, if those of both sides are kept.
-    """
+    """A row that differs between comparable sides: of the same key, fingerprint and method version."""
 
     old: Row
     new: Row
-    test: PairedTest | None = None
+    test: PairedTest | None = None  # over the queries, if those of both sides are kept
 
     @property
     def is_real(self) -> bool:
@@ -75,13 +67,7 @@ class Change:
 
 
 class Incomparable(NamedTuple):
-    """A row whose numbers come from other data or another version of the method.
-
-    Parameters
-    ----------
-    old, new : Row
-        Of the same key.
-    """
+    """A row whose numbers come from other data or another version of the method, with the same key."""
 
     old: Row
     new: Row
@@ -100,24 +86,12 @@ class Incomparable(NamedTuple):
 
 
 class OverSeeds(NamedTuple):
-    """Means over the seeds of a row that both sides have.
+    """Means over the seeds of a row that both sides have."""
 
-    Parameters
-    ----------
-    row : Row
-        One of them, for its key.
-    n_seeds : int
-        Comparable seeds, at least two.
-    n_changed : int
-        Those that differ, at least one.
-    old, new : float
-        Mean values, of six decimals.
-    """
-
-    row: Row
-    n_seeds: int
-    n_changed: int
-    old: float
+    row: Row  # one of them, for its key
+    n_seeds: int  # comparable ones, at least two
+    n_changed: int  # those that differ, at least one
+    old: float  # mean, of six decimals
     new: float
 
     @property
@@ -164,28 +138,11 @@ class Diff:
         return can_find_significance(self.n_tested, self.n_resamples)
 
     def drops(self, limit: float) -> list[Change]:
-        """Give the changes for the worse.
-
-        Parameters
-        ----------
-        limit : float
-            Values that fall by up to this much are tolerated.
-
-        Returns
-        -------
-        list of Change
-            Those that lose more, inside the tie range or not, the greatest loss first.
-        """
+        """Give the changes for the worse by more than this, inside the tie range or not, the greatest loss first."""
         return [change for change in self.changed if change.loss > limit]
 
     def over_seeds(self) -> list[OverSeeds]:
-        """Average over seeds.
-
-        Returns
-        -------
-        list of OverSeeds
-            By key, of rows with two or more comparable seeds of which one or more changed.
-        """
+        """Average over seeds the rows with two or more comparable ones of which one or more changed, by key."""
         groups: dict[tuple[Any, ...], list[Change]] = defaultdict(list)
         for change in (*self.changed, *(Change(row, row) for row in self.unchanged)):
             groups[change.new._replace(seed=0).key].append(change)
@@ -250,25 +207,8 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     )
 
 
-def with_tests(
-    diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Callable[[int, int], None] | None = None
-) -> Diff:
-    """Test each change whose queries are kept for both sides.
-
-    Parameters
-    ----------
-    diff : Diff
-        Without tests.
-    n_resamples : int, default=9999
-        See `hashbench.reports.significance.paired_tests`.
-    on_progress : callable, optional
-        Called with tests made and all tests.
-
-    Returns
-    -------
-    Diff
-        With tests; Holm's correction is over all of them.
-    """
+def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress = silent) -> Diff:
+    """Test each change whose queries are kept for both sides; Holm's correction is over all of the tests."""
     differences = [query_differences(change) for change in diff.changed]
     tests = iter(paired_tests([values for values in differences if values is not None], n_resamples, on_progress))
     changed = tuple(
@@ -279,17 +219,9 @@ def with_tests(
 
 
 def query_differences(change: Change) -> FloatArray | None:
-    """Find how much each query changed.
+    """Find how much each query changed: new minus old of those defined, (n_queries,).
 
-    Parameters
-    ----------
-    change : Change
-        A changed row.
-
-    Returns
-    -------
-    ndarray of shape (n_queries,), or None
-        New minus old of the queries that are defined; None if either side's are not kept, or fewer than two.
+    None if either side's are not kept, or fewer than two.
     """
     old, new = find_scores(change.old), find_scores(change.new)
     if old is None or new is None or len(old) != len(new):

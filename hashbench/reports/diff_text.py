@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from hashbench.cli.console import format_table
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
+from hashbench.reports.formatting import json_number, markdown_table, plain_table
 from hashbench.reports.significance import ALPHA
 from hashbench.store.results import COLUMNS, Row, csv_text
 
@@ -21,22 +21,10 @@ Section = tuple[str, list[str], list[list[str]]]
 
 
 def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
-    """Write a diff.
+    """Write a diff as a table, csv, json or markdown, without a final newline; the same bytes for the same diff.
 
-    Parameters
-    ----------
-    diff : Diff
-        What to write.
-    form : {"table", "csv", "json", "markdown"}
-        Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; unchanged rows are
-        counted everywhere and listed nowhere.
-    only_changed : bool, default=False
-        Leave out the rows that are not comparable, new or gone; they are still counted.
-
-    Returns
-    -------
-    str
-        The text, without a final newline; the same bytes for the same diff.
+    Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; unchanged rows are counted
+    everywhere and listed nowhere. With ``only_changed``, so are rows that are not comparable, new or gone.
     """
     if form == "csv":
         return _csv(diff, only_changed).rstrip("\n")
@@ -46,23 +34,12 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     if form == "markdown":
         texts = (_comment(diff, sections, n_lines) for n_lines in _LENGTHS)
         return next((text for text in texts if len(text) < _MOST), "")
-    tables = [f"{title}\n{format_table(header, lines, n_left=2)}" for title, header, lines in sections]
+    tables = [f"{title}\n{plain_table(header, lines, n_left=2)}" for title, header, lines in sections]
     return "\n\n".join([f"{_title(diff)}: {summarise(diff)}", *tables, *_notes(diff)])
 
 
 def summarise(diff: Diff) -> str:
-    """Count the rows of a diff in a sentence.
-
-    Parameters
-    ----------
-    diff : Diff
-        What to count.
-
-    Returns
-    -------
-    str
-        The sentence.
-    """
+    """Count the rows of a diff in a sentence."""
     if not any(_counts(diff).values()):
         return "no results on either side."
     if not any(count for name, count in _counts(diff).items() if name != "unchanged"):
@@ -80,20 +57,7 @@ def summarise(diff: Diff) -> str:
 
 
 def complain(diff: Diff, limit: float) -> str:
-    """Say which values have dropped too far.
-
-    Parameters
-    ----------
-    diff : Diff
-        With drops beyond the limit.
-    limit : float
-        What is tolerated.
-
-    Returns
-    -------
-    str
-        A sentence with their number and the worst of them.
-    """
+    """Say in a sentence how many values, at least one, have dropped by more than the limit, and the worst of them."""
     drops = diff.drops(limit)
     old, row = drops[0].old, drops[0].new
     n_comparable = len(diff.changed) + len(diff.unchanged)
@@ -192,11 +156,9 @@ def _cells(change: Change) -> list[str]:
 
 
 def _markdown(section: Section, n_lines: int) -> str:
-    """Write a table; all but the changes are folded away."""
+    """Write a table of a comment; all but the changes are folded away."""
     title, header, lines = section
-    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines[:n_lines]]
-    aligned = ["---", "---", *["---:"] * (len(header) - 2)]
-    table = "\n".join("| " + " | ".join(line) + " |" for line in [header, aligned, *cells])
+    table = markdown_table(header, lines[:n_lines], n_left=2, is_padded=False)
     if len(lines) > n_lines:
         table += f"\n\nand {len(lines) - n_lines} more."
     if title == "Changed":
@@ -232,7 +194,7 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
                 **_key(change.new),
                 "old": _numbers(change.old),
                 "new": _numbers(change.new),
-                "difference": _number(change.difference),
+                "difference": json_number(change.difference),
                 "is_inside_tie_range": change.is_inside_tie_range,
                 "test": change.test and {**change.test._asdict(), "is_significant": change.is_significant},
             }
@@ -241,7 +203,7 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
         "over_seeds": [
             {key: value for key, value in _key(mean.row).items() if key != "seed"}
             | {"n_seeds": mean.n_seeds, "n_changed": mean.n_changed}
-            | {"old": _number(mean.old), "new": _number(mean.new), "difference": _number(mean.difference)}
+            | {"old": json_number(mean.old), "new": json_number(mean.new), "difference": json_number(mean.difference)}
             for mean in diff.over_seeds()
         ],
     }
@@ -263,9 +225,4 @@ def _key(row: Row) -> dict[str, Any]:
 
 
 def _numbers(row: Row) -> dict[str, float | None]:
-    return {name: _number(float(getattr(row, name))) for name in ("value", "low", "high")}
-
-
-def _number(value: float) -> float | None:
-    """JSON knows no NaN: a mean over no query is null."""
-    return None if value != value else value
+    return {name: json_number(float(getattr(row, name))) for name in ("value", "low", "high")}

@@ -13,43 +13,19 @@ from hashbench.store.results import Row, parse_rows
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """Results to compare.
+    """Results to compare: each `Row` by its key."""
 
-    Parameters
-    ----------
-    name : str
-        What the user called it, and the commit if it is a revision.
-    rows : dict
-        Each `Row` by its key.
-    is_file : bool, default=False
-        Whether it is one file, which says nothing about other datasets.
-    is_named : bool, default=False
-        Whether the user named the folder or file, which then should hold results.
-    """
-
-    name: str
+    name: str  # what the user called it, and the commit if it is a revision
     rows: dict[tuple[Any, ...], Row]
-    is_file: bool = False
-    is_named: bool = False
+    is_file: bool = False  # which says nothing about other datasets
+    is_named: bool = False  # by the user, as a folder or file that then should hold results
 
 
 def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[Side, Side]:
-    """Read the two sides.
+    """Read the two sides, each a revision or path; without a second one it is the working tree.
 
-    Parameters
-    ----------
-    old : str
-        See `read_side`.
-    new : str, optional
-        The same; by default the working tree.
-    results : Path, optional
-        The results folder, of revisions and of the working tree; by default the nearest ``results`` with CSV files
-        in it, in the current folder or above, up to the top of the git repository.
-
-    Returns
-    -------
-    old, new : Side
-        Their rows.
+    By default the results folder is the nearest ``results`` with CSV files in it, in the current folder or above, up to
+    the top of the git repository.
     """
     folder = results or _find_results()
     second = Side("working tree", _in_folder(folder)) if new is None else read_side(new, folder)
@@ -58,24 +34,11 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
 
 
 def read_side(text: str, results: Path) -> Side:
-    """Read the results at a revision, or of a folder or file.
+    """Read the results at a revision, branch or tag, or else of a folder or file.
 
-    Parameters
-    ----------
-    text : str
-        Revision, branch or tag, or else a path: ``./main`` is a folder even if there is a branch ``main``.
-    results : Path
-        The folder of results whose earlier state a revision holds.
-
-    Returns
-    -------
-    Side
-        Without rows if there were no results at the revision, or if there are no commits yet and it is ``HEAD``.
-
-    Raises
-    ------
-    HashbenchError
-        If there is neither such a revision nor such a path, or git is missing.
+    ``./main`` is a folder even if there is a branch ``main``. There are no rows if the revision had no results, or if
+    there are no commits yet and it is ``HEAD``. Raises HashbenchError if there is neither such a revision nor such a
+    path, or git is missing.
     """
     found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     if found.returncode == 0:

@@ -1,14 +1,14 @@
 """Whether a difference is more than luck in the choice of queries: paired tests, intervals, Holm's correction."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.stats import bootstrap, permutation_test
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, Progress, silent
 
 ALPHA = 0.05
 N_RESAMPLES = 9999
@@ -18,46 +18,25 @@ _MEMORY = 1 << 22  # values resampled at a time
 
 
 class PairedTest(NamedTuple):
-    """A paired comparison over queries.
-
-    Parameters
-    ----------
-    p_value : float
-        Two-sided, of the hypothesis that each query's difference is as likely of the other sign.
-    p_holm : float
-        The same, corrected for all tests made together.
-    low, high : float
-        95 % bootstrap interval of the mean difference.
-    """
+    """A paired comparison over queries: its p value, the same corrected for all tests made together, an interval."""
 
     p_value: float
     p_holm: float
-    low: float
+    low: float  # 95 % bootstrap interval of the mean difference
     high: float
 
 
 def paired_tests(
     differences: Sequence[FloatArray],
     n_resamples: int = N_RESAMPLES,
-    on_progress: Callable[[int, int], None] | None = None,
+    on_progress: Progress = silent,
 ) -> list[PairedTest]:
-    """Test means of paired differences, and correct for their number.
+    """Test means of paired differences, finite and of shape (n_queries,) each, and correct for their number.
 
-    Parameters
-    ----------
-    differences : sequence of ndarray of shape (n_queries,)
-        New minus old of each query, finite, at least two in each.
-    n_resamples : int, default=9999
-        Of the permutation test and of the bootstrap. All 2^n sign flips are taken if these are fewer.
-    on_progress : callable, optional
-        Called with tests made and all tests.
-
-    Returns
-    -------
-    list of PairedTest
-        One for each array, the same as if `scipy.stats.permutation_test` (``permutation_type="samples"``) were
-        called for it alone with ``rng=numpy.random.default_rng(0)``. The interval is the bootstrap's percentile
-        interval: unlike BCa it exists when all queries differ by the same.
+    The p values are two-sided, of the hypothesis that each query's difference is as likely of the other sign, and the
+    same as if `scipy.stats.permutation_test` (``permutation_type="samples"``) were called for each array alone with
+    ``rng=numpy.random.default_rng(0)``; all 2^n sign flips are taken if these are fewer than ``n_resamples``. The
+    interval is the bootstrap's percentile interval: unlike BCa it exists when all queries differ by the same.
     """
     by_length = defaultdict(list)
     for position, values in enumerate(differences):
@@ -81,28 +60,13 @@ def paired_tests(
             ).pvalue
             intervals[chosen] = bootstrap_intervals(values, n_resamples)
             n_done += len(chosen)
-            if on_progress is not None:
-                on_progress(n_done, len(differences))
+            on_progress("paired tests", n_done, len(differences))
     return [PairedTest(*map(float, row)) for row in np.column_stack([p_values, holm(p_values), intervals])]
 
 
 def can_find_significance(n_tests: int, n_resamples: int = N_RESAMPLES) -> bool:
-    """Tell whether the least p value that the resamples allow survives the correction.
+    """Tell whether the least p value that the resamples allow survives the correction; if not, none can.
 
-    Parameters
-    ----------
-    n_tests : int
-        Made together.
-    n_resamples : int, default=9999
-        Of each.
-
-    Returns
-    -------
-    bool
-        If not, nothing can be significant.
-
-    Examples
-    --------
     >>> can_find_significance(249), can_find_significance(250)
     (True, False)
     """
@@ -110,19 +74,9 @@ def can_find_significance(n_tests: int, n_resamples: int = N_RESAMPLES) -> bool:
 
 
 def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
-    """Compute the bootstrap intervals of means over queries.
+    """Compute the 95 % percentile interval of the mean of each row: (n_rows, n_queries) -> (n_rows, 2).
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_rows, n_queries), float64
-        Finite values, at least two in each row.
-    n_resamples : int, default=9999
-        Of the queries; the same for every row.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, 2), float64
-        Low and high of the 95 % percentile interval of each row.
+    There are at least two values in a row; all rows are resampled alike.
     """
     found = bootstrap(
         (values,),
@@ -138,25 +92,12 @@ def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> F
 
 
 def holm(p_values: npt.ArrayLike) -> FloatArray:
-    """Correct p values for their number by Holm's step-down method.
+    """Correct p values, (n,), for their number by Holm's step-down method.
 
-    Parameters
-    ----------
-    p_values : array of shape (n,)
-        Of n tests.
+    The i-th smallest is multiplied by n - i + 1, no less than those before it, at most 1. Tests with a value below
+    alpha include a false alarm with probability alpha at most, however the tests depend on each other: S. Holm, "A
+    Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics, 1979.
 
-    Returns
-    -------
-    ndarray of shape (n,)
-        The i-th smallest times n - i + 1, no less than those before it, at most 1. Tests with a value below alpha
-        include a false alarm with probability alpha at most, however the tests depend on each other.
-
-    References
-    ----------
-    .. [1] S. Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics, 1979.
-
-    Examples
-    --------
     >>> holm([0.01, 0.04, 0.03]).tolist()
     [0.03, 0.06, 0.06]
     """

@@ -77,5 +77,5 @@ def test_no_tests_are_no_results():
 
 def test_progress_ends_with_all_tests():
     seen = []
-    paired_tests([np.arange(5.0)] * 20, 99, lambda *counts: seen.append(counts))
-    assert seen == [(16, 20), (20, 20)]
+    paired_tests([np.arange(5.0)] * 20, 99, lambda *told: seen.append(told))
+    assert seen == [("paired tests", 16, 20), ("paired tests", 20, 20)]

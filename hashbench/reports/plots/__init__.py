@@ -7,10 +7,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.plots import code_figures, result_figures
 from hashbench.reports.plots.look import METADATA, one_look
-from hashbench.reports.plots.selection import Block, Progress, Selection, choose_blocks
+from hashbench.reports.plots.selection import Block, Selection, choose_blocks
 from hashbench.store.files import write_bytes
 from hashbench.store.results import read_results
 
@@ -19,18 +20,10 @@ FORMATS = ("svg", "png")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws a `Block`; raises HashbenchError if there is nothing to draw.
-    n_bits : int or None
-        The one code length it shows unless others are chosen, or the nearest that there is; None for all.
-    """
+    """A kind of figure: what draws a `Block`, or raises HashbenchError if there is nothing to draw."""
 
     draw: Callable[[Block], Figure]
-    n_bits: int | None = None
+    n_bits: int | None = None  # the one code length it shows unless others are chosen, or the nearest that there is
 
 
 FIGURES = {
@@ -66,7 +59,7 @@ def draw_figures(
     results_folder: Path,
     names: Sequence[str] = (),
     selection: Selection | None = None,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Iterator[Drawing]:
     """Draw figures of all results of a folder.
 
@@ -78,7 +71,7 @@ def draw_figures(
         Which of ``FIGURES``; if empty, all.
     selection : Selection, optional
         What to draw; by default everything, judged by AP.
-    on_progress : callable, optional
+    on_progress : Progress, optional
         Called with what is being read, parts done and all parts.
 
     Yields

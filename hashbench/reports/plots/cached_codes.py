@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from hashbench._typing import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
@@ -25,41 +25,18 @@ _KEY = (*BLOCK, *LINE, "n_bits", "seed")
 
 
 class CodesFile(NamedTuple):
-    """A codes file and the cell of the results it belongs to.
+    """A codes file and the cell of the results it belongs to."""
 
-    Parameters
-    ----------
-    label : str
-        Of the line.
-    n_bits, seed : int
-        Code length and random state.
-    path : Path
-        The file.
-    """
-
-    label: str
+    label: str  # of the line
     n_bits: int
     seed: int
     path: Path
 
 
 def find_codes(block: Block) -> list[CodesFile]:
-    """Find the codes behind a block's results.
+    """Find the codes behind a block's results, at least one, in the order of its labels.
 
-    Parameters
-    ----------
-    block : Block
-        The results; a command that makes what is not there is added to its notes.
-
-    Returns
-    -------
-    list of CodesFile
-        In the order of the block's labels; at least one.
-
-    Raises
-    ------
-    HashbenchError
-        If there are none.
+    A command that makes what is not there is added to the block's notes; if nothing is, it is in the HashbenchError.
     """
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     found, missing = [], []
@@ -85,16 +62,8 @@ def find_codes(block: Block) -> list[CodesFile]:
 def read_curves(block: Block) -> pd.DataFrame:
     """Score the codes behind a block at ranks of the whole database.
 
-    Parameters
-    ----------
-    block : Block
-        The results.
-
-    Returns
-    -------
-    DataFrame
-        What `hashbench.scoring.curves.lay_out` gives, for each ``label`` and ``n_bits`` the mean over the seeds whose codes
-        there are, ``n_seeds`` of them.
+    Gives what `hashbench.scoring.curves.lay_out` does, for each ``label`` and ``n_bits`` the mean over the seeds whose
+    codes there are, ``n_seeds`` of them.
     """
     files = find_codes(block)
     path = _dataset_path(block)
@@ -108,20 +77,10 @@ def read_curves(block: Block) -> pd.DataFrame:
     return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
-def read_usage(block: Block) -> Iterator[tuple[CodesFile, npt.NDArray[np.int64]]]:
+def read_usage(block: Block) -> Iterator[tuple[CodesFile, IntArray]]:
     """Count how often each distinct code of the database is used, in the first seed of each method.
 
-    Parameters
-    ----------
-    block : Block
-        The results.
-
-    Yields
-    ------
-    file : CodesFile
-        The codes.
-    sizes : ndarray of shape (n_distinct,), int64
-        Items a code, the most frequent code first.
+    Yields the file and the counts, (n_distinct,), the most frequent code first.
     """
     first = {(file.label, file.n_bits): file for file in reversed(find_codes(block))}
     for file in reversed(first.values()):
@@ -132,16 +91,8 @@ def read_usage(block: Block) -> Iterator[tuple[CodesFile, npt.NDArray[np.int64]]
 def read_times(block: Block) -> pd.DataFrame:
     """Read how long the codes took to make.
 
-    Parameters
-    ----------
-    block : Block
-        The results.
-
-    Returns
-    -------
-    DataFrame
-        For each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
-        codes there are, ``n_timed`` of them.
+    Gives for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
+    codes there are, ``n_timed`` of them.
     """
     rows = []
     for file in find_codes(block):

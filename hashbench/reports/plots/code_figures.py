@@ -3,11 +3,11 @@
 from itertools import product
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from hashbench._typing import IntArray
 from hashbench.reports.plots.cached_codes import read_curves, read_times, read_usage
 from hashbench.reports.plots.look import INK, add_legend, group_title, legend_size, make_panels, plain_powers
 from hashbench.reports.plots.result_figures import RANGE, count_seeds, heading, means_over, metric_label
@@ -24,15 +24,7 @@ _TIMES = {"fit_seconds": "time to fit (s)", "encode_seconds": "time to encode qu
 def precision_recall(block: Block) -> Figure:
     """Draw precision against recall, a panel for each group of methods and code length.
 
-    Parameters
-    ----------
-    block : Block
-        What to draw; the codes behind it are read.
-
-    Returns
-    -------
-    Figure
-        Points are ranks, spaced evenly on a logarithmic axis; baselines stand in every panel.
+    Points are ranks, spaced evenly on a logarithmic axis; baselines stand in every panel.
     """
     figure, panels = _draw_curves(
         block, "recall", "precision and recall", "Line: mean over all orders of tied items, rank by rank."
@@ -45,15 +37,7 @@ def precision_recall(block: Block) -> Figure:
 def precision_at_k(block: Block) -> Figure:
     """Draw the precision of the first k items, a panel for each group of methods and code length.
 
-    Parameters
-    ----------
-    block : Block
-        What to draw; the codes behind it are read.
-
-    Returns
-    -------
-    Figure
-        Bands run from low to high over tie orders; baselines stand in every panel.
+    Bands run from low to high over tie orders; baselines stand in every panel.
     """
     figure, panels = _draw_curves(
         block, "cutoff", "precision of the first k", f"Line: mean over all orders of tied items. Band: {RANGE}"
@@ -65,18 +49,7 @@ def precision_at_k(block: Block) -> Figure:
 
 
 def usage_histograms(block: Block) -> Figure:
-    """Draw how many items share each distinct code, a panel for each method and code length.
-
-    Parameters
-    ----------
-    block : Block
-        What to draw; the codes behind it are read.
-
-    Returns
-    -------
-    Figure
-        The most frequent code stands at the left; both axes are logarithmic.
-    """
+    """Draw how many items share each distinct code, the most frequent first, a panel for each method and length."""
     used = list(read_usage(block))
     titles = [f"{file.label}, {file.n_bits} bits" for file, _ in used]
     width = max(_NARROWEST, _LETTER * max(map(len, titles)))
@@ -115,15 +88,7 @@ def usage_histograms(block: Block) -> Figure:
 def time_against_quality(block: Block) -> Figure:
     """Draw the metric against the time to fit and the time to encode, a row of panels for each code length.
 
-    Parameters
-    ----------
-    block : Block
-        What to draw; the codes behind it are read.
-
-    Returns
-    -------
-    Figure
-        Points are expectations, bars run from low to high over tie orders.
+    Points are expectations, bars run from low to high over tie orders.
     """
     points = read_times(block).merge(block.cells, on=["label", "n_bits"])
     legend_width, legend_height = legend_size(block.labels, block.looks)
@@ -154,7 +119,7 @@ def time_against_quality(block: Block) -> Figure:
     return figure
 
 
-def _counts(sizes: npt.NDArray[np.int64]) -> str:
+def _counts(sizes: IntArray) -> str:
     return f"{len(sizes):,} code{'s' if len(sizes) > 1 else ''}, {sizes[0]:,} in one"
 
 

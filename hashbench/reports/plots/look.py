@@ -51,61 +51,23 @@ INK = "#444444"
 
 @dataclass(frozen=True)
 class Look:
-    """How a line is drawn.
+    """How a line is drawn: colour, marker and dash as matplotlib knows them."""
 
-    Parameters
-    ----------
-    group : str
-        Its heading in the legend.
-    colour, marker : str
-        As matplotlib knows them.
-    dash : str or tuple
-        Its line style.
-    """
-
-    group: str
+    group: str  # its heading in the legend
     colour: str
     marker: str
     dash: Any
 
     def curve(self) -> dict[str, Any]:
-        """Give the keywords of a curve with markers.
-
-        Returns
-        -------
-        dict
-            For `matplotlib.axes.Axes.plot`.
-        """
+        """Give the keywords of a curve with markers, for `matplotlib.axes.Axes.plot`."""
         return {"color": self.colour, "linestyle": self.dash, **self.points()}
 
     def bar(self, scale: float = 1.0) -> dict[str, Any]:
-        """Give the keywords of a range bar.
-
-        Parameters
-        ----------
-        scale : float, default=1.0
-            Of its width.
-
-        Returns
-        -------
-        dict
-            For `matplotlib.axes.Axes.vlines`; markers stand before the bars.
-        """
+        """Give the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers stand before the bars."""
         return {"color": self.colour, "alpha": 0.4, "linewidth": 3.5 * scale, "zorder": 1.5}
 
     def band(self, *, is_filled: bool = True) -> dict[str, Any]:
-        """Give the keywords of a band around a curve.
-
-        Parameters
-        ----------
-        is_filled : bool, default=True
-            Or its edges alone.
-
-        Returns
-        -------
-        dict
-            For `matplotlib.axes.Axes.fill_between`.
-        """
+        """Give the keywords of a band around a curve, or of its edges alone, for `Axes.fill_between`."""
         return {
             "facecolor": (self.colour, 0.11 if is_filled else 0.0),
             "edgecolor": (self.colour, 0.35),
@@ -113,18 +75,7 @@ class Look:
         }
 
     def points(self, scale: float = 1.0) -> dict[str, Any]:
-        """Give the keywords of markers.
-
-        Parameters
-        ----------
-        scale : float, default=1.0
-            Of their size.
-
-        Returns
-        -------
-        dict
-            For `matplotlib.axes.Axes.plot`.
-        """
+        """Give the keywords of markers, for `matplotlib.axes.Axes.plot`."""
         return {
             "marker": self.marker,
             "markersize": 5.5 * scale,
@@ -136,29 +87,15 @@ class Look:
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Draw and save with our settings whatever the user's are; these are back afterwards.
-
-    Yields
-    ------
-    None
-        While ours hold.
-    """
+    """Draw and save with our settings whatever the user's are; these are back afterwards."""
     with style.context(["default", _STYLE]):
         yield
 
 
 def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
-    """Give each line a colour, marker and dash of its own; baselines are grey and dotted.
+    """Give each line, by label, a colour, marker and dash of its own; baselines are grey and dotted.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        All results there are, so that a line looks the same in whatever figure it stands.
-
-    Returns
-    -------
-    dict of str to Look
-        By label.
+    ``cells`` are all results there are, so that a line looks the same in whatever figure it stands.
     """
     group = dict(zip(cells["label"], cells["group"], strict=True))
     looks, n_methods, n_baselines = {}, 0, 0
@@ -185,31 +122,10 @@ def make_panels(
     gap: tuple[float, float] = (0.3, 0.5),
     right: float = 0.2,
 ) -> tuple[Figure, list[list[Axes]]]:
-    """Lay out panels in rows and columns under a heading; sizes are in inches.
+    """Lay out panels in rows and columns under a heading, without pyplot; all sizes are in inches.
 
-    Parameters
-    ----------
-    n_rows : int
-        Of panels.
-    widths : sequence of float
-        Of the panels of each row.
-    height : float
-        Of a panel.
-    heading : str
-        The title.
-    text : sequence of str
-        Lines that say what the figure shows, wrapped to its width.
-    gap : tuple of float
-        Between panels, across and down.
-    right : float
-        Room at the right of the panels.
-
-    Returns
-    -------
-    figure : Figure
-        Without pyplot.
-    panels : list of list of Axes
-        Row by row.
+    The lines of text under the heading are wrapped to the figure's width; ``gap`` is between panels, across and down,
+    and ``right`` the room at the right of them. Gives the panels row by row.
     """
     width = max(_LEFT + sum(widths) + (len(widths) - 1) * gap[0] + right, 0.2 + len(heading) / _HEADING_LETTERS)
     lines = [part for line in text for part in textwrap.wrap(line, int(width * _LETTERS))]
@@ -232,38 +148,13 @@ def make_panels(
 
 
 def legend_size(labels: Sequence[str], looks: Mapping[str, Look]) -> tuple[float, float]:
-    """Say how much room a legend takes.
-
-    Parameters
-    ----------
-    labels : sequence of str
-        The lines.
-    looks : mapping of str to Look
-        By label.
-
-    Returns
-    -------
-    width, height : float
-        Inches.
-    """
+    """Say how much room a legend takes: width and height in inches."""
     n_lines = len(labels) + len({looks[label].group for label in labels})
     return max(_LEGEND_WIDTH, 0.75 + 0.085 * max(map(len, labels))), n_lines * 0.21
 
 
 def add_legend(panel: Axes, labels: Sequence[str], looks: Mapping[str, Look], *, has_lines: bool = True) -> None:
-    """Put a legend at the right of a panel, under a heading for each group.
-
-    Parameters
-    ----------
-    panel : Axes
-        The panel at the right.
-    labels : sequence of str
-        The lines, group by group.
-    looks : mapping of str to Look
-        By label.
-    has_lines : bool, default=True
-        Whether the markers stand on lines.
-    """
+    """Put a legend at the right of a panel, under a heading for each group; the labels come group by group."""
     handles, group = [], None
     for label in labels:
         look = looks[label]
@@ -286,14 +177,9 @@ def add_legend(panel: Axes, labels: Sequence[str], looks: Mapping[str, Look], *,
 
 
 def plain_powers(axis: Axis, last: float, first: float = 0) -> None:
-    """Label a logarithmic axis with 1, 10, 100 and so on, all or every other one.
+    """Label a logarithmic axis with 1, 10, 100 and so on up to 10**last, all or every other one.
 
-    Parameters
-    ----------
-    axis : Axis
-        The axis.
-    last, first : float
-        Between which powers of ten, ``first`` a whole one.
+    ``first`` is the power of ten to begin with, a whole one.
     """
     powers = range(int(first), int(last) + 1, 1 if last - first < 4 else 2)
     texts = [f"{10**power:,}" if power >= 0 else f"{10**power:g}" for power in powers]
@@ -302,16 +188,5 @@ def plain_powers(axis: Axis, last: float, first: float = 0) -> None:
 
 
 def group_title(group: str) -> str:
-    """Say what a group of methods is called.
-
-    Parameters
-    ----------
-    group : str
-        One of `hashbench.method.GROUPS`, or empty.
-
-    Returns
-    -------
-    str
-        Its heading.
-    """
+    """Say what a group of methods is called: one of `hashbench.method.GROUPS`, or empty."""
     return {"": "not installed", "baseline": "baselines"}.get(group, group)

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
+from hashbench._typing import FloatArray
 from hashbench.method import GROUPS
 from hashbench.reports.plots.look import INK, Look, add_legend, group_title, legend_size, make_panels
 from hashbench.reports.plots.selection import Block
@@ -23,15 +23,7 @@ RANGE = "from the lowest to the highest that tie-breaking could give."
 def tie_ranges(block: Block) -> Figure:
     """Draw how far tie-breaking could move each score: bars from low to high, the expectation a mark on them.
 
-    Parameters
-    ----------
-    block : Block
-        What to draw.
-
-    Returns
-    -------
-    Figure
-        Bars stand group by group, in the order of the legend, for one code length after the other.
+    Bars stand group by group, in the order of the legend, for one code length after the other.
     """
     labels = block.labels
     legend_width, legend_height = legend_size(labels, block.looks)
@@ -62,16 +54,8 @@ def tie_ranges(block: Block) -> Figure:
 def metric_against_bits(block: Block) -> Figure:
     """Draw the metric against the code length, a panel for each group of methods.
 
-    Parameters
-    ----------
-    block : Block
-        What to draw.
-
-    Returns
-    -------
-    Figure
-        Lines are expectations, bands behind them run from low to high; labels stand at the lines' ends. All panels
-        but that of the baselines have the same scale.
+    Lines are expectations, bands behind them run from low to high; labels stand at the lines' ends. All panels but that
+    of the baselines have the same scale.
     """
     groups = [group for group in (*GROUPS, "") if group in set(block.cells["group"])]
     n_columns = min(len(groups), _N_COLUMNS)
@@ -109,70 +93,24 @@ def metric_against_bits(block: Block) -> Figure:
 
 
 def metric_label(block: Block) -> str:
-    """Say what an axis shows.
-
-    Parameters
-    ----------
-    block : Block
-        For its metric.
-
-    Returns
-    -------
-    str
-        All our metrics are shares of 1.
-    """
+    """Say what an axis shows: all our metrics are shares of 1."""
     return f"{block.metric} (0 to 1)"
 
 
 def heading(block: Block, what: str) -> str:
-    """Say what a figure is of.
-
-    Parameters
-    ----------
-    block : Block
-        What is drawn.
-    what : str
-        What it shows.
-
-    Returns
-    -------
-    str
-        Dataset and features, what it shows, and the number of queries.
-    """
+    """Say what a figure is of: dataset and features, what it shows, and the number of queries."""
     undefined, n_queries = block.cells["n_undefined"].iloc[0], block.cells["n_queries"].iloc[0]
     queries = f"{n_queries - undefined:,} of {n_queries:,} queries" if undefined else f"{n_queries:,} queries"
     return f"{block.dataset} ({block.features}): {what}, {queries}"
 
 
 def means_over(n_seeds: Iterable[int]) -> str:
-    """Say what was averaged.
-
-    Parameters
-    ----------
-    n_seeds : iterable of int
-        Of each point drawn.
-
-    Returns
-    -------
-    str
-        A sentence.
-    """
+    """Say in a sentence what was averaged."""
     return f"Means over queries, and over {count_seeds(n_seeds)}."
 
 
 def count_seeds(n_seeds: Iterable[int]) -> str:
-    """Say how many seeds are behind the points of a figure.
-
-    Parameters
-    ----------
-    n_seeds : iterable of int
-        Of each point drawn.
-
-    Returns
-    -------
-    str
-        Such as ``1 or 3 seeds``.
-    """
+    """Say how many seeds are behind the points of a figure, such as ``1 or 3 seeds``."""
     numbers = sorted(set(n_seeds))
     return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
@@ -209,25 +147,12 @@ def _draw_lines(panel: Axes, cells: pd.DataFrame, block: Block, height: float) -
         )
 
 
-def spread(values: list[float], gap: float, limits: tuple[float, float]) -> npt.NDArray[np.float64]:
+def spread(values: list[float], gap: float, limits: tuple[float, float]) -> FloatArray:
     """Move labels apart, each as little as possible from the value it stands for.
 
-    Parameters
-    ----------
-    values : list of float
-        Where they should stand.
-    gap : float
-        From one label to the next at least.
-    limits : tuple of float
-        Between which the labels are kept where there is room.
+    ``gap`` is the least from one label to the next; the labels are kept between ``limits`` where there is room. The
+    squared distance is the least there is (isotonic regression).
 
-    Returns
-    -------
-    ndarray of float64
-        Where they stand, in the order of the values: the least squared distance (isotonic regression).
-
-    Examples
-    --------
     >>> spread([0.5, 0.5, 0.9], 0.1, (0.0, 1.0)).round(2)
     array([0.45, 0.55, 0.9 ])
     """

@@ -1,20 +1,19 @@
 """What to draw: results cut to the methods, code lengths and metric chosen, one block a dataset."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 
+from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import features_kind
 from hashbench.reports.aggregate import BLOCK, average_over_seeds
 from hashbench.reports.plots.look import Look, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
-
-Progress = Callable[[str, int, int], None]
 
 DEFAULT_METRIC = "AP"
 
@@ -43,41 +42,19 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """What one figure shows: results of one metric on one dataset.
-
-    Parameters
-    ----------
-    dataset, features, dataset_fingerprint : str
-        The dataset.
-    metric : str
-        Canonical name.
-    cells : DataFrame
-        What `hashbench.reports.aggregate.average_over_seeds` gives, in its order.
-    rows : DataFrame
-        The results behind the cells, one row a seed.
-    looks : mapping of str to Look
-        How the line of each label is drawn.
-    stem : tuple of str
-        What tells its files from those of other blocks.
-    dataset_files : tuple of Path
-        Dataset files the user named.
-    on_progress : callable
-        Called with what is being read, parts done and all parts.
-    notes : list of str
-        What the figure lacks; drawing adds to it.
-    """
+    """What one figure shows: results of one metric on one dataset."""
 
     dataset: str
     features: str
     dataset_fingerprint: str
     metric: str
-    cells: pd.DataFrame
-    rows: pd.DataFrame
-    looks: Mapping[str, Look]
-    stem: tuple[str, ...]
-    dataset_files: tuple[Path, ...] = ()
-    on_progress: Progress = lambda what, n_done, n_all: None
-    notes: list[str] = field(default_factory=list)
+    cells: pd.DataFrame  # of `average_over_seeds`, in its order
+    rows: pd.DataFrame  # the results behind the cells, one row a seed
+    looks: Mapping[str, Look]  # by label
+    stem: tuple[str, ...]  # what tells its files from those of other blocks
+    dataset_files: tuple[Path, ...] = ()  # that the user named
+    on_progress: Progress = silent
+    notes: list[str] = field(default_factory=list)  # what the figure lacks; drawing adds to it
 
     @property
     def labels(self) -> list[str]:
@@ -91,30 +68,12 @@ class Block:
 
 
 def choose_blocks(
-    results: pd.DataFrame, selection: Selection, usual_bits: int | None = None, on_progress: Progress | None = None
+    results: pd.DataFrame, selection: Selection, usual_bits: int | None = None, on_progress: Progress = silent
 ) -> list[Block]:
-    """Cut results to what was chosen.
+    """Cut results to what was chosen; at least one block is left, or HashbenchError is raised.
 
-    Parameters
-    ----------
-    results : DataFrame
-        What `hashbench.store.results.read_results` gives.
-    selection : Selection
-        What was chosen.
-    usual_bits : int, optional
-        The one code length to show if none was chosen; the nearest one a block has stands in for it.
-    on_progress : callable, optional
-        For the blocks.
-
-    Returns
-    -------
-    list of Block
-        At least one. Labels, looks and the order of lines do not depend on what was chosen.
-
-    Raises
-    ------
-    HashbenchError
-        If a name is unknown, or nothing is left.
+    ``usual_bits`` is the one code length to show if none was chosen; the nearest one a block has stands in for it.
+    Labels, looks and the order of lines do not depend on what was chosen.
     """
     metric = get_metric(selection.metric).name
     names, files = _dataset_names(selection.datasets)
@@ -154,7 +113,7 @@ def choose_blocks(
                 *(dataset, features, fingerprint, metric),
                 *(part.reset_index(drop=True), rows[rows["n_bits"].isin(part["n_bits"])], looks, tuple(stem)),
                 dataset_files=files,
-                on_progress=on_progress or (lambda what, n_done, n_all: None),
+                on_progress=on_progress,
             )
         )
     return blocks

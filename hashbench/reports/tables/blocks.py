@@ -10,9 +10,9 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.pipeline.grid import is_random
 from hashbench.registry import method_names
-from hashbench.reports.aggregate import line_labels
+from hashbench.reports.aggregate import BLOCK, LINE, line_labels
 from hashbench.reports.significance import ALPHA, can_find_significance
-from hashbench.reports.tables.cells import BLOCK, LINE, grouped, records
+from hashbench.reports.tables.cells import grouped, records
 from hashbench.reports.tables.formats import Block, Entry, Groups
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published
@@ -22,25 +22,13 @@ _NOT_RUN = Entry("-")
 
 
 def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published]) -> list[Block]:
-    """Lay out the cells of a table.
+    """Lay out the cells of a table beside the paper's numbers.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        See `hashbench.reports.tables.Table`.
-    layout : Layout
-        What the table shows.
-    published : sequence of Published
-        The paper's numbers for it.
-
-    Returns
-    -------
-    list of Block
-        One for each dataset, features, fingerprint and, unless they stand beside each other, metric; then one for each
-        of the paper's datasets that was not run here.
+    There is a block for each dataset, features, fingerprint and, unless they stand beside each other, metric; then one
+    for each of the paper's datasets that was not run here.
     """
     blocks, labels = [], line_labels(cells)
-    for keys, block in grouped(cells, BLOCK if layout.beside else [*BLOCK, "metric"]):
+    for keys, block in grouped(cells, BLOCK if layout.beside else (*BLOCK, "metric")):
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or [*layout.beside, layout.metric]
         paper = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
@@ -72,18 +60,7 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
 
 
 def make_uncertainty_blocks(cells: pd.DataFrame) -> list[Block]:
-    """Lay out the three kinds of uncertainty of each cell in columns of their own.
-
-    Parameters
-    ----------
-    cells : DataFrame
-        With intervals over queries.
-
-    Returns
-    -------
-    list of Block
-        One for each dataset, features, fingerprint and metric; its groups are the code lengths.
-    """
+    """Lay out the three kinds of uncertainty of cells with intervals over queries, in columns of their own."""
     header = ["method", "value", "spread over seeds", "confidence over queries", "range over tie-breaking"]
     blocks, labels = [], line_labels(cells)
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
@@ -135,7 +112,7 @@ def _groups(
     groups: dict[str, list[tuple[str, list[Entry]]]] = {name: [] for name in (*GROUPS, "")}
     left = dict.fromkeys((one.method, one.group) for one in paper)
     is_mixed = bool((block["n_seeds"] > 1).any())
-    for (group, method, params, version), line in grouped(block, LINE):
+    for (group, method, params, version), line in grouped(block, ["group", *LINE]):
         ours = {(cell.metric, cell.n_bits): _entry(cell, is_mixed) for cell in records(line)}
         same = [one for one in paper if one.is_of(method, json.loads(params))]
         for one in same:

@@ -5,37 +5,18 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.reports.aggregate import GROUP_RANK, mean_over_seeds
+from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, mean_over_seeds
 from hashbench.reports.tables.layout import LAYOUTS
 from hashbench.reports.tables.published import published_values
 
-BLOCK = ["dataset", "features", "dataset_fingerprint"]
-LINE = ["group", "method", "params", "method_version"]
-CELL = [*BLOCK, "metric", "method", "params", "method_version", "n_bits"]
-
 
 def make_cells(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> pd.DataFrame:
-    """Choose what a table shows, average over seeds, and compare with the best.
-
-    Parameters
-    ----------
-    results : DataFrame
-        What `hashbench.store.results.read_results` gives.
-    name : str
-        One of ``LAYOUTS``.
-    n_bits : sequence of int, optional
-        Columns other than the papers'.
-
-    Returns
-    -------
-    DataFrame
-        See `hashbench.reports.tables.Table`; empty if there is nothing to show.
-    """
+    """Choose what a table shows, average over seeds, and compare with the best: see `Table`; perhaps no rows."""
     cells = mean_over_seeds(results[_is_shown(results, name, n_bits)])
     published = {one.our_method: one.group for one in reversed(published_values())}
     cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(published).fillna(""))
     cells = cells.sort_values(
-        [*BLOCK, "metric", *LINE, "n_bits"],
+        [*BLOCK, "metric", "group", *LINE, "n_bits"],
         key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column,
         ignore_index=True,
     )
@@ -43,37 +24,13 @@ def make_cells(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> 
 
 
 def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Split a frame by several columns, in the order of their first rows.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        What to split.
-    keys : sequence of str
-        Its columns.
-
-    Yields
-    ------
-    tuple
-        The columns' values, and the rows that have them.
-    """
+    """Split a frame by the values of several columns, in the order of their first rows."""
     for values, part in frame.groupby(list(keys), sort=False):
         yield (values if isinstance(values, tuple) else (values,)), part
 
 
 def records(frame: pd.DataFrame) -> Iterator[Any]:
-    """Go through the rows of a frame.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Its columns are names.
-
-    Yields
-    ------
-    namedtuple
-        One row.
-    """
+    """Go through the rows of a frame as namedtuples."""
     yield from frame.itertuples()
 
 

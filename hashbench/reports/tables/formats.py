@@ -4,44 +4,24 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hashbench.reports.formatting import markdown_table
+
 
 @dataclass(frozen=True)
 class Entry:
-    """One cell.
-
-    Parameters
-    ----------
-    text : str
-        What it says.
-    is_best : bool
-        Whether it is in bold.
-    marks : str
-        Of the footnotes.
-    """
+    """One cell: its text, whether it is in bold, and the marks of its footnotes."""
 
     text: str
     is_best: bool = False
     marks: str = ""
 
 
-Groups = Sequence[tuple[str, Sequence[tuple[str, Sequence[Entry]]]]]
+Groups = Sequence[tuple[str, Sequence[tuple[str, Sequence[Entry]]]]]  # name, and lines: label and entries
 
 
 @dataclass(frozen=True)
 class Block:
-    """One dataset and metric of a table, as it is to be seen.
-
-    Parameters
-    ----------
-    title : str
-        Its heading.
-    header : sequence of str
-        The first column's title, then those of the others.
-    groups : sequence of tuple
-        A group's name, and its lines: label and entries.
-    notes : sequence of str
-        Sentences below.
-    """
+    """One dataset and metric of a table, as it is to be seen; the notes are sentences below it."""
 
     title: str
     header: Sequence[str]
@@ -60,45 +40,19 @@ _LATEX = str.maketrans(
 
 
 def markdown(title: str, blocks: Sequence[Block]) -> str:
-    """Write a table for people.
-
-    Parameters
-    ----------
-    title : str
-        Its heading.
-    blocks : sequence of Block
-        Its blocks.
-
-    Returns
-    -------
-    str
-        A heading, then a Markdown table and its notes a block; it reads well as plain text too.
-    """
+    """Write a table for people: a heading, then a Markdown table and its notes a block."""
     lines = [f"# {title}", ""]
     for block in blocks:
-        grid = [list(block.header)]
-        for group, rows in block.groups:
-            grid.append([f"*{group}*", *[""] * (len(block.header) - 1)])
-            grid += [[label, *(_markdown_entry(entry) for entry in entries)] for label, entries in rows]
-        lines += [f"## {block.title}", "", *_aligned(grid), "", " ".join(block.notes), ""]
+        rows = []
+        for group, body in block.groups:
+            rows.append([f"*{group}*", *[""] * (len(block.header) - 1)])
+            rows += [[label, *map(_markdown_entry, entries)] for label, entries in body]
+        lines += [f"## {block.title}", "", markdown_table(block.header, rows), "", " ".join(block.notes), ""]
     return "\n".join(lines)
 
 
 def latex(name: str, title: str, blocks: Sequence[Block]) -> str:
-    """Write a table for a paper; it needs the package booktabs.
-
-    Parameters
-    ----------
-    name, title : str
-        What its labels begin with, and its heading.
-    blocks : sequence of Block
-        Its blocks.
-
-    Returns
-    -------
-    str
-        One ``table`` environment a block, with the notes in its caption.
-    """
+    """Write a table for a paper that uses booktabs: an environment a block, its label beginning with the name."""
     lines = [r"% needs \usepackage{booktabs}"]
     for block in blocks:
         width = len(block.header)
@@ -125,13 +79,3 @@ def _latex_entry(entry: Entry) -> str:
 
 def _escaped(text: str) -> str:
     return text.translate(_LATEX)
-
-
-def _aligned(grid: list[list[str]]) -> list[str]:
-    """Lay out a Markdown table that reads well as plain text too: names left, numbers right."""
-    widths = [max(len(row[column]) for row in grid) for column in range(len(grid[0]))]
-    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
-    return [
-        "| " + " | ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) + " |"
-        for row in [grid[0], rule, *grid[1:]]
-    ]

@@ -5,33 +5,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table shows.
-
-    Parameters
-    ----------
-    title : str
-        Its heading.
-    metric : str
-        Canonical metric name. A dataset that the paper also scores by another metric gets a block for that too.
-    n_bits : tuple of int
-        The columns of datasets that are not in the paper.
-    source : str
-        How the paper begins in the ``source`` column of the published values.
-    number : str
-        The paper's number of the table, as in their ``table`` column.
-    beside : tuple of str
-        Metrics that stand in the same block, before ``metric``.
-    is_open : bool
-        Whether methods that are not in the paper's table are shown too.
-    """
+    """What a table shows."""
 
     title: str
-    metric: str
-    n_bits: tuple[int, ...]
-    source: str
-    number: str
-    beside: tuple[str, ...] = ()
-    is_open: bool = True
+    metric: str  # a dataset that the paper also scores by another metric gets a block for that too
+    n_bits: tuple[int, ...]  # the columns of datasets that are not in the paper
+    source: str  # how the paper begins in the column of published.csv
+    number: str  # of the paper's table, as in the column "table"
+    beside: tuple[str, ...] = ()  # metrics that stand in the same block, before ``metric``
+    is_open: bool = True  # to methods that are not in the paper's table
 
 
 LAYOUTS = {

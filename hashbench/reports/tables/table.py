@@ -1,17 +1,19 @@
 """From rows of results to tables: means over seeds, the best of each column, and files."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
+from hashbench.reports.aggregate import BLOCK, CELL, LINE
 from hashbench.reports.tables.blocks import make_blocks, make_uncertainty_blocks
-from hashbench.reports.tables.cells import BLOCK, CELL, LINE, grouped, make_cells, records
+from hashbench.reports.tables.cells import grouped, make_cells, records
 from hashbench.reports.tables.formats import Block, latex, markdown
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.published import Published, published_values
@@ -54,16 +56,14 @@ class Table:
             if one.layout == self.name and (not self.n_bits or one.n_bits in self.n_bits)
         ]
 
-    def confident(
-        self, results: pd.DataFrame, on_progress: Callable[[str, int, int], None] = lambda *_: None
-    ) -> "Table":
+    def confident(self, results: pd.DataFrame, on_progress: Progress = silent) -> "Table":
         """Add what the scores of every query tell, as far as the data folder holds them.
 
         Parameters
         ----------
         results : DataFrame
             What the table was made of.
-        on_progress : callable, optional
+        on_progress : Progress, optional
             Called with what is being done, parts done and all parts.
 
         Returns
@@ -72,7 +72,7 @@ class Table:
             With bootstrap intervals and paired tests against the best.
         """
         rows = dict(grouped(results, CELL))
-        behind = [rows[tuple(keys)] for keys in self.cells[CELL].itertuples(index=False)]
+        behind = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
         return Table(self.name, add_confidence(self.cells, behind, on_progress), self.n_bits)
 
     def to_markdown(self) -> str:
@@ -115,7 +115,7 @@ class Table:
             *("dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = []
-        for keys, line in grouped(self.cells, [*BLOCK, "metric", *LINE]):
+        for keys, line in grouped(self.cells, [*BLOCK, "metric", "group", *LINE]):
             dataset, features, fingerprint, metric, group, method, params, method_version = keys
             values: Any = line.set_index("n_bits")
             rows.append(

@@ -1,36 +1,24 @@
 """What the scores of every query tell about cells: bootstrap intervals, and paired tests against the best."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, Progress, silent
+from hashbench.reports.aggregate import BLOCK
 from hashbench.reports.significance import bootstrap_intervals, paired_tests
 from hashbench.store.results import Row
 from hashbench.store.score_cache import find_scores
 
 
-def add_confidence(
-    cells: pd.DataFrame, rows: Sequence[pd.DataFrame], on_progress: Callable[[str, int, int], None]
-) -> pd.DataFrame:
-    """Add bootstrap intervals over queries, and p-values of the difference to the best of the column.
+def add_confidence(cells: pd.DataFrame, rows: Sequence[pd.DataFrame], on_progress: Progress = silent) -> pd.DataFrame:
+    """Add bootstrap intervals over queries, and p-values of the difference to the best of the column, to cells.
 
-    Parameters
-    ----------
-    cells : DataFrame
-        Of a table.
-    rows : sequence of DataFrame
-        The rows of results behind each cell, one a seed.
-    on_progress : callable
-        Called with what is being done, parts done and all parts.
-
-    Returns
-    -------
-    DataFrame
-        The cells with ``from_`` and ``to`` of the interval and ``p_value``, adjusted by Holm in each column; NaN where
-        the data folder does not hold the scores of every query. Sanity baselines are not tested.
+    ``rows`` are the results behind each cell, one a seed. What is added are ``from_`` and ``to`` of the interval and
+    ``p_value``, adjusted by Holm in each column; NaN where the data folder does not hold the scores of every query.
+    Sanity baselines are not tested.
     """
     scores = []
     for number, behind in enumerate(rows, start=1):
@@ -38,7 +26,7 @@ def add_confidence(
         on_progress("scores of every query", number, len(rows))
     intervals = [(np.nan, np.nan) if one is None else interval(one) for one in scores]
     made = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals], p_value=np.nan)
-    columns = cells.groupby(["dataset", "features", "dataset_fingerprint", "metric", "n_bits"])
+    columns = cells.groupby([*BLOCK, "metric", "n_bits"])
     for number, (_, column) in enumerate(columns, start=1):
         best = [scores[position] for position in column.index[column["is_best"]]]
         tested = [
@@ -53,18 +41,7 @@ def add_confidence(
 
 
 def interval(scores: FloatArray) -> tuple[float, float]:
-    """Compute the bootstrap interval of a mean over queries.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_queries,), float64
-        One finite value a query.
-
-    Returns
-    -------
-    low, high : float
-        The 95 % percentile interval.
-    """
+    """Compute the 95 % bootstrap interval of a mean over queries: its low and high end."""
     low, high = bootstrap_intervals(scores[None])[0]
     return float(low), float(high)
 

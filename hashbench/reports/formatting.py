@@ -1,0 +1,40 @@
+"""Tables as text, for a terminal and in Markdown, and numbers as JSON knows them."""
+
+import io
+from collections.abc import Sequence
+
+
+def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> str:
+    """Lay out a table for a terminal: the first ``n_left`` columns flush left, the others right; no final newline."""
+    import rich.box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=rich.box.SIMPLE, pad_edge=False)
+    for position, title in enumerate(header):
+        table.add_column(title, justify="left" if position < n_left else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    text = io.StringIO()
+    Console(file=text, width=1000).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
+
+
+def markdown_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1, *, is_padded: bool = True
+) -> str:
+    """Lay out a table in Markdown, likewise; padded it reads well as plain text too, else it is as short as can be."""
+    grid = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, column)) if is_padded else 0 for column in zip(*grid, strict=True)]
+    rule = ["-" * (width or 3) for width in widths[:n_left]]
+    rule += ["-" * ((width or 4) - 1) + ":" for width in widths[n_left:]]
+    lines = [
+        [*map(str.ljust, row[:n_left], widths), *map(str.rjust, row[n_left:], widths[n_left:])]
+        for row in (grid[0], rule, *grid[1:])
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def json_number(value: float) -> float | None:
+    """Give a number as JSON has it; it knows no NaN, so that a mean over no query is null."""
+    return None if value != value else value
