@@ -1,10 +1,12 @@
 """Work in parts, on all processors; loops compiled when they are first run."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
+
+from hashbench._typing import Progress
 
 T = TypeVar("T")
 
@@ -12,53 +14,18 @@ QUERY_CHUNK = 1024  # queries that one thread handles at a time
 
 
 def query_chunks(n_queries: int) -> list[slice]:
-    """Cut queries into parts for threads: some for each, none too large.
-
-    Parameters
-    ----------
-    n_queries : int
-        How many queries there are.
-
-    Returns
-    -------
-    list of slice
-        In order.
-    """
+    """Cut queries into parts for threads: some for each, none too large."""
     share: int = -(-n_queries // n_processors())
     return chunks(0, n_queries, max(min(QUERY_CHUNK, share + share % 2), 1))  # even: queries are counted in pairs
 
 
 def chunks(start: int, stop: int, length: int) -> list[slice]:
-    """Cut a range into consecutive slices.
-
-    Parameters
-    ----------
-    start, stop, length : int
-        The range and the length of each slice but the last.
-
-    Returns
-    -------
-    list of slice
-        In order; empty for an empty range.
-    """
+    """Cut a range into consecutive slices: scikit-learn's ``gen_batches``, without the time its import takes."""
     return [slice(first, min(first + length, stop)) for first in range(start, stop, length)]
 
 
 def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> Iterator[T]:
-    """Do independent work on all processors this process may use.
-
-    Parameters
-    ----------
-    work : callable
-        Called once with each part; the heavy lifting must release the interpreter lock.
-    parts : sequence of slice
-        What to do.
-
-    Yields
-    ------
-    object
-        The results, in the order of the parts.
-    """
+    """Yield the results of independent work on each part, in order; the heavy lifting must release the interpreter."""
     n_threads = min(len(parts), n_processors())
     if n_threads <= 1:
         yield from map(work, parts)
@@ -68,30 +35,16 @@ def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> Iterator[T
 
 
 def n_processors() -> int:
-    """Count the processors this process may run on.
+    """Count the processors this process may use, by its affinity, its container and ``LOKY_MAX_CPU_COUNT``."""
+    from joblib import cpu_count
 
-    Returns
-    -------
-    int
-        At least 1.
-    """
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return int(cpu_count())
 
 
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a loop with numba when it is first called, so that whoever only imports it need not wait.
 
-    Parameters
-    ----------
-    function : callable
-        Of what numba understands; it calls no other compiled loop.
-
-    Returns
-    -------
-    callable
-        The same; it runs without the interpreter lock, and its machine code is kept on disk.
+    It runs without the interpreter lock, its machine code is kept on disk, and it calls no other compiled loop.
     """
     ready: list[Any] = []
 
@@ -104,3 +57,26 @@ def compiled(function: Callable[..., Any]) -> Any:
         return ready[0](*arguments)
 
     return call
+
+
+@contextmanager
+def telling_of_compilation(on_progress: Progress) -> Iterator[None]:
+    """Tell ``on_progress``, once, if numba compiles a loop meanwhile, and does not find it on disk.
+
+    It is called as (what, 0, 0), maybe from another thread.
+    """
+    from numba.core import event
+
+    class Teller(event.Listener):
+        has_told = False
+
+        def on_start(self, event: Any) -> None:
+            if not self.has_told:
+                self.has_told = True
+                on_progress("compiling the loops that count and score, once on this machine", 0, 0)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    with event.install_listener("numba:compile", Teller()):
+        yield

@@ -17,34 +17,12 @@ MAX_BITS = 4096
 
 
 def n_bytes(n_bits: int) -> int:
-    """Count the bytes that hold one code.
-
-    Parameters
-    ----------
-    n_bits : int
-        Code length in bits.
-
-    Returns
-    -------
-    int
-        ``ceil(n_bits / 8)``.
-    """
+    """Count the bytes that hold one code."""
     return -(-n_bits // 8)
 
 
 def n_words(n_bits: int) -> int:
-    """Count the 64-bit words that hold one code.
-
-    Parameters
-    ----------
-    n_bits : int
-        Code length in bits.
-
-    Returns
-    -------
-    int
-        ``ceil(n_bits / 64)``.
-    """
+    """Count the 64-bit words that hold one code."""
     return -(-n_bits // 64)
 
 
@@ -88,18 +66,7 @@ def unpack(packed: ByteArray, n_bits: int) -> BoolArray:
 
 
 def to_words(packed: ByteArray) -> WordArray:
-    """View packed codes as 64-bit words, padded with zero bits.
-
-    Parameters
-    ----------
-    packed : ndarray of shape (n_samples, n_bytes), uint8
-        The packed codes.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, ceil(n_bytes / 8)), uint64
-        XOR and popcount of these words give Hamming distances.
-    """
+    """View packed codes as 64-bit words, (n_samples, n_words), padded with zero bits."""
     n_samples, width = packed.shape
     padded = np.zeros((n_samples, 8 * n_bytes(width)), dtype=np.uint8)
     padded[:, :width] = packed
@@ -107,22 +74,7 @@ def to_words(packed: ByteArray) -> WordArray:
 
 
 def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str) -> None:
-    """Refuse packed codes whose dtype, width or padding bits do not fit ``n_bits``.
-
-    Parameters
-    ----------
-    packed : ndarray
-        What should be uint8 of shape (n_samples, ceil(n_bits / 8)).
-    n_bits : int
-        Code length in bits.
-    name : str
-        How the message calls the array.
-
-    Raises
-    ------
-    HashbenchError
-        If dtype, shape or padding are not those of packed codes.
-    """
+    """Refuse packed codes, called ``name``, whose dtype, width or padding bits do not fit ``n_bits``."""
     check_n_bits(n_bits)
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes(n_bits):
         raise HashbenchError(
@@ -141,18 +93,7 @@ def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str) -> None:
 
 
 def check_n_bits(n_bits: int) -> None:
-    """Refuse code lengths outside 1 to 4096 bits.
-
-    Parameters
-    ----------
-    n_bits : int
-        Code length in bits.
-
-    Raises
-    ------
-    HashbenchError
-        If the length is out of range.
-    """
+    """Refuse code lengths outside 1 to 4096 bits."""
     if not isinstance(n_bits, Integral) or not 1 <= n_bits <= MAX_BITS:
         raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}.")
 

@@ -54,20 +54,7 @@ def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[
 
 
 def fast_squared_distances(ours: FloatArray, theirs: FloatArray) -> tuple[FloatArray, float]:
-    """Compute all squared distances by a matrix product.
-
-    Parameters
-    ----------
-    ours, theirs : ndarray of shape (n, n_features), float64
-        Two sets of items.
-
-    Returns
-    -------
-    squared : ndarray of shape (n_ours, n_theirs)
-        Squared Euclidean distances.
-    error : float
-        A bound on their rounding error.
-    """
+    """Compute all squared distances, (n_ours, n_theirs), by a matrix product, and a bound on their rounding error."""
     our_norms, their_norms = (ours**2).sum(axis=1), (theirs**2).sum(axis=1)
     squared = our_norms[:, None] + their_norms[None, :] - 2 * ours @ theirs.T
     scale = our_norms.max(initial=0) + their_norms.max(initial=0)
@@ -83,20 +70,7 @@ def _exact_squared_distances(ours: FloatArray, theirs: FloatArray) -> FloatArray
 
 
 def exact_at(ours: FloatArray, theirs: FloatArray, row: IntArray, column: IntArray) -> FloatArray:
-    """Compute squared distances of some pairs, added feature by feature, so the same on every machine.
-
-    Parameters
-    ----------
-    ours, theirs : ndarray of shape (n, n_features), float64
-        Two sets of items.
-    row, column : ndarray of shape (n_pairs,), int64
-        The pairs.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        Squared Euclidean distances.
-    """
+    """Compute squared distances of some pairs, added feature by feature, so the same on every machine."""
     total = np.empty(len(row))
     for start in range(0, len(row), _PAIRS):
         few = slice(start, start + _PAIRS)

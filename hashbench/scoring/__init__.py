@@ -1,1 +1,15 @@
-"""From packed codes and an affinity to the scores of every query."""
+"""From packed codes and an affinity to the scores of every query.
+
+    evaluator        the way through all of the below: `hashbench.evaluate`, in parts that fit memory
+    equal_rows       queries and database rows that are equal are counted once
+    counting         the database in blocks, each prepared for the rule of its affinity
+    kernels          the counting loops: XOR, popcount, tally
+    histogram        what they give: items per query, level and distance, all that a metric needs to know
+    cosine           the same of real-valued outputs, grouped by equal distance
+    metrics/         from histograms to expectation, minimum and maximum over tie orders
+    evaluation       the result: scores of every query, and their means
+    curves           precision and recall of many cutoffs as the points of curves
+    code_statistics  how codes use their bits, without any labels
+
+`evaluation` and `metrics` import NumPy alone; what counts imports numba.
+"""

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray
+from hashbench._typing import ByteArray, FloatArray, IntArray
 from hashbench.bits import as_packed, to_words, unpack
-from hashbench.scoring.counting import sort_equal_rows
+from hashbench.scoring.equal_rows import sort_equal_rows
 
 _ROWS = 1 << 16  # unpacked at a time
 
@@ -87,28 +87,9 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     )
 
 
-def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> npt.NDArray[np.int64]:
-    """Count how many items share each distinct code.
+def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
+    """Count how many items share each distinct code, the most frequent first; ``n_bits`` for packed codes alone.
 
-    Parameters
-    ----------
-    codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
-        As in `hashbench.evaluate`.
-    n_bits : int, optional
-        Code length, needed for packed codes alone.
-
-    Returns
-    -------
-    ndarray of shape (n_distinct,), int64
-        Items a code, the most frequent code first.
-
-    Raises
-    ------
-    HashbenchError
-        If the array holds no codes.
-
-    Examples
-    --------
     >>> bucket_sizes([[0, 0], [0, 1], [0, 1], [0, 1]])
     array([3, 1])
     """
@@ -116,12 +97,12 @@ def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> npt.NDArray
     return np.sort(_bucket_sizes(packed))[::-1]
 
 
-def _bucket_sizes(packed: ByteArray) -> npt.NDArray[np.int64]:
+def _bucket_sizes(packed: ByteArray) -> IntArray:
     order, first = sort_equal_rows(list(to_words(packed).T))
     return np.diff(first, append=len(order))
 
 
-def _moments(packed: ByteArray, n_bits: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _moments(packed: ByteArray, n_bits: int) -> tuple[FloatArray, FloatArray]:
     """Count how often each bit, and each pair of bits, is set."""
     ones, both = np.zeros(n_bits), np.zeros((n_bits, n_bits))
     for rows in chunks(0, len(packed), _ROWS):

@@ -40,38 +40,14 @@ class CosineRanking:
         self._squares = (self.database**2).sum(axis=1)
 
     def distances(self, queries: slice) -> FloatArray:
-        """Compute the distances of some queries to the whole database.
-
-        Parameters
-        ----------
-        queries : slice
-            Which queries.
-
-        Returns
-        -------
-        ndarray of shape (n_queries, n_database), float64
-            In bits: 0 for the same direction, n_bits for the opposite one.
-        """
+        """Compute distances to the whole database in bits: 0 for the same direction, n_bits for the opposite one."""
         rows = self.query[queries]
         squares = (rows**2).sum(axis=1)[:, None] * self._squares
         cosine = rows @ self.database.T / np.sqrt(squares)
         return np.asarray(np.round(self.n_bits / 2 * (1 - cosine), _DECIMALS) + 0.0)  # no -0.0
 
     def count(self, queries: slice, affinity: Affinity) -> TieHistogram:
-        """Count a histogram whose groups are the distinct distances of each query.
-
-        Parameters
-        ----------
-        queries : slice
-            Which queries.
-        affinity : Affinity
-            Says the levels of (query, database) pairs.
-
-        Returns
-        -------
-        TieHistogram
-            One row for each query of the slice; empty groups fill up the end.
-        """
+        """Count a histogram whose groups are the distinct distances of each query; empty ones fill up the end."""
         levels = affinity.levels
         index = np.searchsorted(levels, affinity.block(queries, slice(0, len(self.database))))
         groups = [np.unique(row, return_inverse=True) for row in self.distances(queries)]

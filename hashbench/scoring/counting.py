@@ -1,16 +1,16 @@
 """From packed codes and an affinity to tie histograms: XOR, popcount, count; never a sort of distances."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.scoring import kernels
+from hashbench.scoring.equal_rows import merge_equal_rows
 from hashbench.scoring.histogram import TieHistogram
 
 _BLOCK_BYTES = 8 << 20  # database codes held at a time
@@ -33,22 +33,7 @@ class SliceableCodes(Protocol):
 
 
 def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -> Iterator[_Countable]:
-    """Read packed codes block by block, each prepared for counting.
-
-    Parameters
-    ----------
-    database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
-        Packed codes, in memory or on disk.
-    n_bits : int
-        Code length in bits.
-    affinity : Affinity
-        Says the levels of (query, database) pairs.
-
-    Yields
-    ------
-    object
-        Blocks for `count`; each holds some 8 MiB of codes.
-    """
+    """Read packed codes, (n_database, ceil(n_bits / 8)), in blocks of some 8 MiB, each prepared for `count`."""
     for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
         packed = np.asarray(database[rows])
         check_packed(packed, n_bits, "database codes")
@@ -62,21 +47,8 @@ def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -
 
 
 def n_blocks(database: SliceableCodes, n_bits: int) -> int:
-    """Count the blocks that `database_blocks` gives.
-
-    Parameters
-    ----------
-    database : array-like of shape (n_database, ceil(n_bits / 8)), uint8
-        Packed codes.
-    n_bits : int
-        Code length in bits.
-
-    Returns
-    -------
-    int
-        How many there are.
-    """
-    return len(chunks(0, int(database.shape[0]), _block_rows(n_bits)))
+    """Count the blocks that `database_blocks` gives."""
+    return -(-int(database.shape[0]) // _block_rows(n_bits))
 
 
 def count(
@@ -85,29 +57,11 @@ def count(
     n_bits: int,
     affinity: Affinity,
     queries: slice,
-    on_progress: Callable[[int], None] = lambda n_counted: None,
+    on_counted: Callable[[int], None] = lambda n_queries: None,
 ) -> TieHistogram:
-    """Count a histogram for some queries over database blocks.
+    """Count a histogram for some queries of all, ``query``, over the blocks that this affinity was prepared with.
 
-    Parameters
-    ----------
-    query : ndarray of shape (n_queries, ceil(n_bits / 8)), uint8
-        Packed codes of all queries.
-    blocks : iterable
-        What `database_blocks` gives.
-    n_bits : int
-        Code length in bits.
-    affinity : Affinity
-        The rule that the blocks were prepared with.
-    queries : slice
-        Which queries to count for.
-    on_progress : callable, optional
-        Called with the number of queries counted against a block since the last call.
-
-    Returns
-    -------
-    TieHistogram
-        One row for each query of the slice.
+    ``on_counted`` is called with how many queries were counted against a block since the last call.
     """
     words = to_words(query[queries])
     counts = np.zeros((len(words), len(affinity.levels), n_bits + 1), dtype=np.int64)
@@ -119,7 +73,7 @@ def count(
             return len(words[chunk])
 
         for n_counted in in_threads(add, query_chunks(len(words))):
-            on_progress(n_counted)
+            on_counted(n_counted)
     return TieHistogram(counts, affinity.levels)
 
 
@@ -131,7 +85,7 @@ class _ClassesBlock:
         if isinstance(affinity, Hierarchy):
             columns.append(affinity.database_coarse[rows])
             self.query_labels.append(affinity.query_coarse)
-        chosen, self.weights = _merge_equal_rows([*words.T, *columns])
+        chosen, self.weights = merge_equal_rows([*words.T, *columns])
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
@@ -154,7 +108,7 @@ class _SharedLabelsBlock:
 
     def __init__(self, words: WordArray, affinity: SharedLabels, rows: slice) -> None:
         masks = to_words(pack(affinity.database_labels[rows].astype(bool)))
-        chosen, self.weights = _merge_equal_rows([*words.T, *masks.T])
+        chosen, self.weights = merge_equal_rows([*words.T, *masks.T])
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.masks = np.ascontiguousarray(masks[chosen].T)  # (n_mask_words, n_rows)
         self.query_labels = affinity.query_labels
@@ -184,35 +138,3 @@ class _LevelsBlock:
 
 def _block_rows(n_bits: int) -> int:
     return max(_BLOCK_BYTES // (8 * n_words(n_bits)), 1)
-
-
-def _merge_equal_rows(keys: list[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]:
-    """Sort rows, the last key first, and merge equal ones where that pays.
-
-    Returns the rows to keep, in order, and how many each stands for (empty for one each).
-    """
-    order, first = sort_equal_rows(keys)
-    if 2 * len(first) > len(order):
-        return order, np.zeros(0, dtype=np.int64)
-    return order[first], np.diff(first, append=len(order))
-
-
-def sort_equal_rows(keys: Sequence[npt.NDArray[Any]]) -> tuple[IntArray, IntArray]:
-    """Sort rows so that equal ones stand together.
-
-    Parameters
-    ----------
-    keys : sequence of ndarray of shape (n_rows,)
-        Rows are equal if all keys are; the last one sorts first.
-
-    Returns
-    -------
-    order : ndarray of shape (n_rows,), int64
-        The rows, sorted.
-    first : ndarray of int64
-        Where in ``order`` each run of equal rows begins.
-    """
-    order = np.lexsort(keys)
-    is_first = np.ones(len(order), dtype=bool)
-    is_first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
-    return order, np.flatnonzero(is_first)

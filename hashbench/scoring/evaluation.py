@@ -15,7 +15,8 @@ from hashbench.bits import as_packed, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring import metrics
 from hashbench.scoring.cosine import CosineRanking
-from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks, sort_equal_rows
+from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
 

@@ -33,7 +33,7 @@ class TieHistogram:
         Whether group d is Hamming distance d; groups of a real-valued ranking are in order only.
     """
 
-    counts: npt.NDArray[np.int64]
+    counts: IntArray
     levels: IntArray = field(default_factory=lambda: np.array([0, 1]))
     by_radius: bool = True
 
@@ -120,18 +120,7 @@ class TieHistogram:
 
 
 def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:
-    """Make a function remember its result for as long as the histogram lives.
-
-    Parameters
-    ----------
-    function : callable
-        Takes a histogram; several metrics need what it gives.
-
-    Returns
-    -------
-    callable
-        The same function, computed once for each histogram.
-    """
+    """Make a function of a histogram remember its result for as long as the histogram lives."""
     known: WeakKeyDictionary[TieHistogram, T] = WeakKeyDictionary()
 
     @wraps(function)

@@ -119,7 +119,7 @@ def test_collapsed_codes_score_alike_merged_or_not(rule, monkeypatch):
     def keep_all(keys):
         return np.lexsort(keys), np.zeros(0, dtype=np.int64)
 
-    monkeypatch.setattr(counting, "_merge_equal_rows", keep_all)
+    monkeypatch.setattr(counting, "merge_equal_rows", keep_all)
     assert_same_scores(evaluate(query, collapsed, RULES[rule](everything), METRICS), merged)
 
 

@@ -1,7 +1,15 @@
 """Ranking metrics: closed forms of expectation, minimum and maximum over all orders of tied items.
 
-One file a family; each function there registers itself under its name in the grammar
-``NAME[@cutoff][:option]``. To add a metric, add a function beside its relatives.
+    _grammar           from a name, ``NAME[@cutoff][:option]``, to the function registered under it
+    average_precision  AP, AP@k
+    ndcg               NDCG, NDCG@k
+    precision          P@k, R@k, RPrec; P@rN, R@rN
+    first_hit          RR, Hit@k
+    pairs              PairwiseError
+    _sums              the tie that a cutoff falls into, sums of discounts: what the families share
+    _loops             the few loops that no array expression does well, compiled
+
+Each takes a tie histogram and gives three numbers a query. To add a metric, add a function beside its relatives.
 """
 
 from hashbench.scoring.metrics import average_precision, first_hit, ndcg, pairs, precision  # noqa: F401  # each registers its metrics

@@ -183,11 +183,5 @@ def get_metric(name: str) -> Metric:
 
 
 def metric_names() -> list[str]:
-    """List the patterns of all metrics.
-
-    Returns
-    -------
-    list of str
-        Such as ``AP@k``, sorted.
-    """
+    """List the patterns of all metrics, such as ``AP@k``, sorted."""
     return sorted(FAMILIES)

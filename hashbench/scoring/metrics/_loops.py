@@ -1,4 +1,4 @@
-"""Loops of the closed forms that no array expression does well, compiled where numba is installed."""
+"""Loops of the closed forms that no array expression does well, each filling ``out``, one value a query or tie."""
 
 import math
 
@@ -7,17 +7,7 @@ from hashbench._parallel import compiled
 
 @compiled
 def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
-    """Sum 1/t over the ranks t of a tie: before + 1 to before + size.
-
-    Parameters
-    ----------
-    before, size : ndarray of shape (n,), int64
-        Items ranked before each tie, and in it.
-    table : ndarray of float64
-        Harmonic numbers H(0), H(1), ...; at least up to 60, where the series becomes exact enough.
-    out : ndarray of shape (n,), float64
-        Filled with the sums.
-    """
+    """Sum 1/t over the ranks t = before + 1 to before + size; ``table`` holds H(0), H(1), ... up to 60 or beyond."""
     cut = len(table) - 1
     for i in range(len(size)):
         first, last = before[i], before[i] + size[i]
@@ -38,24 +28,11 @@ def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
 def hypergeometric_ratio(  # type: ignore[no-untyped-def]
     size, n_rel, slots, rel_before, constant, per_one, per_pair, out
 ):
-    """Average (constant + per_one m + per_pair m (m - 1)) / (rel_before + m) over a hypergeometric m.
+    """Average (constant + per_one m + per_pair m (m - 1)) / (rel_before + m) over a hypergeometric m; 0 / 0 is 0.
 
-    Parameters
-    ----------
-    size, n_rel, slots : ndarray of shape (n_queries,), int64
-        m is the number of relevant ones when ``slots`` of ``size`` items are drawn, ``n_rel`` of
-        which are relevant.
-    rel_before : ndarray of shape (n_queries,), int64
-        Added to m in the divisor; 0 / 0 counts as 0.
-    constant, per_one, per_pair : ndarray of shape (n_queries,), float64
-        Coefficients of the numerator.
-    out : ndarray of shape (n_queries,), float64
-        Filled with the averages.
-
-    Notes
-    -----
-    Probabilities are built by their ratios from the mode outward, so nothing over- or underflows;
-    terms below 1e-19 of the largest are left out.
+    m is the number of relevant items when ``slots`` of ``size`` are drawn, ``n_rel`` of which are relevant. Its
+    probabilities are built by their ratios from the mode outward, so nothing over- or underflows; terms below 1e-19 of
+    the largest are left out.
     """
     for q in range(len(size)):
         n, r, s, c = size[q], n_rel[q], slots[q], rel_before[q]
@@ -80,15 +57,7 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
 
 @compiled
 def expected_reciprocal(before, size, n_rel, out):  # type: ignore[no-untyped-def]
-    """Average 1 / (before + t) over the place t of the first relevant item in a tie.
-
-    Parameters
-    ----------
-    before, size, n_rel : ndarray of shape (n_queries,), int64
-        Items before the tie, in it, and relevant ones in it.
-    out : ndarray of shape (n_queries,), float64
-        Filled with the averages.
-    """
+    """Average 1 / (before + t) over the place t of the first relevant item in a tie."""
     for q in range(len(size)):
         n, r = size[q], n_rel[q]
         total = 0.0
@@ -104,15 +73,7 @@ def expected_reciprocal(before, size, n_rel, out):  # type: ignore[no-untyped-de
 
 @compiled
 def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def]
-    """Give the probability that none of the first places of a tie holds a relevant item.
-
-    Parameters
-    ----------
-    size, n_rel, slots : ndarray of shape (n_queries,), int64
-        Items in the tie, relevant ones, and places.
-    out : ndarray of shape (n_queries,), float64
-        Filled with the probabilities.
-    """
+    """Give the probability that none of the first ``slots`` places of a tie holds a relevant item."""
     for q in range(len(size)):
         few, many = min(n_rel[q], slots[q]), max(n_rel[q], slots[q])
         probability = 1.0

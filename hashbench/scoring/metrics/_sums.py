@@ -15,27 +15,13 @@ _TABLE = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic 
 
 
 def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
-    """Sum 1/t over the ranks t of a tie: before + 1 to before + size.
+    """Sum 1/t over the ranks t of a tie, ``before + 1`` to ``before + size``.
 
-    Parameters
-    ----------
-    before, size : array of integer
-        Items ranked before the tie, and in it.
+    The absolute error is some 1e-15 near the top, the relative one some 1e-15 from rank 65 on, however deep the tie
+    lies: there the expansion of the digamma function around half-integers,
+    ``psi(x + 1/2) = ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - ...``, loses nothing to cancellation and needs
+    no table as long as the database.
 
-    Returns
-    -------
-    ndarray of float64
-        ``H(before + size) - H(before)``, with an absolute error of some 1e-15 near the top and a relative
-        one of some 1e-15 from rank 65 on, however deep the tie lies.
-
-    Notes
-    -----
-    From rank 65 on the expansion of the digamma function around half-integers,
-    ``psi(x + 1/2) = ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - ...``, loses nothing to
-    cancellation and needs no table as long as the database.
-
-    Examples
-    --------
     >>> harmonic_range(1, 2)  # 1/2 + 1/3
     array(0.83333333)
     """
@@ -47,18 +33,7 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
 
 @lru_cache(maxsize=1)  # as long as the database
 def discount_sums(n_ranks: int) -> FloatArray:
-    """Tabulate the sums of the discounts 1/log2(t + 1) over the first ranks t.
-
-    Parameters
-    ----------
-    n_ranks : int
-        The largest rank.
-
-    Returns
-    -------
-    ndarray of shape (n_ranks + 1,), float64
-        Entry n is the sum over ranks 1 to n.
-    """
+    """Tabulate the sums of the discounts 1/log2(t + 1) over the first n ranks t, n = 0 to ``n_ranks``."""
     sums = np.zeros(n_ranks + 1)
     width = 1024  # sums in rows, then of rows, then of blocks: rounding grows with the depth, not with n
     for start in range(0, n_ranks, width * width):
@@ -111,36 +86,12 @@ class Cut:
         return np.asarray(self.slots * (self.n_rel / np.maximum(self.size, 1)))
 
     def share_of(self, divisor: IntArray) -> Scores:
-        """Divide the number of relevant items above the cutoff: expected, fewest and most.
-
-        Parameters
-        ----------
-        divisor : ndarray of shape (n_queries,), int64
-            What to divide by.
-
-        Returns
-        -------
-        Scores
-            Arrays of shape (n_queries,).
-        """
+        """Divide the number of relevant items above the cutoff: expected, fewest and most."""
         return Scores(*((self.rel_before + part) / divisor for part in (self.expected, self.fewest, self.most)))
 
 
 def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:
-    """Find the tie group that a cutoff falls into.
-
-    Parameters
-    ----------
-    histogram : TieHistogram
-        Counts of the database per query, level and tie group.
-    k : int or array of shape (n_queries,)
-        The cutoff in items.
-
-    Returns
-    -------
-    Cut
-        That group, query by query.
-    """
+    """Find the tie group that a cutoff of k items falls into; k is a number, or one for each query."""
     cutoff = np.minimum(np.broadcast_to(np.asarray(k), histogram.n_queries), histogram.n_database)
     ends = histogram.before + histogram.size
     group = (ends <= cutoff[:, None]).sum(axis=1)  # groups that end above the cutoff come first
