@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from hashbench._version import __version__
+__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
     from hashbench.scoring.code_statistics import CodeUsage, code_usage
     from hashbench.scoring.evaluation import Evaluation, evaluate
+    from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 
 __all__ = [
     "Affinity",
@@ -26,6 +27,9 @@ __all__ = [
     "SharedLabels",
     "__version__",
     "code_usage",
+    "draw_any",
+    "draw_by_label",
+    "draw_split",
     "evaluate",
 ]
 
@@ -43,6 +47,9 @@ _HOMES = {
     "HashbenchError": "hashbench.errors",
     "SameLabel": "hashbench.affinity",
     "SharedLabels": "hashbench.affinity",
+    "draw_any": "hashbench.sources.splits",
+    "draw_by_label": "hashbench.sources.splits",
+    "draw_split": "hashbench.sources.splits",
     "evaluate": "hashbench.scoring.evaluation",
 }
 

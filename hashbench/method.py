@@ -3,8 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import isnan
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,38 +21,11 @@ from hashbench.errors import HashbenchError, unknown_name
 __all__ = ["GROUPS", "HashMethod", "choice", "real", "setting", "whole"]
 
 _OF_ALL = {"n_bits": (whole(1, MAX_BITS),), "random_state": (whole(0, 2**32 - 1),)}
-SUPERVISION = ("none", "labels", "affinity")
-READS = ("features", "labels")
+Supervision = Literal["none", "labels", "affinity"]
+Reads = Literal["features", "labels"]
+SUPERVISION: tuple[str, ...] = get_args(Supervision)
+READS: tuple[str, ...] = get_args(Reads)
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
-
-
-class Epoch(NamedTuple):
-    """How training went in one epoch.
-
-    Parameters
-    ----------
-    number, n_epochs : int
-        Which one of how many, from 1.
-    loss : float
-        Mean over the batches.
-    n_distinct : int
-        Different codes among the training items, each as of its last visit.
-    mean_output : float
-        Mean absolute output, before the sign.
-    score : float
-        Of the held-out items; NaN if none are held out.
-    """
-
-    number: int
-    n_epochs: int
-    loss: float
-    n_distinct: int
-    mean_output: float
-    score: float
-
-    def __str__(self) -> str:
-        held_out = "" if isnan(self.score) else f", held out {self.score:.4f}"
-        return f"loss {self.loss:.4f}, {self.n_distinct:,} codes, mean |output| {self.mean_output:.2f}{held_out}"
 
 
 @dataclass(eq=False, repr=False)
@@ -77,32 +49,19 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Rises whenever the same seed may give other codes.
     presets : mapping
         Named parameter settings, such as a paper's; a value may be a function of the code length. See ``preset``.
-    modules, libraries : tuple of str
-        Further modules, and installed packages, that the codes depend on.
-    checkpoint : Path or None
-        Where a method that learns in epochs leaves its state after each; set before ``fit``.
-    resume : bool
-        Whether ``fit`` goes on from ``checkpoint`` if it is there.
-    made_by : str
-        What else a checkpoint belongs to, such as the code; set before ``fit``.
-    resumed_seconds_ : float
-        How long training had taken when the checkpoint was left that ``fit`` went on from.
-    on_epoch : callable or None
-        Called with an `Epoch` after each.
+    libraries : tuple of str
+        Installed packages that the codes depend on.
+    is_slow : bool
+        Whether a fit takes so long that a grid of quick methods does without it; see ``make reproduce-tables``.
     """
 
-    supervision: ClassVar[Literal["none", "labels", "affinity"]] = "none"
-    reads: ClassVar[Literal["features", "labels"]] = "features"
+    supervision: ClassVar[Supervision] = "none"
+    reads: ClassVar[Reads] = "features"
     group: ClassVar[str] = "unsupervised"
     version: ClassVar[int] = 1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    modules: ClassVar[tuple[str, ...]] = ()
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "scikit-learn")
-    checkpoint: ClassVar[Any] = None
-    resume: ClassVar[bool] = False
-    made_by: ClassVar[str] = ""
-    resumed_seconds_: ClassVar[float] = 0.0
-    on_epoch: ClassVar[Any] = None
+    is_slow: ClassVar[bool] = False
     n_bits: int = 32
 
     def fit(self, X: npt.ArrayLike, y: Any = None) -> Self:
@@ -228,15 +187,15 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """
         return self.project(X) > 0
 
-    def depends_on(self) -> tuple[str, ...]:
-        """Name the further modules that codes depend on, with the parameters as they are.
+    def leaves_out(self) -> tuple[str, ...]:
+        """Name modules that this method imports, but does not run with the parameters as they are.
 
         Returns
         -------
         tuple of str
-            Those in ``modules``, and others that parameters call for.
+            Their code, and what they alone import, does not decide the codes.
         """
-        return self.modules
+        return ()
 
     def recorded_params(self) -> dict[str, Any]:
         """Give the parameters that identify codes, besides length and seed.

@@ -1,20 +1,74 @@
 """Plugins by name: the only place that opens methods and datasets, and only when asked."""
 
-import ast
-import hashlib
 import inspect
+import re
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
-from pathlib import Path
+from inspect import cleandoc
 from pkgutil import iter_modules
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from hashbench.adapter import DatasetAdapter, Options
+from hashbench import _source
 from hashbench.errors import HashbenchError, one_line, unknown_name
-from hashbench.method import GROUPS, READS, SUPERVISION, HashMethod
+
+if TYPE_CHECKING:
+    from hashbench.adapter import DatasetAdapter, Options
+    from hashbench.method import HashMethod
+
+
+@dataclass(frozen=True, eq=False)
+class MethodCard:
+    """What is known of a method without making one; of a built-in one without importing it.
+
+    Parameters
+    ----------
+    name, summary : str
+        What users call it, and a line about it.
+    group, supervision : str
+        See `hashbench.method.HashMethod`.
+    version : int
+        Of the method.
+    module : str
+        Where its class is.
+    libraries : tuple of str
+        Packages that its codes depend on.
+    params : mapping
+        Defaults of its parameters, by name in alphabetical order.
+    meanings : mapping of str to str
+        What the docstrings say of them.
+    presets : mapping
+        Named settings; a value may be a function of the code length.
+    is_slow : bool
+        Whether a grid of quick methods does without it.
+    is_plain : bool
+        Whether its parameters are recorded as they are, and it runs all that it imports.
+    """
+
+    name: str
+    summary: str
+    group: str
+    supervision: str
+    version: int
+    module: str
+    libraries: tuple[str, ...]
+    params: Mapping[str, Any]
+    meanings: Mapping[str, str] = field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    is_slow: bool = False
+    is_plain: bool = False
+
+    def preset(self, name: str, n_bits: int) -> dict[str, Any]:
+        """Give the settings of a name for a code length."""
+        if not self.presets:
+            raise HashbenchError(f"{self.name} has no presets, got {name!r}. Leave the preset out for it.")
+        if name not in self.presets:
+            raise unknown_name(f"{self.name} preset", name, self.presets)
+        return {key: value(n_bits) if callable(value) else value for key, value in self.presets[name].items()}
 
 
 def method_names() -> list[str]:
@@ -39,7 +93,7 @@ def dataset_names() -> list[str]:
     return sorted({*_adapters(), *_entry_points("hashbench.datasets")})
 
 
-def get_method(name: str) -> type[HashMethod]:
+def get_method(name: str) -> "type[HashMethod]":
     """Find a method's class.
 
     Parameters
@@ -57,6 +111,8 @@ def get_method(name: str) -> type[HashMethod]:
     HashbenchError
         If there is no such method, or its plugin cannot be imported.
     """
+    from hashbench.method import HashMethod
+
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
         module = _import(f"hashbench.methods.{name.replace('-', '_')}", "method", name)
@@ -74,7 +130,7 @@ def get_method(name: str) -> type[HashMethod]:
     raise unknown_name("method", name, method_names())
 
 
-def get_dataset(name: str, options: Options | None = None) -> DatasetAdapter:
+def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter":
     """Find a dataset's adapter.
 
     Parameters
@@ -104,7 +160,7 @@ def get_dataset(name: str, options: Options | None = None) -> DatasetAdapter:
         ) from error
 
 
-def dataset_class(name: str) -> type[DatasetAdapter]:
+def dataset_class(name: str) -> "type[DatasetAdapter]":
     """Find the class of a dataset's adapter.
 
     Parameters
@@ -122,6 +178,8 @@ def dataset_class(name: str) -> type[DatasetAdapter]:
     HashbenchError
         If there is no such dataset, or its plugin cannot be imported.
     """
+    from hashbench.adapter import DatasetAdapter
+
     _demand_one("dataset", name, name in _adapters())
     if name in _adapters():
         return _adapters()[name]
@@ -202,23 +260,82 @@ def features_kind(features_name: str) -> str:
     return features_name.partition(" ")[0]
 
 
-def helpers_of(cls: type, prefix: str) -> list[object]:
-    """Find what a plugin's module imports of modules that several plugins share.
+@cache
+def method_card(name: str) -> MethodCard:
+    """Tell what is known of a method; of a built-in one its source is read, of others the class is imported.
 
     Parameters
     ----------
-    cls : type
-        The plugin's class.
-    prefix : str
-        How the names of these modules begin.
+    name : str
+        Such as ``itq``.
 
     Returns
     -------
-    list of object
-        Classes and functions, for `source_digest`.
+    MethodCard
+        What there is to know before one is made.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such method, or its plugin cannot be imported.
     """
-    things = vars(sys.modules[cls.__module__]).values()
-    return [thing for thing in things if str(getattr(thing, "__module__", "")).startswith(prefix)]
+    if name in _module_names("hashbench.methods") and name not in _entry_points("hashbench.methods"):
+        try:
+            card = _read_card(name)
+        except (KeyError, SyntaxError, UnicodeDecodeError, OSError):
+            card = None  # whoever imports it is told what is wrong
+        if card is not None:
+            return card
+    cls = get_method(name)
+    method = cls()
+    params = method.get_params(deep=False)
+    return MethodCard(
+        name=name,
+        summary=method_summary(name),
+        group=cls.group,
+        supervision=cls.supervision,
+        version=cls.version,
+        module=cls.__module__,
+        libraries=cls.libraries,
+        params={key: params[key] for key in sorted(params)},
+        meanings=_meanings([base.__doc__ or "" for base in reversed(cls.__mro__)]),
+        presets=cls.presets,
+        is_slow=cls.is_slow,
+    )
+
+
+def _read_card(name: str) -> MethodCard | None:
+    """Read the card of a built-in method from its source; None if that does not tell all."""
+    module = f"hashbench.methods.{name.replace('-', '_')}"
+    classes = [found for found in _source.classes_of(module) if "supervision" in found.values]
+    if len(classes) != 1 or not {*classes[0].fields} <= {*classes[0].values}:
+        return None
+    (found,) = classes
+    keys = ("group", "supervision", "version", "libraries", "presets", "is_slow")
+    if not {*keys} <= {*found.values}:
+        return None
+    return MethodCard(
+        name=name,
+        summary=method_summary(name),
+        module=module,
+        params={key: found.values[key] for key in sorted(found.fields)},
+        meanings=_meanings(found.docstrings),
+        is_plain=all(found.methods[key] == "HashMethod" for key in ("recorded_params", "leaves_out")),
+        **{key: found.values[key] for key in keys},
+    )
+
+
+def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
+    """Read what docstrings say of parameters, in numpydoc's format; later ones have the last word."""
+    meanings = {}
+    for text in docstrings:
+        section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(text), re.DOTALL | re.MULTILINE)
+        told = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
+        for names, kind, meaning in told:
+            choices = re.search(r"{(.*)}", kind)
+            words = [f"({choices[1]})" if choices else "", *meaning.split()]
+            meanings.update(dict.fromkeys(names.split(", "), re.sub('[`"]', "", " ".join(words)).strip()))
+    return meanings
 
 
 def method_summary(name: str) -> str:
@@ -235,23 +352,17 @@ def method_summary(name: str) -> str:
         The first line of its module's docstring, else its class's; why there is none, if it cannot be imported.
     """
     if name in _module_names("hashbench.methods"):
-        spec = find_spec(f"hashbench.methods.{name.replace('-', '_')}")
         try:
-            tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8") if spec is not None and spec.origin else "")
+            docstrings = _source.docstrings_of(f"hashbench.methods.{name.replace('-', '_')}")
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             return f"(cannot be imported: {type(error).__name__}: {one_line(error)})"
-        holders: list[ast.Module | ast.ClassDef] = [
-            tree,
-            *(node for node in tree.body if isinstance(node, ast.ClassDef)),
-        ]
-        docstrings = [ast.get_docstring(holder) for holder in holders]
     else:
         try:
             cls = get_method(name)
         except HashbenchError as error:
             return f"({error})"
-        docstrings = [sys.modules[cls.__module__].__doc__, cls.__doc__]
-    return next((text.strip().partition("\n")[0] for text in docstrings if text and text.strip()), "")
+        docstrings = [sys.modules[cls.__module__].__doc__ or "", cls.__doc__ or ""]
+    return next((text.strip().partition("\n")[0] for text in docstrings if text.strip()), "")
 
 
 def dataset_summary(name: str) -> str:
@@ -274,41 +385,6 @@ def dataset_summary(name: str) -> str:
     return f"{adapter.summary} [needs {adapter.needs}]" if adapter.needs else adapter.summary
 
 
-def source_digest(*objects: object) -> str:
-    """Digest the source files that define some classes, functions or modules.
-
-    Parameters
-    ----------
-    *objects : class, function, module or str
-        For a class, the files of its base classes count too. A string names a module, which is not imported.
-
-    Returns
-    -------
-    str
-        16 hex digits that change when the code does, so that a cached step is made again.
-    """
-    files = set()
-    for thing in objects:
-        if isinstance(thing, str):
-            spec = find_spec(thing)
-            if spec is not None and spec.origin is not None:
-                files.add((thing, Path(spec.origin).read_bytes()))
-            continue
-        bases = inspect.getmro(thing) if inspect.isclass(thing) else (thing,)
-        for base in bases:
-            module = base if isinstance(base, ModuleType) else sys.modules.get(getattr(base, "__module__", ""))
-            name = getattr(module, "__name__", "")
-            if name.partition(".")[0] in ("builtins", "abc", "sklearn", "typing"):
-                continue
-            file = getattr(module, "__file__", None)
-            if file is not None and Path(file).is_file():
-                files.add((name, Path(file).read_bytes()))
-    digest = hashlib.sha256()
-    for name, content in sorted(files):
-        digest.update(name.encode() + b"\0" + content + b"\0")
-    return digest.hexdigest()[:16]
-
-
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
     found = iter_modules(import_module(package).__path__)
@@ -323,8 +399,10 @@ def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
     return points
 
 
-def _checked(name: str, cls: type[HashMethod]) -> type[HashMethod]:
+def _checked(name: str, cls: "type[HashMethod]") -> "type[HashMethod]":
     """Refuse a method whose class attributes are none of the contract's."""
+    from hashbench.method import GROUPS, READS, SUPERVISION
+
     for attribute, choices in (("supervision", SUPERVISION), ("group", GROUPS), ("reads", READS)):
         if getattr(cls, attribute) not in choices:
             raise HashbenchError(
@@ -344,7 +422,9 @@ def _demand_one(kind: str, name: str, is_built_in: bool) -> None:
 
 
 @cache
-def _adapters() -> dict[str, type[DatasetAdapter]]:
+def _adapters() -> "dict[str, type[DatasetAdapter]]":
+    from hashbench.adapter import DatasetAdapter
+
     adapters = {}
     for stem in _module_names("hashbench.datasets"):
         module = _import(f"hashbench.datasets.{stem.replace('-', '_')}", "dataset", stem)

@@ -72,6 +72,7 @@ class BRE(HashMethod):
     random_state: int = 0
 
     supervision = "affinity"
+    is_slow = True
     group = "pair-based"
     version = 2
 

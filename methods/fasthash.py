@@ -86,6 +86,7 @@ class FastHash(HashMethod):
     random_state: int = 0
 
     supervision = "affinity"
+    is_slow = True
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_trees": 200, "learning_rate": 0.1}}
 

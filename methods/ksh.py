@@ -77,6 +77,7 @@ class KSH(HashMethod):
     random_state: int = 0
 
     supervision = "affinity"
+    is_slow = True
     group = "pair-based"
     version = 3
     presets: ClassVar[dict[str, dict[str, Any]]] = {

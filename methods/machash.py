@@ -86,6 +86,7 @@ class MACHash(HashMethod):
     random_state: int = 0
 
     supervision = "affinity"
+    is_slow = True
     group = "pair-based"
     version = 2
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}}

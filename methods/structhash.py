@@ -109,6 +109,7 @@ class StructHash(HashMethod):
     random_state: int = 0
 
     supervision = "affinity"
+    is_slow = True
     group = "list-based"
     version = 3
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -3,57 +3,61 @@
 import re
 from inspect import cleandoc
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import h5py
 import numpy as np
 
 from hashbench import registry
-from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.preparation import OF_USERS, dataset_path
-from hashbench.scoring.code_statistics import CodeUsage, code_usage
-from hashbench.scoring.metrics import FAMILIES, get_metric
-from hashbench.sources.inspection import inspect
-from hashbench.store import hdf5
+
+if TYPE_CHECKING:
+    from hashbench.dataset import Dataset
+    from hashbench.scoring.code_statistics import CodeUsage
 
 
 def describe(name: str) -> str:
-    """Tell what there is to know about a name or file.
+    """Tell what there is to know about a dataset (name or file), a codes file, a method or a metric."""
+    from hashbench.pipeline.preparation import dataset_path
 
-    Parameters
-    ----------
-    name : str
-        A dataset (name or file), a codes file, a method or a metric.
+    if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
+        return _describe_file(name)
+    if name.partition(":")[0] in registry.dataset_names():
+        return _describe_named(name)
+    if dataset_path(name).is_file():
+        return _describe_prepared(dataset_path(name))
+    if name in registry.method_names():
+        return _describe_method(name)
+    return _describe_metric(name)
 
-    Returns
-    -------
-    str
-        Lines for people.
 
-    Raises
-    ------
-    HashbenchError
-        If it is none of these.
-    """
+def _describe_file(name: str) -> str:
+    import h5py
+
+    from hashbench.store import hdf5
+
     if Path(name).is_file() and not h5py.is_hdf5(name):
         raise HashbenchError(
             f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
             "hashbench evaluate."
         )
-    if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
-        kind = hdf5.read_attributes(Path(name)).get("hashbench")
-        if kind == "codes":
-            return _describe_codes(Path(name))
-        if kind == "scores":
-            return f"{name}: scores of every query, kept by hashbench to find them again"
-        return describe_dataset(hdf5.read_dataset(Path(name)))
-    if name.partition(":")[0] in registry.dataset_names():
-        return _describe_named(name)
-    if dataset_path(name).is_file():
-        return describe_dataset(hdf5.read_dataset(dataset_path(name)))
-    if name in registry.method_names():
-        return _describe_method(name)
+    kind = hdf5.read_attributes(Path(name)).get("hashbench")
+    if kind == "codes":
+        return _describe_codes(Path(name))
+    if kind == "scores":
+        return f"{name}: scores of every query, kept by hashbench to find them again"
+    return _describe_prepared(Path(name))
+
+
+def _describe_prepared(path: Path) -> str:
+    from hashbench.store import hdf5
+
+    return describe_dataset(hdf5.read_dataset(path))
+
+
+def _describe_metric(name: str) -> str:
+    from hashbench.scoring.metrics import FAMILIES, get_metric
+
     try:
         metric = get_metric(name)
     except HashbenchError:
@@ -68,9 +72,11 @@ def describe(name: str) -> str:
 
 
 def _describe_named(name: str) -> str:
+    from hashbench.pipeline.preparation import OF_USERS, dataset_path
+
     name, kind, spec = registry.resolve_dataset(name)
     if dataset_path(spec).is_file():
-        return describe_dataset(hdf5.read_dataset(dataset_path(spec)))
+        return _describe_prepared(dataset_path(spec))
     cls = registry.dataset_class(name)
     lines = [f"{name}: {cls.summary}"]
     if len(cls.features) > 1:
@@ -80,19 +86,10 @@ def _describe_named(name: str) -> str:
     return "\n".join(lines)
 
 
-def describe_dataset(dataset: Dataset) -> str:
-    """Tell what a dataset holds.
+def describe_dataset(dataset: "Dataset") -> str:
+    """Tell what a dataset holds."""
+    from hashbench.sources.inspection import inspect
 
-    Parameters
-    ----------
-    dataset : Dataset
-        The dataset.
-
-    Returns
-    -------
-    str
-        Lines for people.
-    """
     facts = {
         "dataset": dataset.name,
         **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank)},
@@ -129,7 +126,7 @@ def _about_rank(key: str) -> tuple[int, str]:
     return first.index(key) if key in first else len(first), key
 
 
-def _describe_items(dataset: Dataset) -> str:
+def _describe_items(dataset: "Dataset") -> str:
     parts = []
     if dataset.features is not None:
         parts.append(f"{dataset.features.shape[1]} {dataset.features_name} ({dataset.features.dtype})")
@@ -139,6 +136,10 @@ def _describe_items(dataset: Dataset) -> str:
 
 
 def _describe_codes(path: Path) -> str:
+    from hashbench.dataset import canonical_json
+    from hashbench.scoring.code_statistics import code_usage
+    from hashbench.store import hdf5
+
     with hdf5.open_codes(path) as codes:
         return _facts(
             {
@@ -155,7 +156,7 @@ def _describe_codes(path: Path) -> str:
         )
 
 
-def _describe_usage(usage: CodeUsage) -> str:
+def _describe_usage(usage: "CodeUsage") -> str:
     return (
         f"{usage.n_distinct:,} distinct database codes ({usage.share_of_space:.2%} of the space), the most frequent "
         f"one {usage.largest_bucket:,} times; bit balance {usage.bit_balance:.3f}, "

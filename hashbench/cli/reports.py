@@ -46,9 +46,9 @@ def tables(
         from hashbench.cli.progress import Progress
         from hashbench.store.results import read_results
 
-        with Progress(0) as progress:
+        with Progress() as progress:
             rows = read_results(results)
-            made = {name: table.confident(rows, progress.work) for name, table in made.items()}
+            made = {name: table.confident(rows, progress.tell) for name, table in made.items()}
     for table in made.values():
         click.echo(table.to_markdown())
     if output is None and (n_bits or significance):
@@ -89,8 +89,8 @@ def plot(names: tuple[str, ...], results: Path, output: Path | None, form: str, 
     from hashbench.reports.plots.selection import Selection
 
     formats = FORMATS if form == "both" else (form,)
-    with Progress(0) as progress:
-        for drawing in draw_figures(results, names, Selection(**chosen), progress.work):
+    with Progress() as progress:
+        for drawing in draw_figures(results, names, Selection(**chosen), progress.tell):
             for path in write_figure(drawing, output or results / "figures", formats):
                 click.echo(path)
             for note in drawing.notes:
@@ -144,8 +144,8 @@ def diff(
 
     found = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
     if resamples:
-        with Progress(0) as progress:
-            found = with_tests(found, resamples, progress.work)
+        with Progress() as progress:
+            found = with_tests(found, resamples, progress.tell)
     click.echo(diff_text.format_diff(found, form, only_changed=only_changed))
     if limit is not None and found.drops(limit):
         click.echo(diff_text.complain(found, limit), err=True)

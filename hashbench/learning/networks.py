@@ -1,20 +1,14 @@
 """What training needs of PyTorch: devices, reproducible runs, heads with their initial weights, checkpoints."""
 
 import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hashbench._torch import import_torch
 from hashbench._typing import FloatArray
-from hashbench.errors import JobFailure, one_line
-from hashbench.method import Epoch
-from hashbench.store.files import replacing
 
 if TYPE_CHECKING:
     import torch
@@ -184,105 +178,6 @@ def head_layers(head: nn.Sequential) -> Layers:
     """
     linear = [layer for layer in head if isinstance(layer, nn.Linear)]
     return [(_as_array(layer.weight).T.copy(), _as_array(layer.bias)) for layer in linear]
-
-
-class TrainingState:
-    """All that decides how training goes on, and its file.
-
-    Parameters
-    ----------
-    network : nn.Module
-        The network.
-    optimizer : torch.optim.Optimizer
-        With its momentum.
-    generator : torch.Generator
-        Source of the batches to come.
-    all_outputs : Tensor of shape (n_items, n_bits)
-        The last outputs of every item.
-
-    Attributes
-    ----------
-    seconds_before : float
-        How long training had taken before it was interrupted.
-    """
-
-    def __init__(
-        self, network: nn.Module, optimizer: torch.optim.Optimizer, generator: torch.Generator, all_outputs: Tensor
-    ) -> None:
-        self.network, self.optimizer, self.generator, self.all_outputs = network, optimizer, generator, all_outputs
-        self.start, self.seconds_before = time.perf_counter(), 0.0
-        self.history: list[Epoch] = []
-        self.best: dict[str, Tensor] = {}
-
-    def add(self, epoch: Epoch) -> None:
-        """Note an epoch, and the network if it scores best so far.
-
-        Parameters
-        ----------
-        epoch : Epoch
-            The last one.
-        """
-        if epoch.score > max((past.score for past in self.history), default=-math.inf):
-            self.best = {name: value.clone() for name, value in self.network.state_dict().items()}
-        self.history.append(epoch)
-
-    def write(self, path: Path, key: str) -> None:
-        """Write a checkpoint, whole or not at all.
-
-        Parameters
-        ----------
-        path : Path
-            The file to be made or replaced.
-        key : str
-            Says what the checkpoint belongs to.
-        """
-        content = {
-            "key": key,
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "generator": self.generator.get_state(),
-            "all_outputs": self.all_outputs,
-            "history": [tuple(epoch) for epoch in self.history],
-            "best": self.best,
-            "seconds": self.seconds_before + time.perf_counter() - self.start,
-        }
-        buffer = BytesIO()
-        torch.save(content, buffer)  # into a file, a full disk would be told as a failed assertion of PyTorch's
-        with replacing(path) as part:
-            part.write_bytes(buffer.getbuffer())
-
-    def read(self, path: Path, key: str) -> None:
-        """Take up training where a checkpoint left it.
-
-        Parameters
-        ----------
-        path : Path
-            The file.
-        key : str
-            What it must belong to.
-
-        Raises
-        ------
-        JobFailure
-            If it is no checkpoint, or one of something else.
-        """
-        try:
-            content = torch.load(path, map_location=self.all_outputs.device, weights_only=True)
-        except Exception as error:  # PyTorch raises whatever the broken place happens to cause
-            raise JobFailure(
-                f"{path} cannot be read as a checkpoint: {type(error).__name__}: {one_line(error)[:200]}. "
-                "Start afresh, without resuming."
-            ) from error
-        if not isinstance(content, dict) or content.get("key") != key:
-            raise JobFailure(
-                f"{path} was left by training with other parameters, items or code. Start afresh, without resuming."
-            )
-        self.network.load_state_dict(content["network"])
-        self.optimizer.load_state_dict(content["optimizer"])
-        self.generator.set_state(content["generator"].cpu())
-        self.all_outputs.copy_(content["all_outputs"])
-        self.history = [Epoch(*values) for values in content["history"]]
-        self.best, self.seconds_before = content["best"], content["seconds"]
 
 
 def _moved(indices: Tensor, generator: torch.Generator) -> Tensor:

@@ -1,26 +1,27 @@
-"""What to run: jobs, the grids they span, and the methods they name."""
+"""What to run: the jobs that a grid spans, each with its method."""
 
 import ast
-import inspect
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hashbench.bits import check_n_bits
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.method import HashMethod
-from hashbench.registry import get_method
+from hashbench.registry import MethodCard, dataset_names, get_method, method_card, resolve_dataset
+from hashbench.store.provenance import Provenance, code_that_decides, versions
+
+if TYPE_CHECKING:
+    from hashbench.method import HashMethod
 
 T = TypeVar("T")
-_FOR_SOME = (
-    "device",
-    "preset",
-    "validation",
-)  # options that other methods of a grid ignore
+_FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
     """One cell of a grid.
 
@@ -28,8 +29,8 @@ class Job:
     ----------
     dataset : str
         Name, or path of a dataset file.
-    method : str
-        Name.
+    card : MethodCard
+        The method.
     n_bits, seed : int
         Code length and random state; the seed of a method without randomness counts as 0.
     params : mapping
@@ -37,7 +38,7 @@ class Job:
     """
 
     dataset: str
-    method: str
+    card: MethodCard
     n_bits: int
     seed: int = 0
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -45,6 +46,43 @@ class Job:
     def __str__(self) -> str:
         params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
         return f"{self.dataset} {self.method}{params} {self.n_bits} bits seed {self.seed}"
+
+    @property
+    def method(self) -> str:
+        """The method's name."""
+        return self.card.name
+
+    @cached_property
+    def estimator(self) -> "HashMethod":
+        """The method itself, not yet fitted; made once, with its parameters checked, when it is first asked for."""
+        state = {"random_state": self.seed} if "random_state" in self.card.params else {}
+        estimator = get_method(self.method)(n_bits=self.n_bits, **state, **self.params)
+        estimator.check_parameters()
+        return estimator
+
+    @cached_property
+    def _recorded(self) -> tuple[dict[str, Any], tuple[str, ...]]:
+        """The parameters that identify codes, and modules that do not decide them."""
+        if not self.card.is_plain:
+            return self.estimator.recorded_params(), self.estimator.leaves_out()
+        params = {**self.card.params, **self.params}
+        return {key: params[key] for key in params if key not in ("n_bits", "random_state")}, ()
+
+    def provenance(self, dataset: Dataset) -> Provenance:
+        """Say what codes of this job are made of; without making the method, where its card tells all."""
+        recorded, leaves_out = self._recorded
+        return Provenance(
+            dataset=dataset.name,
+            features=dataset.features_name,
+            method=self.method,
+            params=canonical_json(recorded),
+            n_bits=self.n_bits,
+            seed=self.seed,
+            dataset_fingerprint=dataset.fingerprint,
+            method_version=self.card.version,
+            libraries=versions(self.card.libraries),
+            code=code_that_decides(self.card.module, leaves_out),
+        )
 
 
 def grid(
@@ -74,101 +112,27 @@ def grid(
     HashbenchError
         If a method or parameter is unknown, or a code length impossible.
     """
-    lengths, axis_of_seeds, names = _unique(n_bits), _unique(seeds), _unique(methods)
+    lengths, axis_of_seeds, cards = _unique(n_bits), _unique(seeds), [method_card(name) for name in _unique(methods)]
     for length in lengths:
         check_n_bits(length)
-    known = {name: _known_settings(name) for name in names}
+    known = {card.name: {*card.params, *(["preset"] if card.presets else [])} for card in cards}
     for_some = {key for key in _FOR_SOME if key in params}
-    for key in for_some - set().union(*known.values()):
-        raise HashbenchError(f"none of {', '.join(names)} has a {key}, got {params[key]!r}. Leave it out.")
-    settings = {}
-    for name, length in itertools.product(names, lengths):
-        ours = {key: params[key] for key in params if key in known[name] or key not in for_some}
-        settings[name, length] = _with_preset(name, length, ours)
-        make_method(name, length, 0, settings[name, length])  # unknown parameters show before any work is done
-    defaults = {name: get_method(name)().get_params(deep=False) for name in names}
-    return [
-        Job(
-            dataset,
-            name,
-            length,
-            seed,
-            {key: value for key, value in settings[name, length].items() if value != defaults[name][key]},
-        )
-        for dataset in _unique(datasets)
-        for name in names
-        for length in lengths
-        for seed in (axis_of_seeds if is_random(name) else [0])
-    ]
-
-
-def make_method(name: str, n_bits: int, seed: int, params: Mapping[str, Any]) -> HashMethod:
-    """Construct a method.
-
-    Parameters
-    ----------
-    name : str
-        The method's name.
-    n_bits, seed : int
-        Code length and random state.
-    params : mapping
-        Other parameters.
-
-    Returns
-    -------
-    HashMethod
-        Not yet fitted.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such method or parameter, or a value is out of range.
-    """
-    cls = get_method(name)
-    known = _parameter_names(cls)
-    free = [key for key in known if key not in ("n_bits", "random_state")]
-    for key in params:
-        if key not in free:
-            raise unknown_name(f"{name} parameter", key, free or ["(none)"])
-    state = {"random_state": seed} if "random_state" in known else {}
-    method = cls(n_bits=n_bits, **state, **params)
-    method.check_parameters()
-    return method
-
-
-def is_random(name: str) -> bool:
-    """Tell whether seeds make a difference to a method.
-
-    Parameters
-    ----------
-    name : str
-        The method's name.
-
-    Returns
-    -------
-    bool
-        Whether it has a random state.
-    """
-    return "random_state" in _parameter_names(get_method(name))
+    for key in sorted(for_some - set().union(*known.values())):
+        raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {params[key]!r}. Leave it out.")
+    jobs = []
+    for spec, card, length in itertools.product(_unique(map(_spelled, datasets)), cards, lengths):
+        ours = {key: params[key] for key in params if key in known[card.name] or key not in for_some}
+        changed = _changed(card, _with_preset(card, length, ours))
+        own_seeds = axis_of_seeds if "random_state" in card.params else [0]
+        jobs += [Job(spec, card, length, seed, changed) for seed in own_seeds]
+    for job in jobs:  # what is wrong shows before any work is done
+        if job.params or not _are_installed(job.card.libraries):
+            _ = job.estimator
+    return jobs
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
-    """Read ``name=value`` options.
-
-    Parameters
-    ----------
-    texts : iterable of str
-        The value is a Python literal such as ``50``, ``0.5``, ``True``, else a string.
-
-    Returns
-    -------
-    dict
-        Names and values.
-
-    Raises
-    ------
-    HashbenchError
-        If a text has no ``=``.
+    """Read ``name=value`` options; a value is a Python literal such as ``50``, ``0.5``, ``True``, else a string.
 
     Examples
     --------
@@ -189,22 +153,35 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     return params
 
 
-def _with_preset(name: str, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:
+def _spelled(spec: str) -> str:
+    """Give the one spelling of a known dataset; of others what the user typed."""
+    return resolve_dataset(spec)[2] if spec.partition(":")[0] in dataset_names() else spec
+
+
+def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:
     """Put the settings of a preset in its place."""
     if "preset" not in params:
         return dict(params)
     others = {key: value for key, value in params.items() if key != "preset"}
-    return {**get_method(name).preset(str(params["preset"]), n_bits), **others}
+    return {**card.preset(str(params["preset"]), n_bits), **others}
 
 
-def _known_settings(name: str) -> set[str]:
-    cls = get_method(name)
-    return {*_parameter_names(cls), *(["preset"] if cls.presets else [])}
+def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parameters that differ from a method's defaults; refuse those it has not."""
+    free = [key for key in card.params if key not in ("n_bits", "random_state")]
+    for key in params:
+        if key not in free:
+            raise unknown_name(f"{card.name} parameter", key, free or ["(none)"])
+    return {key: value for key, value in params.items() if value != card.params[key]}
+
+
+def _are_installed(libraries: tuple[str, ...]) -> bool:
+    try:
+        versions(libraries)
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _unique(values: Iterable[T]) -> list[T]:
     return list(dict.fromkeys(values))
-
-
-def _parameter_names(cls: type[HashMethod]) -> list[str]:
-    return list(inspect.signature(cls).parameters)

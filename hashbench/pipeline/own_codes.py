@@ -3,15 +3,11 @@
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
-
-import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
 from hashbench.affinity import Hierarchy
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError
 from hashbench.scoring.evaluation import Evaluation, evaluate
+from hashbench.sources.array_files import load_array, load_matrix
 
 
 def evaluate_files(
@@ -61,7 +57,7 @@ def evaluate_files(
         If a file cannot be read, or files do not fit together.
     """
     if affinity is not None and query_labels is None and database_labels is None:
-        relevance: Any = _load_matrix(affinity)
+        relevance: Any = load_matrix(affinity)
     elif affinity is None and query_labels is not None and database_labels is not None:
         relevance = (load_array(query_labels), load_array(database_labels))
         if query_coarse is not None and database_coarse is not None:
@@ -83,48 +79,3 @@ def evaluate_files(
         distance=distance,
         undefined=undefined,
     )
-
-
-def load_array(path: Path) -> npt.NDArray[Any]:
-    """Read an ``.npy`` file.
-
-    Parameters
-    ----------
-    path : Path
-        Written by `numpy.save`.
-
-    Returns
-    -------
-    ndarray
-        Its content.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such file, or it is no ``.npy`` file of numbers.
-    """
-    if not path.is_file():
-        raise HashbenchError(f"there is no file {path}.")
-    with path.open("rb") as file:
-        magic = file.read(6)
-    if magic[:2] == b"PK":
-        raise HashbenchError(f"{path} is an .npz archive, expected one array as numpy.save writes it.")
-    if magic != b"\x93NUMPY":
-        raise HashbenchError(f"{path} is no .npy file. Write it with numpy.save.")
-    try:
-        return np.asarray(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError, OSError) as error:
-        raise HashbenchError(f"cannot read {path} as an array of numbers: {one_line(error).rstrip('.')}.") from error
-
-
-def _load_matrix(path: Path) -> Any:
-    if path.suffix != ".npz":
-        return load_array(path)
-    if not path.is_file():
-        raise HashbenchError(f"there is no file {path}.")
-    try:
-        return sp.load_npz(path)
-    except (ValueError, KeyError, EOFError, OSError, BadZipFile) as error:
-        raise HashbenchError(
-            f"cannot read {path} as written by scipy.sparse.save_npz: {one_line(error).rstrip('.')}."
-        ) from error

@@ -9,20 +9,18 @@ from typing import Any
 
 import h5py
 
-from hashbench import _validation, affinity, bits, distances
-from hashbench import dataset as dataset_module
-from hashbench.adapter import Options, Own, Progress
+from hashbench._typing import Progress, silent
+from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset, check_name
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.registry import dataset_class, dataset_names, get_dataset, helpers_of, resolve_dataset, source_digest
-from hashbench.sources import array_files, images
+from hashbench.registry import dataset_class, dataset_names, get_dataset, resolve_dataset
 from hashbench.sources.features import extraction
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, locked
+from hashbench.store.provenance import code_that_decides
 
 _SUFFIXES = (".h5", ".hdf5")  # of dataset files
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
-_HELPERS = "hashbench.datasets._"  # modules shared by datasets, whose code decides these too
 
 
 def dataset_path(spec: str) -> Path:
@@ -65,7 +63,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     options = options or Options()
     name, kind, spec = resolve_dataset(spec, options.features)
     _refuse_useless(name, kind, options)
-    path, made_by = dataset_path(spec), _made_by(name, kind)
+    path, code = dataset_path(spec), _code_of(name)
     with locked(path):
         found = hdf5.read_attributes(path)
         remembered = json.loads(found.get("choices", "{}"))
@@ -73,7 +71,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         choices = _chosen(options) if force else remembered | _chosen(options)
         now = _stamps(name, choices)
         is_same = choices == remembered and now == {key: stamps.get(key) for key in now}
-        if _is_made_by(found, made_by) and is_same and not force:
+        if _is_made_by(found, code) and is_same and not force:
             return hdf5.read_dataset(path), path, False
         paths = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
         for key, chosen in paths.items():
@@ -86,7 +84,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
             raise HashbenchError(
                 f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own."
             )
-        hdf5.write_dataset(dataset, path, made_by, choices | {"stamps": now})
+        hdf5.write_dataset(dataset, path, code, choices | {"stamps": now})
     return dataset, path, True
 
 
@@ -111,7 +109,7 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
             continue
         kinds = {name if kind == cls.features[0] else f"{name}:{kind}": kind for kind in cls.features}
         is_made = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in kinds}
-        found = [spec for spec, kind in kinds.items() if _is_made_by(is_made[spec], _made_by(name, kind))]
+        found = [spec for spec in kinds if _is_made_by(is_made[spec], _code_of(name))]
         stale = [spec for spec in kinds if is_made[spec] and spec not in found]
         prepared += found
         for spec in stale or ([] if found else [name]):
@@ -121,12 +119,12 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
     return prepared, missing
 
 
-def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
+def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     """Make a dataset of the user's own files; it is made anew each time, since these may have changed.
 
     Parameters
     ----------
-    own : Own
+    own : OwnData
         Files, labels, split.
     options : Options
         Features, weights and so on, for folders of images.
@@ -158,7 +156,7 @@ def prepare_own(own: Own, options: Options) -> tuple[Dataset, Path]:
     dataset = get_dataset(name, replace(options, own=own)).prepare()
     path = dataset_path(own.name)
     with locked(path):
-        hdf5.write_dataset(dataset, path, made_by="own")
+        hdf5.write_dataset(dataset, path, code="own")
     return dataset, path
 
 
@@ -175,12 +173,9 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
             )
 
 
-def _made_by(name: str, kind: str) -> str:
-    """Digest the code that decides a dataset; features of images have a version of their own."""
-    cls = dataset_class(name)
-    helpers = helpers_of(cls, _HELPERS)
-    code = source_digest(cls, *helpers, affinity, bits, distances, dataset_module, images, _validation, array_files)
-    return f"{code}-{extraction._VERSION}" if kind in extraction.KINDS else code
+def _code_of(name: str) -> str:
+    """Digest the code that decides a dataset."""
+    return code_that_decides(dataset_class(name).__module__)
 
 
 def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:
@@ -198,11 +193,11 @@ def _stamp(path: Path) -> str:
     return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
 
 
-def _is_made_by(found: Mapping[str, Any], made_by: str) -> bool:
-    return (found.get("made_by"), found.get("schema_version")) == (made_by, hdf5.SCHEMA_VERSION)
+def _is_made_by(found: Mapping[str, Any], code: str) -> bool:
+    return (found.get("code"), found.get("schema_version")) == (code, hdf5.SCHEMA_VERSION)
 
 
-def _is_ann_benchmark(own: Own) -> bool:
+def _is_ann_benchmark(own: OwnData) -> bool:
     """Whether the items are an HDF5 file with the arrays of ann-benchmarks."""
     path = Path(own.items)
     if not (path.is_file() and h5py.is_hdf5(path)):
@@ -239,7 +234,7 @@ def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None
     return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
 
 
-def load_dataset(spec_or_path: str, on_progress: Progress | None = None) -> tuple[Dataset, bool]:
+def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dataset, bool]:
     """Open a dataset file, or prepare a named dataset if need be.
 
     Parameters
@@ -272,7 +267,7 @@ def load_dataset(spec_or_path: str, on_progress: Progress | None = None) -> tupl
                 f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
                 f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
             )
-        dataset, _, is_new = prepare(spec_or_path, None if on_progress is None else Options(on_progress=on_progress))
+        dataset, _, is_new = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, is_new
     path = Path(spec_or_path)
     if path.suffix in _SUFFIXES or path.is_file():

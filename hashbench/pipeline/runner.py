@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hashbench.adapter import Progress as Preparing
-from hashbench.dataset import Dataset, canonical_json
+from hashbench._typing import Progress, silent
+from hashbench.dataset import Dataset
 from hashbench.errors import JobFailure, Refusal
-from hashbench.pipeline.grid import Job, make_method
+from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.steps import Progress, ensure_codes, ensure_scores
+from hashbench.pipeline.steps import ensure_codes, ensure_scores
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.results import Row
@@ -52,7 +52,7 @@ def run(
     *,
     force: bool = False,
     resume: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Iterator[Outcome]:
     """Do the jobs of a grid one after the other.
 
@@ -67,7 +67,7 @@ def run(
     resume : bool, default=False
         Go on with interrupted training where its last epoch ended.
     on_progress : callable, optional
-        Called with the parts of the current step done, all its parts, and what they are if not items.
+        Told of the current step.
 
     Yields
     ------
@@ -80,7 +80,7 @@ def run(
         notes = []
         if job.dataset not in datasets:
             datasets.clear()  # one dataset in memory at a time
-            datasets[job.dataset], is_new = load_dataset(job.dataset, _turned(on_progress))
+            datasets[job.dataset], is_new = load_dataset(job.dataset, on_progress)
             notes.append(f"{'prepared' if is_new else 'reused'} dataset")
         dataset = datasets[job.dataset]
         try:
@@ -98,29 +98,15 @@ def run(
         yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
 
 
-def _turned(on_progress: Progress | None) -> Preparing | None:
-    """Take what is being done first, as adapters tell it."""
-    return on_progress and (lambda what, n_done, n_all: on_progress(n_done, n_all, what))
-
-
 def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
-    method = make_method(job.method, job.n_bits, job.seed, job.params)
+    made = job.provenance(dataset).row
     return tuple(
         Row(
-            dataset=dataset.name,
-            features=dataset.features_name,
-            method=job.method,
-            params=canonical_json(method.recorded_params()),
-            n_bits=job.n_bits,
-            seed=job.seed,
             metric=name,
-            value=f"{summary.mean:.6f}",
-            low=f"{summary.low:.6f}",
-            high=f"{summary.high:.6f}",
+            **{key: f"{getattr(summary, of):.6f}" for key, of in (("value", "mean"), ("low", "low"), ("high", "high"))},
             n_queries=summary.n_queries,
             n_undefined=summary.n_undefined,
-            dataset_fingerprint=dataset.fingerprint,
-            method_version=method.version,
+            **made,
         )
         for name, summary in scored.summary.items()
     )

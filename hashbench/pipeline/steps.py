@@ -1,64 +1,41 @@
-"""Encode and score: each step is found again by its fingerprint and not repeated."""
+"""Encode and score: each step is found again by its provenance and not repeated."""
 
 import time
-from collections.abc import Callable, Sequence
-from functools import cache
-from hashlib import sha256
-from importlib.metadata import version
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench import affinity, bits, distances
-from hashbench import dataset as dataset_module
-from hashbench._parallel import chunks
-from hashbench._typing import ByteArray
+from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import pack
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure
-from hashbench.method import HashMethod
-from hashbench.pipeline.grid import Job, make_method
-from hashbench.registry import dataset_names, dataset_spec, helpers_of, resolve_dataset, source_digest
-from hashbench.scoring import evaluation
+from hashbench.pipeline.grid import Job
+from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import Codes
+from hashbench.store.provenance import Provenance, digest
+
+if TYPE_CHECKING:
+    from hashbench.method import HashMethod
 
 _BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
-_HELPERS = "hashbench.methods._"  # modules shared by methods, whose code decides the codes too
-
-Progress = Callable[..., None]  # takes parts done, all parts, and what they are if not items
 
 
 def codes_path(dataset: Dataset, job: Job) -> Path:
-    """Tell where the codes of a job lie.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The job's dataset.
-    job : Job
-        The job.
-
-    Returns
-    -------
-    Path
-        Inside the data folder; need not exist.
-    """
-    folder, suffix = dataset.name, ""
-    if job.dataset.partition(":")[0] in dataset_names():
-        folder = resolve_dataset(job.dataset)[2].replace(":", "-")
-    if job.params:
-        suffix = "-" + sha256(canonical_json(job.params).encode()).hexdigest()[:8]
+    """Tell where the codes of a job lie, inside the data folder; they need not exist."""
+    kind = job.dataset.removeprefix(f"{dataset.name}:") if job.dataset.startswith(f"{dataset.name}:") else ""
+    suffix = f"-{digest(job.params)[:8]}" if job.params else ""
+    folder = "-".join([dataset.name, *([kind] if kind else [])])
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
-def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Progress | None = None) -> Codes:
-    """Fit a method on a dataset's training items and encode queries and database.
+def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Progress = silent) -> Codes:
+    """Fit a job's method on a dataset's training items and encode queries and database.
 
     Parameters
     ----------
@@ -69,7 +46,7 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
     resume : bool, default=False
         Go on from the checkpoint that an interrupted training left, if there is one.
     on_progress : callable, optional
-        Called with items encoded and all items; before, with epochs done, all epochs, and how the last one went.
+        Told of items encoded; before, of epochs done, and how the last one went.
 
     Returns
     -------
@@ -81,98 +58,45 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
     Refusal
         If the method cannot run on this dataset.
     """
-    method = make_method(job.method, job.n_bits, job.seed, job.params)
+    from sklearn.base import clone
+    from sklearn.utils import gen_batches
+
+    method: HashMethod = clone(job.estimator)
     reason = method.refusal(dataset)
     if reason is not None:
         raise Refusal(reason)
-    supervision: Any = None
-    if method.supervision == "labels" and dataset.labels is not None:
-        supervision = dataset.labels[dataset.train]
-    elif method.supervision == "affinity":
-        supervision = dataset.train_affinity()
-    method.checkpoint, method.resume = _checkpoint_path(dataset, job), resume
-    method.made_by = canonical_json([_made_by(method), _libraries(method)])
-    if on_progress is not None:
-        method.on_epoch = lambda epoch: on_progress(epoch.number, epoch.n_epochs, f"epochs, {epoch}")
+    made = job.provenance(dataset)
+    _let_resume(method, made, _checkpoint_path(dataset, job), resume, on_progress)
     start = time.perf_counter()
-    method.fit(_inputs(dataset, method, dataset.train), supervision)
+    method.fit(_inputs(dataset, method, dataset.train), _supervision(dataset, method))
     fitted = time.perf_counter()
-    n_items = len(dataset.query) + len(dataset.database)
+    n_items, n_done = len(dataset.query) + len(dataset.database), 0
     packed: dict[str, ByteArray] = {}
-    n_done = 0
     for role in ("query", "database"):
         index = getattr(dataset, role)
         parts = []
-        for rows in chunks(0, len(index), _BATCH[method.input_kind]):
+        for rows in gen_batches(len(index), _BATCH[method.input_kind]):
             parts.append(pack(method.transform(_inputs(dataset, method, index[rows]))))
             n_done += rows.stop - rows.start
-            if on_progress is not None:
-                on_progress(n_done, n_items)
+            on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
     return Codes(
         query=packed["query"],
         database=packed["database"],
-        n_bits=job.n_bits,
-        method=job.method,
-        method_version=method.version,
-        params=method.recorded_params(),
-        seed=job.seed,
-        dataset=dataset.name,
-        dataset_fingerprint=dataset.fingerprint,
-        features=dataset.features_name,
-        libraries=_libraries(method),
-        fit_seconds=fitted - start + method.resumed_seconds_,
+        made=made,
+        fit_seconds=fitted - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fitted,
-        made_by=_made_by(method),
     )
 
 
 def ensure_codes(
-    dataset: Dataset,
-    job: Job,
-    *,
-    force: bool = False,
-    resume: bool = False,
-    on_progress: Progress | None = None,
+    dataset: Dataset, job: Job, *, force: bool = False, resume: bool = False, on_progress: Progress = silent
 ) -> tuple[Path, bool]:
-    """Encode, or find the codes again.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The job's dataset.
-    job : Job
-        The job.
-    force : bool, default=False
-        Encode even if the codes are there.
-    resume : bool, default=False
-        See `encode`.
-    on_progress : callable, optional
-        See `encode`.
-
-    Returns
-    -------
-    path : Path
-        The codes file.
-    is_new : bool
-        Whether it was made now.
-    """
-    path = codes_path(dataset, job)
-    method = make_method(job.method, job.n_bits, job.seed, job.params)
-    wanted = {
-        "method": job.method,
-        "method_version": method.version,
-        "params": canonical_json(method.recorded_params()),
-        "n_bits": job.n_bits,
-        "seed": job.seed,
-        "dataset_fingerprint": dataset.fingerprint,
-        "made_by": _made_by(method),
-        "schema_version": hdf5.SCHEMA_VERSION,
-        "libraries": canonical_json(_libraries(method)),
-    }
+    """Encode, or find the codes again; gives the file, and whether it was made now."""
+    path, made = codes_path(dataset, job), job.provenance(dataset)
     with locked(path):
         found = hdf5.read_attributes(path)
-        if not force and all(found.get(key) == value for key, value in wanted.items()):
+        if not force and found.get("schema_version") == hdf5.SCHEMA_VERSION and made.made(found):
             return path, False
         checkpoint = _checkpoint_path(dataset, job)
         try:
@@ -191,35 +115,11 @@ def score(
     metric_names: Sequence[str] = DEFAULT_METRICS,
     *,
     undefined: str = "skip",
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> Evaluation:
-    """Score a codes file.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What the codes were made from.
-    path : Path
-        The codes file.
-    metric_names : sequence of str
-        Metrics.
-    undefined : {"skip", "paper"}
-        See `hashbench.evaluate`.
-    on_progress : callable, optional
-        Called with parts done and all parts.
-
-    Returns
-    -------
-    Evaluation
-        Scores of every query.
-
-    Raises
-    ------
-    HashbenchError
-        If the codes belong to another dataset.
-    """
+    """Score a codes file, which must have been made from this dataset; ``undefined`` as in `hashbench.evaluate`."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names, undefined=undefined, on_progress=on_progress)
+        return _score(dataset, path, codes, metric_names, undefined, on_progress)
 
 
 def ensure_scores(
@@ -228,39 +128,22 @@ def ensure_scores(
     metric_names: Sequence[str],
     *,
     force: bool = False,
-    on_progress: Progress | None = None,
+    on_progress: Progress = silent,
 ) -> tuple[Evaluation, bool]:
-    """Score a codes file, or find the scores of every query again.
+    """Score a codes file of the data folder, or find the scores of every query again.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        What the codes were made from.
-    path : Path
-        The codes file, in the data folder.
-    metric_names : sequence of str
-        Metrics.
-    force : bool, default=False
-        Score even if the scores are there.
-    on_progress : callable, optional
-        See `score`.
-
-    Returns
-    -------
-    evaluation : Evaluation
-        Scores of every query.
-    is_new : bool
-        Whether any metric was scored now.
+    Gives the scores, and whether any metric was scored now.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
-    with hdf5.open_codes(path) as codes, score_cache.opened(codes, _scored_by()) as kept:
+    with hdf5.open_codes(path) as codes, score_cache.opened(codes) as kept:
         known = {} if force else kept.read()
         missing = [name for name in names if name not in known]
         if missing:
-            known |= _score(dataset, path, codes, missing, on_progress=on_progress).scores
+            scores = _score(dataset, path, codes, missing, "skip", on_progress).scores
+            known |= {name: np.stack(values) for name, values in scores.items()}
             kept.write(known)
-    n_undefined = int(np.isnan(known[names[0]].mean).sum())
-    return Evaluation({name: known[name] for name in names}, n_undefined), bool(missing)
+    n_undefined = int(np.isnan(known[names[0]][0]).sum())
+    return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), bool(missing)
 
 
 def _score(
@@ -268,52 +151,52 @@ def _score(
     path: Path,
     codes: Codes,
     metric_names: Sequence[str],
-    *,
-    undefined: str = "skip",
-    on_progress: Progress | None = None,
+    undefined: str,
+    on_progress: Progress,
 ) -> Evaluation:
-    if codes.dataset_fingerprint != dataset.fingerprint:
+    from hashbench.scoring.evaluation import evaluate_packed
+
+    made = codes.made
+    if made.dataset_fingerprint != dataset.fingerprint:
         spec = dataset_spec(dataset.name, dataset.features_name)
         raise HashbenchError(
-            f"{path} was encoded from {codes.dataset} with content {codes.dataset_fingerprint}, but dataset "
+            f"{path} was encoded from {made.dataset} with content {made.dataset_fingerprint}, but dataset "
             f"{spec} now holds {dataset.fingerprint}. Encode again: "
-            f"hashbench encode --method {codes.method} --dataset {spec} --bits {codes.n_bits}."
+            f"hashbench encode --method {made.method} --dataset {spec} --bits {made.n_bits}."
         )
-    return evaluation.evaluate_packed(
-        codes.query,
-        codes.database,
-        codes.n_bits,
-        dataset.affinity(),
-        metric_names,
+    return evaluate_packed(
+        *(codes.query, codes.database, codes.n_bits, dataset.affinity(), metric_names),
         undefined=undefined,
         on_progress=on_progress,
     )
 
 
-@cache
-def _scored_by() -> str:
-    """Digest of the code that decides scores; scores made with another are made again."""
-    return source_digest(*evaluation.scoring_modules())
+def _let_resume(
+    method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
+) -> None:
+    """Tell a method that learns in epochs where to leave its state, and whom to tell of them."""
+    from hashbench.learning.base import LearnedHash
+    from hashbench.learning.loop import Session
+
+    if isinstance(method, LearnedHash):
+        key = canonical_json([made.code, made.libraries])
+        method.session = Session(
+            *(checkpoint, key, resume),
+            on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
+        )
 
 
-def _made_by(method: HashMethod) -> str:
-    helpers = helpers_of(type(method), _HELPERS)
-    return source_digest(type(method), *helpers, *method.depends_on(), affinity, bits, distances, dataset_module)
-
-
-def _libraries(method: HashMethod) -> dict[str, str]:
-    """Versions of what codes may depend on; codes made with others are made again."""
-    return {name: _version(name) for name in method.libraries}
-
-
-_version = cache(version)
+def _supervision(dataset: Dataset, method: "HashMethod") -> Any:
+    if method.supervision == "labels" and dataset.labels is not None:
+        return dataset.labels[dataset.train]
+    return dataset.train_affinity() if method.supervision == "affinity" else None
 
 
 def _checkpoint_path(dataset: Dataset, job: Job) -> Path:
     return codes_path(dataset, job).with_suffix(".checkpoint")
 
 
-def _inputs(dataset: Dataset, method: HashMethod, rows: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+def _inputs(dataset: Dataset, method: "HashMethod", rows: IntArray) -> AnyArray:
     if method.input_kind == "labels":
         return np.asarray(dataset.labels)[rows, None]
     return np.asarray(dataset.images if method.input_kind == "images" else dataset.features)[rows]

@@ -5,21 +5,21 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import h5py
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
-from hashbench._typing import ByteArray
+from hashbench._typing import ByteArray, FloatArray
+from hashbench._validation import is_sparse
 from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import replacing
+from hashbench.store.provenance import Provenance
 
 SCHEMA_VERSION = 1
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
@@ -33,38 +33,22 @@ class Codes:
     ----------
     query, database : ndarray or h5py.Dataset of shape (n, ceil(n_bits / 8)), uint8
         Packed codes in the order of the dataset's ``query`` and ``database``.
-    n_bits : int
-        Code length in bits.
-    method, method_version : str, int
-        Who made them.
-    params : mapping
-        The method's parameters but for ``n_bits`` and ``random_state``.
-    seed : int
-        The ``random_state``.
-    dataset, dataset_fingerprint, features : str
-        What they were made from.
-    libraries : mapping of str to str
-        Versions of the libraries that took part.
+    made : Provenance
+        Who made them, from what, with what.
     fit_seconds, encode_seconds : float
         Wall-clock time of learning, and of encoding queries and database.
-    made_by : str
-        Digest of the method's source code.
     """
 
     query: ByteArray
     database: Any
-    n_bits: int
-    method: str
-    method_version: int
-    params: Mapping[str, Any]
-    seed: int
-    dataset: str
-    dataset_fingerprint: str
-    features: str
-    libraries: Mapping[str, str] = field(default_factory=dict)
+    made: Provenance
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")
-    made_by: str = ""
+
+    @property
+    def n_bits(self) -> int:
+        """Code length in bits."""
+        return self.made.n_bits
 
     def __post_init__(self) -> None:
         check_n_bits(self.n_bits)
@@ -94,33 +78,21 @@ def _writing(path: Path) -> Iterator[h5py.File]:
         part.write_bytes(buffer.getbuffer())
 
 
-def write_dataset(dataset: Dataset, path: Path, made_by: str = "", choices: Mapping[str, Any] | None = None) -> None:
-    """Write a dataset file.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        What to write.
-    path : Path
-        The HDF5 file to be made or replaced.
-    made_by : str, optional
-        Digest of the adapter's source code.
-    choices : mapping, optional
-        What the user chose when it was prepared.
-    """
+def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping[str, Any] | None = None) -> None:
+    """Write a dataset file; ``code`` is the digest of its adapter's, ``choices`` what the user chose."""
     with _writing(path) as file:
         file.attrs["hashbench"] = "dataset"
         for key in ("name", "rule", "features_name", "fingerprint"):
             file.attrs[key] = getattr(dataset, key)
         file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
         file.attrs["about"] = canonical_json(dict(dataset.about))
-        file.attrs["made_by"] = made_by
+        file.attrs["code"] = code
         file.attrs["choices"] = canonical_json(dict(choices or {}))
         for key in _DATASET_ARRAYS:
             if getattr(dataset, key) is not None:
                 file[key] = getattr(dataset, key)
-        if sp.issparse(dataset.matrix):
-            matrix = sp.csr_array(dataset.matrix)
+        if is_sparse(dataset.matrix):
+            matrix = dataset.matrix.tocsr()
             file["matrix/data"], file["matrix/indices"], file["matrix/indptr"] = (
                 matrix.data,
                 matrix.indices,
@@ -132,28 +104,14 @@ def write_dataset(dataset: Dataset, path: Path, made_by: str = "", choices: Mapp
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Read a dataset file and check it.
-
-    Parameters
-    ----------
-    path : Path
-        The HDF5 file.
-
-    Returns
-    -------
-    Dataset
-        Its content.
-
-    Raises
-    ------
-    HashbenchError
-        If the file is missing, no dataset file, cut short, or not what its fingerprint says.
-    """
+    """Read a dataset file; refuse one that is cut short, or not what its fingerprint says."""
     with _opened(path, "dataset") as file, _parsing(path, "dataset"):
         matrix = file.get("matrix")
         if isinstance(matrix, h5py.Group):
             parts = (matrix["data"][:], matrix["indices"][:], matrix["indptr"][:])
-            matrix = sp.csr_array(parts, shape=tuple(matrix.attrs["shape"]))
+            from scipy.sparse import csr_array
+
+            matrix = csr_array(parts, shape=tuple(matrix.attrs["shape"]))
         elif matrix is not None:
             matrix = matrix[:]
         content = {
@@ -176,54 +134,24 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def write_codes(codes: Codes, path: Path) -> None:
-    """Write a codes file.
-
-    Parameters
-    ----------
-    codes : Codes
-        What to write.
-    path : Path
-        The HDF5 file to be made or replaced.
-    """
+    """Write a codes file."""
     with _writing(path) as file:
-        file.attrs["hashbench"] = "codes"
-        for key in _CODES_ATTRIBUTES:
-            value = getattr(codes, key)
-            file.attrs[key] = canonical_json(dict(value)) if isinstance(value, Mapping) else value
-        file.attrs["content"] = codes.content
+        file.attrs.update({**codes.made.attributes(), "hashbench": "codes", "content": codes.content})
+        file.attrs.update({key: getattr(codes, key) for key in _TIMES})
         file["query/codes"] = codes.query
         file["database/codes"] = codes.database
 
 
 @contextmanager
 def open_codes(path: Path) -> Iterator[Codes]:
-    """Open a codes file for streaming.
-
-    Parameters
-    ----------
-    path : Path
-        The HDF5 file.
-
-    Yields
-    ------
-    Codes
-        Queries in memory, the database still on disk, to be read in slices while the file is open.
-
-    Raises
-    ------
-    HashbenchError
-        If the file is missing, no codes file or cut short.
-    """
+    """Open a codes file: queries in memory, the database to be read in slices while it is open."""
     with _opened(path, "codes") as file:
         with _parsing(path, "codes"):
-            values = {key: file.attrs[key] for key in _CODES_ATTRIBUTES}
-            for key in ("params", "libraries"):
-                values[key] = json.loads(values[key])
-            for key in ("n_bits", "method_version", "seed"):
-                values[key] = int(values[key])
+            made = Provenance.read(file.attrs)
+            times = {key: float(file.attrs[key]) for key in _TIMES}
             query, database = file["query/codes"][:], _OnDisk(file["database/codes"], path)
             stored = str(file.attrs["content"])
-        codes = Codes(query=query, database=database, **values)
+        codes = Codes(query, database, made, **times)
         if codes.content != stored:
             raise HashbenchError(
                 f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. "
@@ -248,59 +176,33 @@ class _OnDisk:
             return np.asarray(self._stored[rows])
 
 
-def write_scores(path: Path, scores: Mapping[str, npt.NDArray[np.float64]], stamp: Mapping[str, Any]) -> None:
-    """Keep the scores of every query for later.
-
-    Parameters
-    ----------
-    path : Path
-        The HDF5 file to be made or replaced.
-    scores : mapping of str to ndarray of shape (3, n_queries)
-        Mean, low and high by metric.
-    stamp : mapping
-        What they were computed from.
-    """
+def write_scores(path: Path, scores: Mapping[str, FloatArray], made: Mapping[str, Any]) -> None:
+    """Keep mean, low and high of every query, (3, n_queries) by metric; ``made`` says what they were computed from."""
     with _writing(path) as file:
-        file.attrs.update({**stamp, "hashbench": "scores"})
+        file.attrs.update({**made, "hashbench": "scores", "scores_content": _content_of(scores)})
         for name, values in scores.items():
             file[f"scores/{name}"] = values
 
 
-def read_scores(path: Path, stamp: Mapping[str, Any]) -> dict[str, npt.NDArray[np.float64]]:
-    """Find the scores of every query again.
-
-    Parameters
-    ----------
-    path : Path
-        What `write_scores` wrote; need not exist.
-    stamp : mapping
-        What the scores must have been computed from.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (3, n_queries)
-        By metric; empty if there are none, or of something else.
-    """
+def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
+    """Find what `write_scores` wrote; nothing if it is not there, of something else or damaged."""
     found = read_attributes(path)
-    if not all(found.get(key) == value for key, value in stamp.items()):
+    if not all(found.get(key) == value for key, value in made.items()):
         return {}
     with _opened(path, "scores") as file, _parsing(path, "scores"):
-        return {name: values[:] for name, values in file["scores"].items()}
+        scores = {name: values[:] for name, values in file["scores"].items()}
+    return scores if found.get("scores_content") == _content_of(scores) else {}
+
+
+def _content_of(scores: Mapping[str, FloatArray]) -> str:
+    content = hashlib.sha256()
+    for name in sorted(scores):
+        content.update(f"{name};{scores[name].shape};".encode() + np.ascontiguousarray(scores[name], "<f8").tobytes())
+    return content.hexdigest()[:16]
 
 
 def read_attributes(path: Path) -> dict[str, Any]:
-    """Read the attributes of a hashbench file alone.
-
-    Parameters
-    ----------
-    path : Path
-        An HDF5 file.
-
-    Returns
-    -------
-    dict
-        All attributes; empty if the file is missing or damaged.
-    """
+    """Read the attributes of a hashbench file alone; none if it is missing or damaged."""
     try:
         with h5py.File(path, "r") as file:
             attributes = dict(file.attrs)
@@ -309,22 +211,9 @@ def read_attributes(path: Path) -> dict[str, Any]:
     return attributes
 
 
-_CODES_ATTRIBUTES = (
-    "n_bits",
-    "method",
-    "method_version",
-    "params",
-    "seed",
-    "dataset",
-    "dataset_fingerprint",
-    "features",
-    "libraries",
-    "fit_seconds",
-    "encode_seconds",
-    "made_by",
-)
+_TIMES = ("fit_seconds", "encode_seconds")
 _REQUIRED = {
-    "codes": (*_CODES_ATTRIBUTES, "content", "query/codes", "database/codes"),
+    "codes": (*Provenance.REQUIRED, *_TIMES, "content", "query/codes", "database/codes"),
     "scores": ("scores",),
     "dataset": (
         *("name", "rule", "rule_params", "features_name", "about", "fingerprint"),

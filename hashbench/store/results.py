@@ -4,13 +4,15 @@ import csv
 import io
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench.errors import HashbenchError
 from hashbench.store.files import locked_folder, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Row(NamedTuple):
@@ -70,46 +72,24 @@ _OF_OLDER_FILES = {  # what a row has whose file lacks the column
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read a results file.
+    """Read a results file, in its order; a missing one has no rows."""
+    if not path.is_file():
+        return []
+    state = path.stat()
+    return list(_rows_of(path, (state.st_ino, state.st_mtime_ns, state.st_size)))
 
-    Parameters
-    ----------
-    path : Path
-        A CSV file; a missing one has no rows.
 
-    Returns
-    -------
-    list of Row
-        In the file's order.
-
-    Raises
-    ------
-    HashbenchError
-        If the file has other columns or values.
-    """
-    return parse_rows(path.read_bytes(), str(path)) if path.is_file() else []
+@lru_cache(maxsize=16)
+def _rows_of(path: Path, state: tuple[int, ...]) -> list[Row]:
+    """Parse a file once for each state; files are replaced, not changed."""
+    return parse_rows(path.read_bytes(), str(path))
 
 
 def parse_rows(content: bytes, name: str) -> list[Row]:
-    """Parse a results file; its header is its schema.
+    """Parse a results file, called ``name`` in errors; its header is its schema.
 
-    Parameters
-    ----------
-    content : bytes
-        CSV. Columns that say how far to trust a value may be missing, as in a file of an older version: then the
-        tie range is NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's version 1.
-    name : str
-        What to call it in errors.
-
-    Returns
-    -------
-    list of Row
-        In the file's order.
-
-    Raises
-    ------
-    HashbenchError
-        If it has columns of a newer version, other columns or other values.
+    Columns that say how far to trust a value may be missing, as in a file of an older version: then the tie range is
+    NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's version 1.
     """
     try:
         lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
@@ -145,36 +125,16 @@ def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
 
 
 def merge_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to a results file; a row of the same key is replaced.
-
-    Parameters
-    ----------
-    path : Path
-        The CSV file to be made or changed, whole or not at all.
-    rows : iterable of Row
-        What to add.
-    """
+    """Add rows to a results file, whole or not at all; a row of the same key is replaced."""
     with locked_folder(path.parent):
-        merged = {row.key: row for row in read_rows(path)}
-        merged.update((row.key, row) for row in rows)
-        write_text(path, csv_text(COLUMNS, sorted(merged.values())))
+        known = {row.key: row for row in read_rows(path)}
+        added = {row.key: row for row in rows}
+        if any(known.get(key) != row for key, row in added.items()):
+            write_text(path, csv_text(COLUMNS, sorted((known | added).values())))
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    """Write CSV: quoted where need be, LF.
-
-    Parameters
-    ----------
-    header : iterable of str
-        Column names.
-    rows : iterable of iterable
-        Cells, written by ``str``.
-
-    Returns
-    -------
-    str
-        All lines, the last one ended.
-    """
+    """Write CSV: quoted where need be, LF, the last line ended too."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
@@ -182,7 +142,7 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def read_results(folder: Path) -> pd.DataFrame:
+def read_results(folder: Path) -> "pd.DataFrame":
     """Read all results of a folder.
 
     Parameters
@@ -200,6 +160,8 @@ def read_results(folder: Path) -> pd.DataFrame:
     HashbenchError
         If there are no results.
     """
+    import pandas as pd
+
     rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
     if not rows:
         raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")

@@ -1,0 +1,231 @@
+"""What the source of a module tells without importing it: which modules it imports, and what its classes say.
+
+Importing a method takes scikit-learn along, which takes more than a second; to list and describe methods, and to find
+finished work again, reading is enough.
+"""
+
+import ast
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+_BUILT_IN: dict[str, Any] = {function.__name__: function for function in (dict, float, int, len, max, min, tuple)}
+
+
+@cache
+def file_of(module: str) -> Path | None:
+    """Find the source file of a module, without importing the packages it is in; None if it has none or is none."""
+    package, _, stem = module.rpartition(".")
+    for folder in _folders_of(package) if package else []:
+        for path in (folder / f"{stem}.py", folder / stem / "__init__.py"):
+            if path.is_file():
+                return path
+    if package.count("."):
+        return None
+    try:
+        spec = find_spec(module)  # of packages at the top and those mapped into them, as methods are
+    except (ImportError, ValueError):
+        return None
+    path = Path(spec.origin or "") if spec is not None else Path()
+    return path if path.suffix == ".py" and path.is_file() else None
+
+
+@cache
+def _folders_of(package: str) -> tuple[Path, ...]:
+    path = file_of(package)
+    return (path.parent,) if path is not None and path.name == "__init__.py" else ()
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """Parse the source of a module; an empty tree if it has none."""
+    path = file_of(module)
+    return ast.parse(path.read_bytes()) if path is not None else ast.Module([], [])
+
+
+def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
+    """Digest the code of modules and of all they import, as far as it lies in their own packages or in hashbench.
+
+    Docstrings and comments do not count, nor what only type checkers read. ``without`` names modules and packages that
+    are left out, with what they alone import.
+    """
+    left_out = tuple(without)
+    seen: set[str] = set()
+    todo = list(modules)
+    while todo:
+        module = todo.pop()
+        is_out = any(module == one or module.startswith(f"{one}.") for one in left_out)
+        if module not in seen and not is_out and file_of(module) is not None:
+            seen.add(module)
+            todo += imports_of(module)
+    digest = hashlib.sha256()
+    for module in sorted(seen):
+        digest.update(f"{module}\0{_code_of(module)}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """Name the modules that a module imports, anywhere in it, of its own package or of hashbench."""
+    homes = {module.partition(".")[0], "hashbench"}
+    found: set[str] = set()
+    for node in _running(tree_of(module)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
+    named = {name for name in found if name.partition(".")[0] in homes and file_of(name) is not None}
+    packages = {".".join(name.split(".")[:end]) for name in named for end in range(2, name.count(".") + 1)}
+    return frozenset(named | packages)
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """Go through a tree without what stands under ``if TYPE_CHECKING``."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
+            for other in child.orelse:
+                yield from _running(ast.Module([other], []))
+        else:
+            yield child
+            yield from _running(child)
+
+
+class _WithoutDocstrings(ast.NodeTransformer):
+    """Takes docstrings out of a tree."""
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_text(node.body[0]):
+            node.body = node.body[1:]
+        return self.generic_visit(node) if hasattr(node, "body") else node
+
+
+@cache
+def _code_of(module: str) -> str:
+    """Write down the code of a module without its docstrings."""
+    path = file_of(module)
+    return "" if path is None else ast.dump(_WithoutDocstrings().visit(ast.parse(path.read_bytes())))
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+@dataclass(frozen=True)
+class ClassSource:
+    """What the source of a class says, that of its bases included.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    docstrings : tuple of str
+        Its own last, those of its bases before.
+    values : mapping of str to object
+        Class attributes and defaults of fields, as far as they can be told without running anything.
+    fields : tuple of str
+        Parameters: the fields of a dataclass.
+    methods : mapping of str to str
+        The class that each of its methods comes from.
+    """
+
+    name: str
+    docstrings: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    fields: tuple[str, ...] = ()
+    methods: Mapping[str, str] = field(default_factory=dict)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class _Names(dict[str, Any]):
+    """The names of a module, found when asked for: constants, classes, and what it imports of hashbench."""
+
+    def __init__(self, module: str) -> None:
+        super().__init__()
+        self._nodes: dict[str, ast.stmt] = {}
+        self._homes: dict[str, tuple[str, str]] = {}
+        for node in tree_of(module).body:
+            if isinstance(node, ast.ClassDef):
+                self._nodes[node.name] = node
+            elif isinstance(node, ast.Assign | ast.AnnAssign):
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        self._nodes[target.id] = node
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hashbench"):
+                for alias in node.names:
+                    self._homes[alias.asname or alias.name] = (str(node.module), alias.name)
+
+    def __missing__(self, name: str) -> Any:
+        if name in self._homes:
+            home, original = self._homes[name]
+            value = names_of(home)[original]
+        else:
+            node = self._nodes[name]
+            value = self._read_class(node) if isinstance(node, ast.ClassDef) else self.value_of(node.value)  # type: ignore[attr-defined]
+        self[name] = value
+        return value
+
+    def value_of(self, node: ast.expr) -> Any:
+        """Work out an expression of constants."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setting":
+            node = node.args[0]  # the default; the rest says what is allowed
+        return eval(compile(ast.Expression(node), "<source>", "eval"), {"__builtins__": _BUILT_IN}, self)
+
+    def _read_class(self, node: ast.ClassDef) -> ClassSource:
+        bases = [self[base.id] for base in node.bases if isinstance(base, ast.Name) and self._is_ours(base.id)]
+        docstring = ast.get_docstring(node)
+        values: dict[str, Any] = {key: value for base in reversed(bases) for key, value in base.values.items()}
+        fields = [name for base in bases for name in base.fields]
+        for one in node.body:
+            if not isinstance(one, ast.Assign | ast.AnnAssign) or one.value is None:
+                continue
+            target = one.targets[0] if isinstance(one, ast.Assign) else one.target
+            if not isinstance(target, ast.Name):
+                continue
+            values.pop(target.id, None)
+            try:
+                values[target.id] = self.value_of(one.value)
+            except (KeyError, NameError, AttributeError, TypeError, ValueError):
+                pass  # what runs cannot be told
+            if isinstance(one, ast.AnnAssign) and not ast.unparse(one.annotation).startswith("ClassVar"):
+                fields.append(target.id)
+        methods = {key: home for base in reversed(bases) for key, home in base.methods.items()}
+        methods |= {one.name: node.name for one in node.body if isinstance(one, ast.FunctionDef)}
+        return ClassSource(
+            name=node.name,
+            docstrings=(*(text for base in bases for text in base.docstrings), *([docstring] if docstring else [])),
+            values=values,
+            fields=tuple(dict.fromkeys(fields)),
+            methods=methods,
+        )
+
+    def _is_ours(self, name: str) -> bool:
+        return name in self._homes or name in self._nodes
+
+
+@cache
+def names_of(module: str) -> _Names:
+    """Give the names of a module; ``names_of(module)[name]`` raises KeyError for what cannot be told."""
+    return _Names(module)
+
+
+def classes_of(module: str) -> list[ClassSource]:
+    """Read the public classes that a module defines."""
+    names = names_of(module)
+    found = [node.name for node in tree_of(module).body if isinstance(node, ast.ClassDef)]
+    return [names[name] for name in found if not name.startswith("_")]
+
+
+def docstrings_of(module: str) -> list[str]:
+    """Give the docstrings of a module and of its classes, as far as they have one."""
+    tree = tree_of(module)
+    holders = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
+    return [ast.get_docstring(holder) or "" for holder in holders]

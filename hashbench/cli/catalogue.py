@@ -1,0 +1,81 @@
+"""The commands that tell what there is, and whether it keeps the contract: list, info, check."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS
+from hashbench.errors import HashbenchError
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(["methods", "datasets", "metrics", "missing"]))
+@click.option("--speed", type=click.Choice(["quick", "slow"]), help="Only methods that are quick, or slow, to fit.")
+def list_command(kind: str, speed: str | None) -> None:
+    """List methods, datasets or metrics, each with a line about it; or datasets not prepared, and how to add them."""
+    from hashbench import registry
+
+    if speed is not None and kind != "methods":
+        raise click.UsageError("--speed is for methods.")
+    if kind == "methods":
+        names = registry.method_names()
+        if speed is not None:
+            names = [name for name in names if registry.method_card(name).is_slow == (speed == "slow")]
+        rows = [(name, registry.method_summary(name)) for name in names]
+    elif kind == "datasets":
+        rows = [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]
+    elif kind == "missing":
+        from hashbench.pipeline.preparation import find_prepared
+
+        rows = list(find_prepared()[1].items())
+    else:
+        from hashbench.scoring.metrics import FAMILIES, metric_names
+
+        rows = []
+        for name in metric_names():
+            family = FAMILIES[name]
+            options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
+            rows.append((name, f"{family.summary}{options} [{family.source}]"))
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, text in rows:
+        click.echo(f"{name.ljust(width)}  {text}")
+
+
+@click.command()
+@click.argument("name")
+def info(name: str) -> None:
+    """Tell about a dataset (by name or file), a codes file, a method or a metric."""
+    from hashbench.cli.descriptions import describe
+
+    click.echo(describe(name))
+
+
+@click.command()
+@click.argument("kind", type=click.Choice(["method", "dataset"]))
+@click.argument("name")
+@FEATURES
+@SOURCE
+@WEIGHTS
+def check(kind: str, name: str, features: str | None, source: Path | None, weights: Path | None) -> None:
+    """Run the conformance suite on a method or dataset, built-in or your own plugin."""
+    from hashbench import registry, testing
+    from hashbench.adapter import Options
+
+    if kind == "method" and (features or source or weights):
+        raise click.UsageError("--features, --source and --weights are for datasets.")
+    options = Options(features=features, source=source, weights=weights)
+    subject: Any = registry.get_method(name) if kind == "method" else registry.get_dataset(name, options)
+    checks: Any = testing.METHOD_CHECKS if kind == "method" else testing.DATASET_CHECKS
+    failures = 0
+    for one in checks:
+        title = one.__name__.removeprefix("check_").replace("_", " ")
+        try:
+            one(subject)
+        except Exception as error:  # any failure of a plugin is a finding
+            failures += 1
+            click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
+        else:
+            click.echo(f"ok    {title}")
+    if failures:
+        raise HashbenchError(f"{kind} {name!r} fails {failures} of {len(checks)} checks.")

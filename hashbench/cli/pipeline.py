@@ -1,0 +1,170 @@
+"""The commands that make things: prepare, encode, run."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashbench.cli.options import (
+    BITS,
+    DATASET,
+    DEVICE,
+    FORCE,
+    FORMAT,
+    METHOD,
+    METRIC,
+    PARAM,
+    PRESET,
+    RESULTS,
+    RESUME,
+    SEED,
+    SOURCE,
+    VALIDATION,
+    WEIGHTS,
+    chosen_params,
+)
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[DATASET]...")
+@click.option("--features", multiple=True, help="Kind of features, repeatable, where a dataset offers several.")
+@SOURCE
+@WEIGHTS
+@click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
+@click.option("--name", help="What to call your own dataset.")
+@click.option("--labels", help="File of its labels: classes (n,) or multi-hot.")
+@click.option("--query-from", "query_items", help="File of its queries; by default they are drawn.")
+@click.option("--query-labels", help="File of their labels.")
+@click.option(
+    "--affinity",
+    "rule",
+    type=click.Choice(["same-label", "shared-labels", "distance"]),
+    help="By default by the labels.",
+)
+@click.option("--queries", "n_queries", type=click.IntRange(1), help="Queries to draw. [a tenth, up to 1,000]")
+@click.option("--train", "n_train", type=click.IntRange(1), help="Training items to draw. [the whole database]")
+@click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
+@click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
+@FORCE
+def prepare(
+    names: tuple[str, ...],
+    features: tuple[str, ...],
+    source: Path | None,
+    weights: Path | None,
+    image_size: int | None,
+    device: str,
+    items: str | None,
+    name: str | None,
+    force: bool,
+    **own: Any,
+) -> None:
+    """Make datasets ready: fixed split, affinity rule and fingerprint in one HDF5 file each.
+
+    \b
+    hashbench prepare cifar10-s1 --features gist
+    hashbench prepare --from features.npy --labels labels.npy --name mydata
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.adapter import Options, OwnData
+    from hashbench.cli import console
+
+    if (items is None) != (name is None) or (items is None) == (not names):
+        raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
+    if items is None and any(value is not None for key, value in own.items() if key != "seed"):
+        raise click.UsageError("--labels, --affinity and how many to draw are for your own data (--from).")
+    if items is not None and len(features) > 1:
+        raise click.UsageError("your own data have one kind of features under a name; give --features once.")
+    options = Options(source=source, weights=weights, image_size=image_size, device=device)
+    mine = None if items is None or name is None else OwnData(name=name, items=items, **own)
+    for text in console.prepare_all(names, features, options, mine, force=force):
+        click.echo(text)
+
+
+@click.command()
+@METHOD
+@BITS
+@SEED
+@DATASET
+@PARAM
+@PRESET
+@VALIDATION
+@DEVICE
+@FORCE
+@RESUME
+def encode(
+    methods: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    seeds: tuple[int, ...],
+    datasets: tuple[str, ...],
+    params: tuple[str, ...],
+    force: bool,
+    resume: bool,
+) -> None:
+    """Fit methods and write the codes of queries and database; prints the files."""
+    from hashbench.cli import console
+    from hashbench.pipeline.grid import grid, parse_params
+
+    jobs = grid(datasets, methods, n_bits, seeds, parse_params(chosen_params(params)))
+    outcomes = []
+    try:
+        for outcome in console.run_jobs(jobs, (), force=force, resume=resume):
+            outcomes.append(outcome)
+    finally:  # the files are listed when the bar is gone
+        for outcome in outcomes:
+            click.echo(str(outcome.codes))
+
+
+@click.command()
+@METHOD
+@BITS
+@SEED
+@DATASET
+@PARAM
+@PRESET
+@VALIDATION
+@DEVICE
+@METRIC
+@click.option(
+    "--available",
+    is_flag=True,
+    help="Also on all known datasets that are prepared; see `hashbench list missing` for the others.",
+)
+@RESULTS
+@FORCE
+@RESUME
+@FORMAT
+def run(
+    methods: tuple[str, ...],
+    n_bits: tuple[int, ...],
+    seeds: tuple[int, ...],
+    datasets: tuple[str, ...],
+    params: tuple[str, ...],
+    metrics: tuple[str, ...],
+    available: bool,
+    results: Path,
+    force: bool,
+    resume: bool,
+    form: str,
+) -> None:
+    """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
+    from hashbench.cli import console
+    from hashbench.pipeline.grid import grid, parse_params
+    from hashbench.scoring.evaluation import DEFAULT_METRICS
+    from hashbench.store.results import merge_rows
+
+    prepared: list[str] = []
+    if available:
+        from hashbench.pipeline.preparation import find_prepared
+
+        prepared, _ = find_prepared()
+    jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(chosen_params(params)))
+    outcomes = []
+    try:
+        for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
+            merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+            outcomes.append(outcome)
+    finally:  # what is done is told, whatever stops the rest
+        if outcomes:
+            click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))

@@ -1,0 +1,86 @@
+"""The command that scores codes of any origin: evaluate."""
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashbench.cli.options import FILE, FORMAT, METRIC
+
+
+@click.command()
+@click.argument("codes", type=FILE, required=False)
+@click.option("--dataset", help="Name or file of the dataset that CODES were made from; by default the name in it.")
+@click.option(
+    "--query-codes",
+    type=FILE,
+    help="Your own: .npy of bool, 0/1 or -1/+1; or, with --bits, packed, first bit least significant.",
+)
+@click.option("--database-codes", type=FILE, help="The same for the database.")
+@click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
+@click.option("--query-labels", type=FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
+@click.option("--database-labels", type=FILE, help="The same for the database.")
+@click.option("--query-coarse", type=FILE, help=".npy of superclasses (n,): level 2 in the class, 1 in the superclass.")
+@click.option("--database-coarse", type=FILE, help="The same for the database.")
+@click.option("--affinity", type=FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
+@click.option(
+    "--distance",
+    type=click.Choice(["hamming", "cosine"]),
+    help="How to rank your own; cosine takes real-valued outputs, before the sign. [hamming]",
+)
+@METRIC
+@click.option(
+    "--undefined",
+    type=click.Choice(["skip", "paper"]),
+    default="skip",
+    show_default=True,
+    help="Queries without relevant items: leave out, or count AP 0 and NDCG 1.",
+)
+@FORMAT
+@click.option("--per-query", type=FILE, help="Also write every query's scores to this CSV file.")
+@click.option(
+    "--curves", type=FILE, help="Also write precision-recall curves, by radius and by rank, to this CSV file."
+)
+def evaluate(
+    codes: Path | None,
+    dataset: str | None,
+    metrics: tuple[str, ...],
+    undefined: str,
+    form: str,
+    per_query: Path | None,
+    curves: Path | None,
+    **own: Any,
+) -> None:
+    """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
+    from hashbench.cli import console
+    from hashbench.pipeline import own_codes, preparation, steps
+    from hashbench.scoring.curves import curve_metrics, lay_out
+    from hashbench.scoring.evaluation import DEFAULT_METRICS
+    from hashbench.store import files, hdf5
+
+    names = metrics or DEFAULT_METRICS
+    if codes is not None:
+        if any(value is not None for value in own.values()):
+            raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
+        with hdf5.open_codes(codes) as opened:
+            made = opened.made
+            dataset = dataset or str(preparation.find_by_content(made.dataset_fingerprint) or made.dataset)
+            sizes = opened.n_bits, len(opened.database)
+        loaded, _ = preparation.load_dataset(dataset)
+        score = partial(steps.score, loaded, codes, undefined=undefined)
+    else:
+        if own["query_codes"] is None or own["database_codes"] is None:
+            raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        own["distance"] = own["distance"] or "hamming"
+        score = partial(own_codes.evaluate_files, undefined=undefined, **own)
+    evaluation = score(names)
+    if per_query is not None:
+        files.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
+    if curves is not None:
+        if codes is None:
+            n_database, width = own_codes.load_array(own["database_codes"]).shape
+            sizes = own["n_bits"] or width, n_database
+        points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
+        files.write_text(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
+    click.echo(console.format_evaluation(evaluation, form))

@@ -1,0 +1,38 @@
+"""Training items that are held out to choose the epoch: which ones, and how they score."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hashbench._typing import BoolArray
+from hashbench.affinity import Affinity
+from hashbench.errors import Refusal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def split(name: str, share: float, n_items: int, affinity: Affinity, generator: Any) -> "tuple[Tensor, Tensor]":
+    """Draw the items that are held out, if any, and those that are learned from; row numbers, ascending."""
+    import torch
+
+    if not share:
+        return torch.arange(0), torch.arange(n_items)
+    n_held = round(share * n_items)
+    if not n_held:
+        raise Refusal(f"{name} got validation={share} of n_samples={n_items} items, which is none.")
+    drawn = torch.randperm(n_items, generator=generator).split_with_sizes([n_held, n_items - n_held])
+    held, kept = (part.sort().values for part in drawn)
+    if not any(affinity.block(rows, kept.numpy()).any() for rows in np.array_split(held.numpy(), -(-n_held // 256))):
+        raise Refusal(
+            f"{name} cannot choose an epoch: none of {n_held} items held out is relevant to another training "
+            "item. Leave validation out."
+        )
+    return held, kept
+
+
+def score(held_codes: BoolArray, kept_codes: BoolArray, affinity: Affinity, criterion: str) -> float:
+    """Score held-out items as queries to the others; ``affinity`` is that of the former to the latter."""
+    from hashbench.scoring.evaluation import evaluate
+
+    return evaluate(held_codes, kept_codes, affinity, [criterion], undefined="paper").summary[criterion].mean
