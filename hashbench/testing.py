@@ -31,13 +31,7 @@ class ConformanceError(AssertionError):
 
 
 def check_describes_itself(cls: MethodClass) -> None:
-    """Check default construction, supervision, group, version and docstring.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
+    """Check default construction, supervision, group, version and docstring."""
     _demand(cls().n_bits >= 1, "default construction gives no n_bits")
     _demand(cls.supervision in ("none", "labels", "affinity"), f"supervision is {cls.supervision!r}")
     _demand(cls.group in GROUPS, f"group is {cls.group!r}, not one of {', '.join(GROUPS)}")
@@ -52,14 +46,8 @@ def check_describes_itself(cls: MethodClass) -> None:
 
 
 def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
-    """Check that fit returns the method itself and changes neither X nor y.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
-    method, X, y = _example(cls)
+    """Check that fit returns the method itself and changes neither X nor y."""
+    method, X, y = example(cls)
     X_before, y_before = X.copy(), None if y is None else np.array(y, copy=True) if _is_array(y) else None
     _demand(method.fit(X, y) is method, "fit does not return self")
     _demand(np.array_equal(X, X_before), "fit changes X")
@@ -67,42 +55,26 @@ def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
 
 
 def check_same_seed_gives_same_codes(cls: MethodClass) -> None:
-    """Check that two fits with the same seed give the same codes.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
-    method, X, y = _example(cls)
+    """Check that two fits with the same seed give the same codes."""
+    method, X, y = example(cls)
     first = method.fit(X, y).transform(X)
-    _demand(np.array_equal(first, _example(cls)[0].fit(X, y).transform(X)), "codes differ between two fits")
+    _demand(np.array_equal(first, example(cls)[0].fit(X, y).transform(X)), "codes differ between two fits")
 
 
 def check_batches_encode_like_the_whole(cls: MethodClass) -> None:
-    """Check that items get the same code in a batch and all at once.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
-    method, X, y = _example(cls)
+    """Check that items get the same code in a batch and all at once."""
+    method, X, y = example(cls)
     whole = method.fit(X, y).transform(X)
     batches = np.concatenate([method.transform(X[start : start + 7]) for start in range(0, len(X), 7)])
     _demand(np.array_equal(whole, batches), "codes depend on the batch")
 
 
-def check_codes_are_boolean_of_any_usual_length(cls: MethodClass) -> None:
-    """Check that codes of 12 to 64 bits are boolean of shape (n, n_bits) and follow ``project``.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
-    for n_bits in (12, 16, 24, 32, 48, 64):
-        method, X, y = _example(cls, n_bits)
+def check_codes_are_boolean_of_any_usual_length(
+    cls: MethodClass, lengths: tuple[int, ...] = (12, 16, 24, 32, 48, 64)
+) -> None:
+    """Check that codes of 12 to 64 bits are boolean of shape (n, n_bits) and follow ``project``."""
+    for n_bits in lengths:
+        method, X, y = example(cls, n_bits)
         codes = method.fit(X, y).transform(X[:50])
         _demand(codes.dtype == np.bool_, f"codes are {codes.dtype}, not bool")
         _demand(codes.shape == (50, n_bits), f"{n_bits} bits give codes of shape {codes.shape}")
@@ -110,15 +82,9 @@ def check_codes_are_boolean_of_any_usual_length(cls: MethodClass) -> None:
 
 
 def check_too_many_bits_are_refused(cls: MethodClass) -> None:
-    """Check that code lengths of 0 and beyond 4,096 raise a HashbenchError.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
+    """Check that code lengths of 0 and beyond 4,096 raise a HashbenchError."""
     for n_bits in (0, MAX_BITS + 1):
-        method, X, y = _example(cls, n_bits)
+        method, X, y = example(cls, n_bits)
         try:
             method.fit(X, y)
         except HashbenchError:
@@ -127,26 +93,14 @@ def check_too_many_bits_are_refused(cls: MethodClass) -> None:
 
 
 def check_refusal_is_a_sentence(cls: MethodClass) -> None:
-    """Check that ``refusal`` gives None or a sentence, with labels and without.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
+    """Check that ``refusal`` gives None or a sentence, with labels and without."""
     for dataset in (example_dataset(), example_dataset(labelled=False)):
         reason = cls(n_bits=16).refusal(dataset)
         _demand(reason is None or (len(reason) > 20 and reason.endswith(".")), f"refusal gives {reason!r}")
 
 
 def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
-    """Run scikit-learn's own ``check_estimator`` at one bit; a method that reads labels is no such estimator.
-
-    Parameters
-    ----------
-    cls : type
-        The method.
-    """
+    """Run scikit-learn's own ``check_estimator`` at one bit; a method that reads labels is no such estimator."""
     if cls.reads == "features":
         check_estimator(cls(n_bits=1), on_skip=None)
 
@@ -164,39 +118,21 @@ METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (
 
 
 def check_prepares_the_same_twice(adapter: DatasetAdapter) -> None:
-    """Check that two preparations have the same fingerprint and the adapter's name.
-
-    Parameters
-    ----------
-    adapter : DatasetAdapter
-        The adapter.
-    """
+    """Check that two preparations have the same fingerprint and the adapter's name."""
     first, second = adapter.prepare(), adapter.prepare()
     _demand(first.fingerprint == second.fingerprint, "two preparations differ in content")
     _demand(first.name == adapter.name, f"the dataset is called {first.name!r}, not {adapter.name!r}")
 
 
 def check_tells_its_origin(adapter: DatasetAdapter) -> None:
-    """Check that the dataset carries summary, protocol, source, licence and citation.
-
-    Parameters
-    ----------
-    adapter : DatasetAdapter
-        The adapter.
-    """
+    """Check that the dataset carries summary, protocol, source, licence and citation."""
     about = adapter.prepare().about
     missing = [key for key in ("summary", "protocol", "source", "licence", "citation") if not about.get(key)]
     _demand(not missing, f"about lacks {', '.join(missing)}")
 
 
 def check_survives_a_round_trip(adapter: DatasetAdapter) -> None:
-    """Check that the content survives being written to a file and read again.
-
-    Parameters
-    ----------
-    adapter : DatasetAdapter
-        The adapter.
-    """
+    """Check that the content survives being written to a file and read again."""
     dataset = adapter.prepare()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "dataset.h5"
@@ -205,13 +141,7 @@ def check_survives_a_round_trip(adapter: DatasetAdapter) -> None:
 
 
 def check_queries_have_relevant_items(adapter: DatasetAdapter) -> None:
-    """Check that some query has a relevant item, and some pair is irrelevant.
-
-    Parameters
-    ----------
-    adapter : DatasetAdapter
-        The adapter.
-    """
+    """Check that some query has a relevant item, and some pair is irrelevant."""
     dataset = adapter.prepare()
     affinity = dataset.affinity()
     levels = affinity.block(slice(0, min(100, affinity.n_queries)), slice(0, affinity.n_database))
@@ -228,17 +158,9 @@ DATASET_CHECKS: tuple[Callable[[DatasetAdapter], None], ...] = (
 
 
 def example_dataset(*, labelled: bool = True) -> Dataset:
-    """Make a small dataset: ten well separated classes in 80 dimensions, 300 items.
+    """Make a small dataset, the same every time: ten well separated classes in 80 dimensions, 300 items.
 
-    Parameters
-    ----------
-    labelled : bool, default=True
-        With class labels and rule ``same-label``, else without and with rule ``distance``.
-
-    Returns
-    -------
-    Dataset
-        The same every time: 50 queries, 250 database items, all of them for training.
+    50 are queries, 250 are both database and training items. Without labels, the rule is ``distance``.
     """
     rng = np.random.default_rng(0)
     labels = np.arange(300) % 10
@@ -255,7 +177,7 @@ def example_dataset(*, labelled: bool = True) -> Dataset:
     )
 
 
-def _example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
+def example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
     """Make a method with the items and the supervision it asks for."""
     dataset = example_dataset()
     labels = np.asarray(dataset.labels)[dataset.train]

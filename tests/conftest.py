@@ -7,6 +7,7 @@ import sysconfig
 import threading
 from pathlib import Path
 
+import effort  # noqa: F401 - sets how many cases hypothesis tries
 import numpy as np
 import pytest
 from click.testing import CliRunner

@@ -1,7 +1,25 @@
 """Where things lie that tests read; nothing outside the checkout but what a variable names."""
 
 import os
+from importlib.metadata import entry_points
 from pathlib import Path
+
+from hashbench import registry
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("HASHBENCH_TEST_DATA", ROOT / "no-further-data"))  # of real data sets; see CONTRIBUTING.md
+
+
+def built_in_methods():
+    """List the methods of this repository, whatever else is installed."""
+    return _without(registry.method_names(), "hashbench.methods")
+
+
+def built_in_datasets():
+    """List the datasets of this repository, whatever else is installed."""
+    return _without(registry.dataset_names(), "hashbench.datasets")
+
+
+def _without(names, group):
+    others = {point.name for point in entry_points(group=group)}
+    return [name for name in names if name not in others]

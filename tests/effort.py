@@ -1,0 +1,33 @@
+"""How much the tests do: a little before each commit (`make test`), or all there is (`make test-all`)."""
+
+import os
+
+from hypothesis import settings
+
+from hashbench import registry
+
+ALL = os.environ.get("HASHBENCH_TESTS") == "all"
+
+settings.register_profile("commit", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("all", deadline=None, max_examples=400)
+settings.load_profile("all" if ALL else "commit")
+
+# Settings with which a method is fitted in a moment.
+QUICK = {
+    "bre": {"n_items": 150, "max_sweeps": 3},
+    "fasthash": {"n_items": 100, "n_similar": 10, "n_dissimilar": 10, "n_trees": 2, "n_passes": 1},
+    "ksh": {"n_anchors": 50, "n_steps": 3},
+    "machash": {"n_items": 150, "n_similar": 20, "n_dissimilar": 20, "n_iter": 1},
+    "structhash": {"n_items": 150, "n_anchors": 30, "n_queries": 20, "n_cuts": 1, "n_steps": 1},
+    **{name: {"epochs": 2} for name in ("dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg")},
+}
+
+
+def quick_method(name, monkeypatch):
+    """Give a method whose defaults are the quick settings."""
+    cls = registry.get_method(name)
+    defaults = cls.__init__.__kwdefaults__
+    for key, value in QUICK.get(name, {}).items():
+        assert key in defaults
+        monkeypatch.setitem(defaults, key, value)
+    return cls
