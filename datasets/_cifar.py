@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench._typing import IntArray
+from hashbench._typing import ByteArray, Float32Array, IntArray
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, one_line
@@ -35,60 +34,28 @@ _CALLED = {  # by the pickles of old and new NumPy, and where it lies today
 
 @dataclass(frozen=True)
 class Format:
-    """How one of the two archives is laid out.
-
-    Parameters
-    ----------
-    name : str
-        ``CIFAR-10`` or ``CIFAR-100``.
-    train, test : tuple of str
-        Files of the Python version; those of the binary version end in ``.bin``.
-    keys : tuple of bytes
-        The label arrays of the Python version, as many as there are label bytes before each binary image.
-    n_classes : tuple of int
-        How many values each of them has.
-    classes : tuple of str
-        Class names, in the order of the labels in ``keys[-1]``.
-    superclasses : tuple of str
-        The class names of each superclass, separated by blanks; for two keys.
-    n_train, n_test : int
-        How many images there should be.
-    """
+    """How one of the two archives is laid out."""
 
     name: str
-    train: tuple[str, ...]
+    train: tuple[str, ...]  # files of the Python version; those of the binary version end in .bin
     test: tuple[str, ...]
-    keys: tuple[bytes, ...]
-    n_classes: tuple[int, ...]
-    classes: tuple[str, ...]
-    superclasses: tuple[str, ...] = ()
+    keys: tuple[bytes, ...]  # label arrays of the Python version, each a byte before an image of the binary version
+    n_classes: tuple[int, ...]  # how many values each of them has
+    classes: tuple[str, ...]  # names, in the order of the labels in keys[-1]
+    superclasses: tuple[str, ...] = ()  # the class names of each, separated by blanks; for two keys
     n_train: int = 50_000
     n_test: int = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """All images of an archive, training part first.
+    """All images of an archive, training part first."""
 
-    Parameters
-    ----------
-    images : Images
-        32 x 32 RGB.
-    labels : ndarray of shape (n_keys, n), int64
-        One row for each key of the format.
-    n_train : int
-        How many belong to the official training part.
-    source : str
-        Words for people.
-    variant : str
-        What to add to the features' name: `` (JPEG)`` if the pixels went through lossy compression.
-    """
-
-    images: Images
-    labels: IntArray
-    n_train: int
-    source: str
-    variant: str = ""
+    images: Images  # 32 x 32 RGB
+    labels: IntArray  # (n_keys, n)
+    n_train: int  # how many belong to the official training part
+    source: str  # words for people
+    variant: str = ""  # added to the features' name: " (JPEG)" if the pixels went through lossy compression
 
 
 class CifarAdapter(DatasetAdapter):
@@ -102,28 +69,15 @@ class CifarAdapter(DatasetAdapter):
     citation = "A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
 
     @abstractmethod
-    def describe(self, items: Items, features: npt.NDArray[np.float32] | None) -> dict[str, Any]:
-        """Give split, affinity rule, labels and protocol.
-
-        Parameters
-        ----------
-        items : Items
-            All images and labels.
-        features : ndarray of shape (n, n_features), float32, or None
-            Their features.
-
-        Returns
-        -------
-        dict
-            Fields of `Dataset`, and ``protocol``; ``keep`` may name the rows to keep.
-        """
+    def describe(self, items: Items, features: Float32Array | None) -> dict[str, Any]:
+        """Give fields of `Dataset`: split, rule and labels; ``protocol``; and ``keep`` if some rows are left out."""
 
     def prepare(self) -> Dataset:
         """Read the archive, compute features, split."""
         source = self.options.source
         if source is None:
             path = data_dir() / "downloads" / Path(self.url).name
-            source = fetch(self.url, self.sha256, path, on_progress=self.options.on_download(path.name))
+            source = fetch(self.url, self.sha256, path, on_progress=self.options.on_progress)
         items = read(source, self.format)
         extracted = extract(self.kind, items.images, self.options)
         fields = self.describe(items, extracted.features)
@@ -146,25 +100,10 @@ class CifarAdapter(DatasetAdapter):
 
 
 def read(path: Path, form: Format) -> Items:
-    """Read an archive, or what was unpacked from one.
+    """Read the official ``.tar.gz`` in its Python or binary version, or the folder unpacked from it.
 
-    Parameters
-    ----------
-    path : Path
-        The official ``.tar.gz`` in its Python or binary version, the folder unpacked from it, or a folder or archive of
-        images ``train/<class>/*`` and ``test/<class>/*``.
-    form : Format
-        Which of the two archives it should be.
-
-    Returns
-    -------
-    Items
-        Its images and labels.
-
-    Raises
-    ------
-    HashbenchError
-        If it is none of these, cut short, or holds other numbers of images or classes.
+    A folder or archive of images ``train/<class>/*`` and ``test/<class>/*`` will do, too. What holds other numbers of
+    images or classes than the format says is refused.
     """
     if not path.exists():
         raise HashbenchError(f"there is no {path}; give the {form.name} archive, or a folder of images, as --source.")
@@ -239,7 +178,7 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"it wants to call {module}.{name}")
 
 
-def _parse_pickle(file: IO[bytes], name: str, form: Format) -> tuple[npt.NDArray[np.uint8], IntArray]:
+def _parse_pickle(file: IO[bytes], name: str, form: Format) -> tuple[ByteArray, IntArray]:
     try:
         batch = _Unpickler(file, encoding="bytes").load()
         pixels = np.asarray(batch[b"data"])
@@ -256,7 +195,7 @@ def _parse_pickle(file: IO[bytes], name: str, form: Format) -> tuple[npt.NDArray
     return pixels, labels
 
 
-def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[npt.NDArray[np.uint8], IntArray]:
+def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[ByteArray, IntArray]:
     content = np.frombuffer(file.read(), dtype=np.uint8)
     width = len(form.keys) + _PIXELS
     if not len(content) or len(content) % width:

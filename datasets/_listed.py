@@ -12,23 +12,7 @@ _SHOWN = 3  # names of missing images
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read a list.
-
-    Parameters
-    ----------
-    path : Path
-        A text file.
-
-    Returns
-    -------
-    list of str
-        Its lines without the blank ones, ``/`` between folders whatever the system they come from.
-
-    Raises
-    ------
-    HashbenchError
-        If it is no text.
-    """
+    """Read the lines of a list, but for blank ones; ``/`` between folders whatever the system they come from."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -37,46 +21,13 @@ def read_lines(path: Path) -> list[str]:
 
 
 def needed_images(folder: Path, otherwise: Needed) -> Needed:
-    """Say which images are needed in a form that `hashbench.sources.download.demand` can check: one of them.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they should lie, at any depth.
-    otherwise : Needed
-        What to ask for if there are none.
-
-    Returns
-    -------
-    Needed
-        The first image found, else what to ask for.
-    """
+    """Name one image below a folder, for `hashbench.sources.download.demand`; what to ask for if there is none."""
     first = next(_image_files(folder), None)
     return otherwise if first is None else Needed(str(first.relative_to(folder)))
 
 
 def find_images(folder: Path, wanted: Sequence[str], what: str) -> ImageFiles:
-    """Find images by the ends of their paths.
-
-    Parameters
-    ----------
-    folder : Path
-        Where they lie, at any depth.
-    wanted : sequence of str
-        ``name.jpg``, or ``folder/name.jpg``: all with as many parts.
-    what : str
-        What they are the images of.
-
-    Returns
-    -------
-    ImageFiles
-        In the order wanted.
-
-    Raises
-    ------
-    HashbenchError
-        If some are missing.
-    """
+    """Find images at any depth by the ends of their paths: all ``name.jpg``, or all ``folder/name.jpg``."""
     n_parts = wanted[0].count("/") + 1
     names = set(wanted)
     found: dict[str, Path] = {}

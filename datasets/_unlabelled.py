@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from hashbench.adapter import draw_any
+from hashbench._typing import Float32Array
 from hashbench.distances import squared_distance_percentiles
+from hashbench.sources.splits import draw_any
 
 N_QUERIES, N_TRAIN = 2_000, 5_000
 _PERCENTILES, _LEVELS = [5, 1, 0.2, 0.1], [1, 2, 5, 10]
@@ -17,39 +15,13 @@ PROTOCOL = (
 )
 
 
-def describe_unlabelled(
-    features: npt.NDArray[np.float32], n_queries: int = N_QUERIES, n_train: int = N_TRAIN
-) -> dict[str, Any]:
-    """Draw a split with seed 0 and find the distances of the four levels.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n, n_features), float32
-        All items.
-    n_queries, n_train : int
-        How many to draw.
-
-    Returns
-    -------
-    dict
-        Split and affinity rule, as fields of `Dataset`.
-    """
+def describe_unlabelled(features: Float32Array, n_queries: int = N_QUERIES, n_train: int = N_TRAIN) -> dict[str, Any]:
+    """Draw a split with seed 0 and find the distances of the four levels; give both as fields of `Dataset`."""
     query, database, train = draw_any(len(features), n_queries, n_train, 0)
     return {"query": query, "database": database, "train": train, **distance_rule(features[train])}
 
 
-def distance_rule(features: npt.NDArray[np.float32]) -> dict[str, Any]:
-    """Find the distances of the four levels.
-
-    Parameters
-    ----------
-    features : ndarray of shape (n_train, n_features), float32
-        Training items.
-
-    Returns
-    -------
-    dict
-        ``rule`` and ``rule_params``, as fields of `Dataset`.
-    """
+def distance_rule(features: Float32Array) -> dict[str, Any]:
+    """Find the distances of the four levels from training items; give ``rule`` and ``rule_params`` of `Dataset`."""
     thresholds = squared_distance_percentiles(features, _PERCENTILES)
     return {"rule": "distance", "rule_params": {"squared_thresholds": thresholds, "levels": _LEVELS}}

@@ -1,16 +1,18 @@
 """Files of the ann-benchmarks project: vectors, queries, and the true nearest neighbours of these."""
 
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-import h5py
 import numpy as np
 
-from hashbench.adapter import DatasetAdapter, Own
+from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import Needed, demand
 from hashbench.store.files import data_dir
+
+if TYPE_CHECKING:
+    import h5py
 
 _MOST_TRAIN = 100_000  # drawn where the user does not say how many
 _ARRAYS = ("train", "test", "neighbors", "distances")
@@ -32,6 +34,8 @@ class AnnBenchmarks(DatasetAdapter):
 
     def prepare(self) -> Dataset:
         """Take the file's vectors as database, its test vectors as queries, its neighbours as relevant."""
+        import h5py
+
         own = self.options.own
         if own is None:
             self._ask_for_name()
@@ -86,7 +90,7 @@ class AnnBenchmarks(DatasetAdapter):
             f"--name {path.stem.partition('-')[0] or 'mydata'}."
         )
 
-    def _refuse_other_choices(self, own: Own) -> None:
+    def _refuse_other_choices(self, own: OwnData) -> None:
         if self.kind not in self.features:
             raise HashbenchError(f"features {self.kind!r} are computed of images, and {own.items} holds vectors.")
         other = (own.labels, own.query_items, own.query_labels, own.rule)
@@ -98,8 +102,10 @@ class AnnBenchmarks(DatasetAdapter):
             )
 
 
-def _checked(file: h5py.File, path: Path) -> str:
+def _checked(file: "h5py.File", path: Path) -> str:
     """Check that the arrays are there and fit together, and give the name of the distance."""
+    import h5py
+
     distance = str(file.attrs.get("distance", "an unnamed"))
     if file.attrs.get("type") == "sparse" or distance == "jaccard":
         raise HashbenchError(

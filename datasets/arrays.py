@@ -4,17 +4,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench._typing import IntArray
+from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import multi_hot
-from hashbench.adapter import DatasetAdapter, Own, draw_any, draw_by_label, draw_split
+from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import LABEL_KEYS, find_array, read_array, read_features, split_spec
 from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.images import read_tree
+from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
@@ -70,7 +70,7 @@ class Arrays(DatasetAdapter):
             **items,
         )
 
-    def _of_files(self, own: Own) -> dict[str, Any]:
+    def _of_files(self, own: OwnData) -> dict[str, Any]:
         if self.kind != "features":
             raise HashbenchError(
                 f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
@@ -103,7 +103,7 @@ class Arrays(DatasetAdapter):
             "about": {"features": "as given"},
         }
 
-    def _of_folder(self, own: Own) -> dict[str, Any]:
+    def _of_folder(self, own: OwnData) -> dict[str, Any]:
         if self.kind == "features":
             raise HashbenchError(f"{own.items} is a folder; say which --features to compute: {', '.join(KINDS)}.")
         if own.query_items is not None:
@@ -114,7 +114,7 @@ class Arrays(DatasetAdapter):
                 f"images of {own.items} lie in one class, {tree.classes[0]!r}; expected two or more folders "
                 "train/<class>/ or <class>/ with files, or give --labels."
             )
-        labels: npt.NDArray[Any] = tree.labels
+        labels: AnyArray = tree.labels
         found = _labels(own.labels, own.items, len(tree.images)) if own.labels else None
         if found is not None:
             labels = _as_labels(found, str(own.labels))
@@ -128,7 +128,7 @@ class Arrays(DatasetAdapter):
         }
 
 
-def _by_folder(own: Own, folders: list[str]) -> tuple[tuple[IntArray, ...], str] | None:
+def _by_folder(own: OwnData, folders: list[str]) -> tuple[tuple[IntArray, ...], str] | None:
     """Take the folders train/ and test/ or val/ for the split, if these are all and nothing is asked to be drawn."""
     counts = (own.n_queries, own.n_train, own.queries_per_label, own.train_per_label)
     if set(folders) not in ({"train", "test"}, {"train", "val"}) or any(count is not None for count in counts):
@@ -140,7 +140,7 @@ def _by_folder(own: Own, folders: list[str]) -> tuple[tuple[IntArray, ...], str]
     return (query, database, database), f"{_BY_FOLDER}{words}"
 
 
-def _split(own: Own, n_items: int, n_given: int, labels: npt.NDArray[Any] | None) -> tuple[tuple[IntArray, ...], str]:
+def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) -> tuple[tuple[IntArray, ...], str]:
     """Draw what the user left open; with queries of their own, these are the last items."""
     by_label = own.queries_per_label is not None or own.train_per_label is not None
     if by_label and (own.n_queries is not None or own.n_train is not None):
@@ -169,7 +169,7 @@ def _split(own: Own, n_items: int, n_given: int, labels: npt.NDArray[Any] | None
     return split, f"{words}, database = all but the queries"
 
 
-def _labels(spec: str | None, items: str, n_items: int) -> npt.NDArray[Any] | None:
+def _labels(spec: str | None, items: str, n_items: int) -> AnyArray | None:
     """Read labels from a file of their own, or from the file of the items if it holds some."""
     labels = read_array(spec, LABEL_KEYS) if spec else find_array(items, LABEL_KEYS)
     if labels is None:
@@ -182,7 +182,7 @@ def _labels(spec: str | None, items: str, n_items: int) -> npt.NDArray[Any] | No
     return labels
 
 
-def _as_labels(array: npt.NDArray[Any], name: str) -> npt.NDArray[Any]:
+def _as_labels(array: AnyArray, name: str) -> AnyArray:
     """Bring classes or multi-hot labels into the form of a dataset; names of classes become numbers."""
     import pandas as pd
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from hashbench.adapter import draw_split
 from hashbench.datasets._cifar import CifarAdapter, Format, Items
 from hashbench.datasets._unlabelled import PROTOCOL, describe_unlabelled
+from hashbench.sources.splits import draw_split
 
 _SEED = 0
 _UNLABELLED = 22_000  # images for 2,000 queries and a database of 20,000

@@ -1,13 +1,12 @@
 """Scans of handwritten digits that ship with scikit-learn: three datasets that need no download."""
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.datasets import load_digits
 
-from hashbench._typing import IntArray
-from hashbench.adapter import DatasetAdapter, draw_split
+from hashbench._typing import Float32Array, IntArray
+from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
+from hashbench.sources.splits import draw_split
 
 _ABOUT = {
     "source": "sklearn.datasets.load_digits: test part of Optical Recognition of Handwritten Digits, UCI",
@@ -19,7 +18,9 @@ _QUERIES_PER_CLASS = 20
 _TRAIN_PER_CLASS = 100
 
 
-def _scans() -> tuple[npt.NDArray[np.float32], IntArray]:
+def _scans() -> tuple[Float32Array, IntArray]:
+    from sklearn.datasets import load_digits
+
     pixels, digits = load_digits(return_X_y=True)
     return pixels.astype(np.float32), digits.astype(np.int64)
 

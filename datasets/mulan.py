@@ -2,16 +2,14 @@
 
 from typing import ClassVar
 
-import numpy as np
-import numpy.typing as npt
-
-from hashbench._typing import IntArray
+from hashbench._typing import ByteArray, IntArray
 from hashbench._validation import multi_hot
-from hashbench.adapter import DatasetAdapter, draw_any, draw_by_label
+from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import LABEL_KEYS, read_array, read_features
 from hashbench.sources.download import Needed, demand
+from hashbench.sources.splits import draw_any, draw_by_label
 from hashbench.store.files import data_dir
 
 _SEED = 0
@@ -26,7 +24,7 @@ class _Mulan(DatasetAdapter):
     citation: ClassVar[str]
     protocol: ClassVar[str]
 
-    def _split(self, labels: npt.NDArray[np.uint8]) -> tuple[IntArray, ...]:
+    def _split(self, labels: ByteArray) -> tuple[IntArray, ...]:
         raise NotImplementedError
 
     def prepare(self) -> Dataset:
@@ -71,7 +69,7 @@ class Tmc2007(_Mulan):
     citation = "A. Srivastava, B. Zane-Ulman, Discovering recurring anomalies in text reports, IEEE Aerospace 2005"
     protocol = "100 queries and 200 training items a label, the rarest label first, drawn with seed 0"
 
-    def _split(self, labels: npt.NDArray[np.uint8]) -> tuple[IntArray, ...]:
+    def _split(self, labels: ByteArray) -> tuple[IntArray, ...]:
         return draw_by_label(labels, 100, 200, _SEED)
 
 
@@ -86,5 +84,5 @@ class Corel5k(_Mulan):
     citation = "P. Duygulu, K. Barnard, N. de Freitas, D. Forsyth, Object recognition as machine translation, ECCV 2002"
     protocol = "500 queries drawn with seed 0, as many as the official test part; the rest is database and for training"
 
-    def _split(self, labels: npt.NDArray[np.uint8]) -> tuple[IntArray, ...]:
+    def _split(self, labels: ByteArray) -> tuple[IntArray, ...]:
         return draw_any(len(labels), 500, None, _SEED)

@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench._typing import IntArray
+from hashbench._typing import ByteArray, IntArray
 from hashbench._validation import multi_hot
-from hashbench.adapter import DatasetAdapter, draw_by_label
+from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._listed import find_images, needed_images, read_lines
 from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.array_files import read_features
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.features.extraction import KINDS, Extracted, extract
+from hashbench.sources.splits import draw_by_label
 from hashbench.store.files import data_dir
 
 _SEED = 0
@@ -80,8 +80,8 @@ class NusWide(DatasetAdapter):
         )
 
     def _frequent(
-        self, labels: npt.NDArray[np.uint8], path: Path
-    ) -> tuple[npt.NDArray[np.uint8], IntArray]:  # labels (n_kept, n_frequent), rows (n_kept,)
+        self, labels: ByteArray, path: Path
+    ) -> tuple[ByteArray, IntArray]:  # labels (n_kept, n_frequent), rows (n_kept,)
         if labels.shape != (self.n_all, self.n_concepts):
             raise HashbenchError(
                 f"{path} holds labels of shape {labels.shape}, those of NUS-WIDE have "
@@ -126,7 +126,7 @@ def _features_needed(folder: Path) -> Needed:
     return next((Needed(name) for name in _FEATURES if (folder / name).is_file()), _ROWS)
 
 
-def _read_labels(path: Path) -> npt.NDArray[np.uint8]:
+def _read_labels(path: Path) -> ByteArray:
     """Read one file of all columns, or all the files of one column beside a first one, by name."""
     import pandas as pd
 

@@ -9,10 +9,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 
-from hashbench._typing import IntArray
+from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray
+from hashbench._validation import is_sparse, summed_csr
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
@@ -62,17 +61,17 @@ class Dataset:
     """
 
     name: str
-    features: npt.NDArray[np.float32] | None
+    features: Float32Array | None
     query: IntArray
     database: IntArray
     train: IntArray
     rule: str
     rule_params: Mapping[str, Any] = field(default_factory=dict)
-    labels: npt.NDArray[Any] | None = None
+    labels: AnyArray | None = None
     coarse_labels: IntArray | None = None
     neighbours: IntArray | None = None
     matrix: Any = None
-    images: npt.NDArray[np.uint8] | None = None
+    images: ByteArray | None = None
     features_name: str = "features"
     about: Mapping[str, str] = field(default_factory=dict)
 
@@ -104,9 +103,11 @@ class Dataset:
         if self.rule == "explicit":
             return Explicit(self.matrix)
         if self.neighbours is not None and self.rule == "neighbours":
+            from scipy.sparse import csr_array
+
             n_query, k = self.neighbours.shape
             ones, starts = np.ones(n_query * k, dtype=np.int8), np.arange(n_query + 1) * k
-            return Explicit(sp.csr_array((ones, self.neighbours.ravel(), starts), shape=(n_query, len(self.database))))
+            return Explicit(csr_array((ones, self.neighbours.ravel(), starts), shape=(n_query, len(self.database))))
         return self._affinity(self.query, self.database)
 
     def train_affinity(self) -> Affinity:
@@ -147,9 +148,8 @@ class Dataset:
             value = getattr(self, key)
             if value is None:
                 continue
-            if sp.issparse(value):
-                canonical = sp.csr_array(value, copy=True)
-                canonical.sum_duplicates()
+            if is_sparse(value):
+                canonical = summed_csr(value)
                 canonical.eliminate_zeros()
                 canonical.sort_indices()
                 parts = {"data": canonical.data, "indices": canonical.indices, "indptr": canonical.indptr}
@@ -166,19 +166,7 @@ class Dataset:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that cannot be a dataset's.
-
-    Parameters
-    ----------
-    name : str
-        The name.
-
-    Raises
-    ------
-    HashbenchError
-        If it holds other than letters, digits, dots, underscores and hyphens, or does not start with one of the
-        first two.
-    """
+    """Refuse a name that cannot be a dataset's."""
     if not _NAME.fullmatch(name):
         raise HashbenchError(
             f"a dataset's name is made of letters, digits, '.', '_' and '-', got {name!r}: it names files."
@@ -186,18 +174,7 @@ def check_name(name: str) -> None:
 
 
 def canonical_json(value: Any) -> str:
-    """Write a value as one canonical line.
-
-    Parameters
-    ----------
-    value : object
-        Of JSON's types, or NumPy numbers and arrays.
-
-    Returns
-    -------
-    str
-        JSON with sorted keys.
-    """
+    """Write a value of JSON's types, or NumPy numbers and arrays, as one line of JSON with sorted keys."""
 
     def plain(other: Any) -> Any:
         if isinstance(other, np.ndarray | np.generic):

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
-import h5py
 import numpy as np
-import numpy.typing as npt
 
+from hashbench._typing import AnyArray, Float32Array
 from hashbench._validation import is_sparse
 from hashbench.errors import HashbenchError, one_line, unknown_name
-from hashbench.pipeline.own_codes import load_array
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
@@ -19,27 +18,10 @@ _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
 
-def read_array(spec: str, keys: tuple[str, ...], aside: str | None = None) -> npt.NDArray[Any]:
-    """Read one array.
+def read_array(spec: str, keys: tuple[str, ...], aside: str | None = None) -> AnyArray:
+    """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one.
 
-    Parameters
-    ----------
-    spec : str
-        A path, or ``PATH:KEY`` for files that hold several arrays.
-    keys : tuple of str
-        What the array may be called where no key is given, best first.
-    aside : str, optional
-        A column of a table that is no feature, since it holds the labels.
-
-    Returns
-    -------
-    ndarray
-        The array; columns of a table side by side.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such file or array, or it cannot be read.
+    Columns of a table are put side by side, but for ``aside``, the one that holds the labels.
     """
     path, key = split_spec(spec)
     if key is not None:
@@ -62,45 +44,17 @@ def read_array(spec: str, keys: tuple[str, ...], aside: str | None = None) -> np
     return found
 
 
-def find_array(spec: str, keys: tuple[str, ...]) -> npt.NDArray[Any] | None:
-    """Look for an array beside another one in the same file.
-
-    Parameters
-    ----------
-    spec : str
-        A path, or ``PATH:KEY`` of the other one.
-    keys : tuple of str
-        What it may be called.
-
-    Returns
-    -------
-    ndarray or None
-        The array; None if the file has none of these names.
-    """
+def find_array(spec: str, keys: tuple[str, ...]) -> AnyArray | None:
+    """Look in the file of another array for one called as in ``keys``; None if there is none."""
     path, _ = split_spec(spec)
     arrays = {} if path.suffix == ".npy" else read_arrays(path)
     return next((arrays[name] for name in keys if name in arrays), None)
 
 
-def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float32]:
-    """Read features.
+def read_features(spec: str, labels: str | None = None) -> Float32Array:
+    """Read features (n, n_features), float32, from ``PATH`` or ``PATH:KEY``; refuse what float32 cannot tell apart.
 
-    Parameters
-    ----------
-    spec : str
-        A path, or ``PATH:KEY`` for files that hold several arrays.
-    labels : str, optional
-        Where the labels are; if they are a column of the same table, it is no feature.
-
-    Returns
-    -------
-    ndarray of shape (n, n_features), float32
-        One item a row.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such file or array, it holds other than numbers in two dimensions, or float32 cannot hold them.
+    Where ``labels`` names a column of the same table, that column is no feature.
     """
     (path, _), (label_path, label_key) = split_spec(spec), split_spec(labels or "")
     array = read_array(spec, FEATURE_KEYS, aside=label_key if path.resolve() == label_path.resolve() else None)
@@ -115,7 +69,7 @@ def read_features(spec: str, labels: str | None = None) -> npt.NDArray[np.float3
     return rounded
 
 
-def _check_rounding(spec: str, array: npt.NDArray[Any], rounded: npt.NDArray[np.float32]) -> None:
+def _check_rounding(spec: str, array: AnyArray, rounded: Float32Array) -> None:
     """Refuse features that float32 cannot hold or tell apart."""
     if (np.isfinite(array) & ~np.isfinite(rounded)).any():
         largest = np.abs(array[np.isfinite(array)]).max()
@@ -133,50 +87,20 @@ def _check_rounding(spec: str, array: npt.NDArray[Any], rounded: npt.NDArray[np.
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:
-    """Split ``PATH:KEY``.
-
-    Parameters
-    ----------
-    spec : str
-        A path, perhaps with a key.
-
-    Returns
-    -------
-    path : Path
-        The path.
-    key : str or None
-        The key.
-    """
+    """Split ``PATH:KEY``; the key is None for a path alone, and for a file whose own name has the colon."""
     head, colon, tail = spec.rpartition(":")
     if colon and not Path(spec).exists() and (Path(head).suffix.lower() in SUFFIXES or Path(head).is_file()):
         return Path(head), tail
     return Path(spec), None
 
 
-def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -> dict[str, npt.NDArray[Any]]:
-    """Read the arrays of a file.
+def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -> dict[str, AnyArray]:
+    """Read the arrays of a file by name; its ending tells the format.
 
-    Parameters
-    ----------
-    path : Path
-        Its suffix tells the format.
-    only : str, optional
-        The one array that is wanted: of an ``.npz``, ``.mat`` or HDF5 file the others, which may be huge, are left
-        unread.
-    aside : str, optional
-        A column of a table that is no feature.
-
-    Returns
-    -------
-    dict of str to ndarray
-        By name; the one array of an ``.npy`` file is called ``features``. A table gives its numeric columns together as
-        ``features`` but for those called like labels. A ``.csv`` file may begin with the names of its columns, and
-        each of its lines with a number that pandas gave it.
-
-    Raises
-    ------
-    HashbenchError
-        If the file is missing, of another format or damaged.
+    The array of an ``.npy`` file is called ``features``. With ``only``, the other arrays of an ``.npz``, ``.mat`` or
+    HDF5 file, which may be huge, stay unread. A table gives its numeric columns together as ``features``, but for those
+    called like labels and the column ``aside``. A ``.csv`` file may begin with the names of its columns, and each of
+    its lines with a number that pandas gave it.
     """
     if not path.is_file():
         raise HashbenchError(f"there is no file {path}.")
@@ -200,7 +124,41 @@ def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -
         raise HashbenchError(f"cannot read {path} as {suffix}: {one_line(error).rstrip('.')}.") from error
 
 
-def _of_hdf5(path: Path, only: str | None) -> dict[str, npt.NDArray[Any]]:
+def load_array(path: Path) -> AnyArray:
+    """Read an ``.npy`` file of numbers as `numpy.save` writes it."""
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    with path.open("rb") as file:
+        magic = file.read(6)
+    if magic[:2] == b"PK":
+        raise HashbenchError(f"{path} is an .npz archive, expected one array as numpy.save writes it.")
+    if magic != b"\x93NUMPY":
+        raise HashbenchError(f"{path} is no .npy file. Write it with numpy.save.")
+    try:
+        return np.asarray(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError, OSError) as error:
+        raise HashbenchError(f"cannot read {path} as an array of numbers: {one_line(error).rstrip('.')}.") from error
+
+
+def load_matrix(path: Path) -> Any:
+    """Read an ``.npy`` file, or a sparse matrix from an ``.npz`` file as `scipy.sparse.save_npz` writes it."""
+    if path.suffix != ".npz":
+        return load_array(path)
+    if not path.is_file():
+        raise HashbenchError(f"there is no file {path}.")
+    from scipy.sparse import load_npz
+
+    try:
+        return load_npz(path)
+    except (ValueError, KeyError, EOFError, OSError, BadZipFile) as error:
+        raise HashbenchError(
+            f"cannot read {path} as written by scipy.sparse.save_npz: {one_line(error).rstrip('.')}."
+        ) from error
+
+
+def _of_hdf5(path: Path, only: str | None) -> dict[str, AnyArray]:
+    import h5py
+
     with h5py.File(path, "r") as file:
         return {
             name: value[()]
@@ -209,22 +167,23 @@ def _of_hdf5(path: Path, only: str | None) -> dict[str, npt.NDArray[Any]]:
         }
 
 
-def _of_mat(path: Path, only: str | None) -> dict[str, npt.NDArray[Any]]:
+def _of_mat(path: Path, only: str | None) -> dict[str, AnyArray]:
     """Read a MATLAB file; version 7.3 is HDF5 with the axes the other way round."""
-    if h5py.is_hdf5(path):
-        return {name: array.T for name, array in _of_hdf5(path, only).items()}
+    import h5py
     from scipy.io import loadmat
 
+    if h5py.is_hdf5(path):
+        return {name: array.T for name, array in _of_hdf5(path, only).items()}
     content = loadmat(path, variable_names=only)
     arrays = {name: value.toarray() if is_sparse(value) else value for name, value in content.items()}
     return {name: value for name, value in arrays.items() if isinstance(value, np.ndarray)}
 
 
-def _of_table(path: Path, suffix: str, aside: str | None) -> dict[str, npt.NDArray[Any]]:
+def _of_table(path: Path, suffix: str, aside: str | None) -> dict[str, AnyArray]:
     import pandas as pd
 
     table = pd.read_parquet(path) if suffix == ".parquet" else _read_csv(path)
-    arrays: dict[str, npt.NDArray[Any]] = {}
+    arrays: dict[str, AnyArray] = {}
     numeric = []
     for name, (_, column) in zip(table.columns.astype(str), table.items(), strict=True):
         if len(column) and isinstance(column.iloc[0], (list, tuple, np.ndarray)):

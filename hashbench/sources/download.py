@@ -3,15 +3,14 @@
 import hashlib
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked, replacing
-
-Tell = Callable[[int, int], None]
 
 _TIMEOUT = (10, 30)  # seconds to connect, and without a byte
 _PAUSES = (1, 2, 4)  # seconds before each resumption of a connection that broke
@@ -21,27 +20,15 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 
 class Needed(NamedTuple):
-    """A file that users must fetch themselves.
+    """A file that users must fetch themselves."""
 
-    Parameters
-    ----------
-    name : str
-        Its name, as it must lie in the folder.
-    url : str, optional
-        Where it can be had; empty if unknown.
-    sha256 : str, optional
-        Its SHA-256 or the first 8 or more hex digits of it; empty if unknown.
-    note : str, optional
-        What else to know, such as a form to be filled in.
-    """
-
-    name: str
-    url: str = ""
-    sha256: str = ""
-    note: str = ""
+    name: str  # as it must lie in the folder
+    url: str = ""  # where it can be had; empty if unknown
+    sha256: str = ""  # the 64 hex digits, or the first 8 or more; empty if unknown
+    note: str = ""  # what else to know, such as a form to be filled in
 
 
-def fetch(url: str, sha256: str, path: Path, *, on_progress: Tell | None = None) -> Path:
+def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) -> Path:
     """Download a file, unless it is there already.
 
     Parameters
@@ -54,8 +41,8 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Tell | None = None)
         Where it goes. What has come so far lies beside it as ``NAME.part``, from which the next call
         continues; other processes that want the same file wait.
     on_progress : callable, optional
-        Called with the bytes done and all bytes (0 if the server does not say) in place of the bar on
-        stderr, or of the line where stderr is no terminal.
+        Called with ``bytes of NAME``, those done and all of them (0 if the server does not say) in place of
+        the bar on stderr, or of the line where stderr is no terminal.
 
     Returns
     -------
@@ -68,22 +55,13 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Tell | None = None)
         If the file cannot be had or written, or if what came, or was there, has another checksum. A file
         that was there is left alone; of a broken download the part is kept, of a wrong one it is removed.
     """
-    import pooch
-
     sha256 = _checked(sha256)
     if not path.exists():
         with locked(path):
             if not path.exists():
-                shown = _shown(url, path) if on_progress is None else nullcontext(on_progress)
-                pooch.get_logger().setLevel("WARNING")
-                with replacing(path) as whole, shown as tell:
-                    pooch.retrieve(
-                        url,
-                        known_hash=sha256 if len(sha256) == 64 else None,  # of a prefix pooch knows nothing
-                        fname=whole.name,
-                        path=whole.parent,
-                        downloader=_Downloader(path, sha256, tell),
-                    )
+                shown = _shown(url, path) if on_progress is silent else nullcontext(on_progress)
+                with replacing(path) as whole, shown as progress:
+                    _Download(url, sha256, path, progress).finish(whole)
                 return path
     _verify(path, sha256, f"move it away and run the same command again to download {url}")
     return path
@@ -131,31 +109,32 @@ def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
     return paths
 
 
-class _Downloader:
-    """A downloader for pooch that continues where an earlier one, or a broken connection, stopped."""
+class _Download:
+    """A download that continues where an earlier one, or a broken connection, stopped; pooch would start over."""
 
-    def __init__(self, path: Path, sha256: str, tell: Tell) -> None:
+    def __init__(self, url: str, sha256: str, path: Path, on_progress: Progress) -> None:
+        self.url = url
+        self.sha256 = sha256
         self.path = path
         self.part = path.with_name(f"{path.name}.part")
-        self.sha256 = sha256
-        self.tell = tell
+        self.on_progress = on_progress
         self.n_all: int | None = None  # 0 if the server answers without a size
 
-    def __call__(self, url: str, output: str, pooch: Any) -> None:
-        """Download ``url`` to ``output``, where pooch wants it."""
-        self._complete(url)
+    def finish(self, whole: Path) -> None:
+        """Fetch what the part lacks, check it, and name it ``whole``."""
+        self._complete()
         found = _digest(self.part)
         if not found.startswith(self.sha256):
             n_bytes = self.part.stat().st_size
             self.part.unlink()
             raise HashbenchError(
-                f"{url} gave {n_bytes:,} bytes with SHA-256 {found}, expected {_spelled(self.sha256)}; they were "
+                f"{self.url} gave {n_bytes:,} bytes with SHA-256 {found}, expected {_spelled(self.sha256)}; they were "
                 "removed. Run the same command again; if that ends likewise, the file there has changed: look for "
                 f"the right one elsewhere and place it at {self.path}."
             )
-        self.part.replace(output)
+        self.part.replace(whole)
 
-    def _complete(self, url: str) -> None:
+    def _complete(self) -> None:
         """Continue the part until it is whole, over connections that break."""
         from requests import RequestException
         from urllib3.exceptions import HTTPError
@@ -164,29 +143,29 @@ class _Downloader:
         for pause in (0, *_PAUSES):
             time.sleep(pause)
             try:
-                if self._continue(url):
+                if self._continue():
                     return
             except (RequestException, HTTPError) as error:
                 broken = error
                 if self.n_all is None:
                     raise HashbenchError(
-                        f"cannot reach {url}: {_reason(error)}. Check the network and run the same command again, or "
-                        f"fetch the file on another machine and place it at {self.path}."
+                        f"cannot reach {self.url}: {_reason(error)}. Check the network and run the same command again, "
+                        f"or fetch the file on another machine and place it at {self.path}."
                     ) from error
         of_all = f" of {self.n_all:,}" if self.n_all else ""
         why = f" ({_reason(broken)})" if broken else ""
         raise HashbenchError(
-            f"the download of {url} stopped after {self._n_done():,}{of_all} bytes{why}; the same command continues "
-            f"from there, or fetch {url} yourself and place it at {self.path}."
+            f"the download of {self.url} stopped after {self._n_done():,}{of_all} bytes{why}; the same command "
+            f"continues from there, or fetch {self.url} yourself and place it at {self.path}."
         ) from broken
 
-    def _continue(self, url: str) -> bool:
+    def _continue(self) -> bool:
         """Ask for what the part lacks and say whether it is whole now."""
         import requests
 
         n_done = self._n_done()
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={n_done}-"} if n_done else {})
-        with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
+        with requests.get(self.url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
             if response.status_code == requests.codes.ok:
                 n_done, n_all = 0, int(response.headers.get("Content-Length", 0))
             elif response.status_code in (requests.codes.partial_content, requests.codes.range_not_satisfiable):
@@ -196,9 +175,9 @@ class _Downloader:
                     self.part.unlink(missing_ok=True)
                     return False
             else:
-                raise self._refused(url, response.status_code, response.reason)
+                raise self._refused(response.status_code, response.reason)
             self.n_all = n_all
-            self.tell(n_done, n_all)
+            self._tell(n_done, n_all)
             if response.status_code == requests.codes.range_not_satisfiable:
                 return True
             with self.part.open("ab" if n_done else "wb") as file:
@@ -206,26 +185,29 @@ class _Downloader:
                 for chunk in response.raw.stream(_CHUNK, decode_content=False):
                     file.write(chunk)
                     n_done += len(chunk)
-                    self.tell(n_done, n_all)
+                    self._tell(n_done, n_all)
         return n_done == n_all or not n_all
+
+    def _tell(self, n_done: int, n_all: int) -> None:
+        self.on_progress(f"bytes of {self.path.name}", n_done, n_all)
 
     def _n_done(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
 
-    def _refused(self, url: str, status: int, reason: str) -> HashbenchError:
+    def _refused(self, status: int, reason: str) -> HashbenchError:
         if status in (404, 410):
             return HashbenchError(
-                f"{url} is gone ({status} {reason}). Look for the file elsewhere, its SHA-256 is "
+                f"{self.url} is gone ({status} {reason}). Look for the file elsewhere, its SHA-256 is "
                 f"{_spelled(self.sha256)}, and place it at {self.path}."
             )
         return HashbenchError(
-            f"{url} answers {status} {reason}. Run the same command again later, or fetch the file yourself and "
+            f"{self.url} answers {status} {reason}. Run the same command again later, or fetch the file yourself and "
             f"place it at {self.path}."
         )
 
 
 @contextmanager
-def _shown(url: str, path: Path) -> Iterator[Tell]:
+def _shown(url: str, path: Path) -> Iterator[Progress]:
     """Show a bar on a terminal, one plain line elsewhere."""
     from rich import progress
     from rich.console import Console
@@ -233,7 +215,7 @@ def _shown(url: str, path: Path) -> Iterator[Tell]:
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
     if not console.is_terminal:
         console.print(f"downloading {url} to {path}")
-        yield lambda n_done, n_all: None
+        yield silent
         return
     with progress.Progress(
         progress.TextColumn("{task.description}", markup=False),
@@ -247,7 +229,7 @@ def _shown(url: str, path: Path) -> Iterator[Tell]:
         redirect_stderr=False,
     ) as bar:
         task = bar.add_task(path.name, total=None)
-        yield lambda n_done, n_all: bar.update(task, completed=n_done, total=n_all or None)
+        yield lambda what, n_done, n_all: bar.update(task, completed=n_done, total=n_all or None)
 
 
 def _instruction(file: Needed, path: Path) -> str:

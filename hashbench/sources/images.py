@@ -11,21 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
-from PIL import Image
 
-from hashbench._typing import IntArray
+from hashbench._typing import ByteArray, IntArray
 from hashbench.errors import HashbenchError, one_line
 
-ImageArray = npt.NDArray[np.uint8]
+if TYPE_CHECKING:
+    from PIL import Image
+
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
 MAX_BYTES = 32 << 30  # of images or features held in memory
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _LOSSY = (".jpeg", ".jpg")
-_UNDECODABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
 class Images(ABC):
@@ -40,21 +39,8 @@ class Images(ABC):
         """Width and height of all images, None if they differ."""
 
     @abstractmethod
-    def read(self, rows: slice, size: int | None = None) -> ImageArray:
-        """Read some images.
-
-        Parameters
-        ----------
-        rows : slice
-            Which ones.
-        size : int, optional
-            Resize them to this width and height (bicubic); by default they keep theirs.
-
-        Returns
-        -------
-        ndarray of shape (n, height, width, 3), uint8
-            RGB.
-        """
+    def read(self, rows: slice, size: int | None = None) -> ByteArray:
+        """Read some images (n, height, width, 3), RGB, resized (bicubic) to ``size`` x ``size`` pixels if given."""
 
     @property
     @abstractmethod
@@ -63,15 +49,9 @@ class Images(ABC):
 
 
 class ImageArrays(Images):
-    """Images of one size, in memory.
+    """Images of one size, in memory: (n, height, width, 3), RGB."""
 
-    Parameters
-    ----------
-    array : ndarray of shape (n, height, width, 3), uint8
-        RGB.
-    """
-
-    def __init__(self, array: ImageArray) -> None:
+    def __init__(self, array: ByteArray) -> None:
         self.array = array
 
     def __len__(self) -> int:
@@ -83,8 +63,10 @@ class ImageArrays(Images):
         height, width = self.array.shape[1:3]
         return height if height == width else None
 
-    def read(self, rows: slice, size: int | None = None) -> ImageArray:
+    def read(self, rows: slice, size: int | None = None) -> ByteArray:
         """Cut some images out, resized if need be; see `Images.read`."""
+        from PIL import Image
+
         block = self.array[rows]
         if size is None or block.shape[1:3] == (size, size):
             return block
@@ -99,13 +81,7 @@ class ImageArrays(Images):
 
 
 class ImageFiles(Images):
-    """Image files of any size and format that Pillow reads.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files.
-    """
+    """Image files of any size and format that Pillow reads."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = list(paths)
@@ -125,7 +101,7 @@ class ImageFiles(Images):
         width, height = sizes.pop() if sizes else (0, 1)
         return width if width == height else None
 
-    def read(self, rows: slice, size: int | None = None) -> ImageArray:
+    def read(self, rows: slice, size: int | None = None) -> ByteArray:
         """Decode some files; see `Images.read`."""
         if size is None and self.native_size is None:
             raise HashbenchError("image files differ in size; say which size they are to be resized to (--image-size).")
@@ -146,27 +122,13 @@ class ImageFiles(Images):
 
 @dataclass(frozen=True, eq=False)
 class ImageTree:
-    """Images sorted into folders ``split/class/`` or ``class/``.
+    """Images sorted into folders ``split/class/`` or ``class/``."""
 
-    Parameters
-    ----------
-    images : Images
-        By split, then class, then file name; ``train`` comes before other splits.
-    splits : list of str
-        The split of each image; ``""`` where folders name classes only.
-    classes : list of str
-        Class names, sorted.
-    labels : ndarray of shape (n,), int64
-        Index into ``classes``.
-    is_lossy : bool
-        Whether some are JPEG files.
-    """
-
-    images: Images
-    splits: list[str]
-    classes: list[str]
-    labels: IntArray
-    is_lossy: bool
+    images: Images  # by split, then class, then file name; train comes before other splits
+    splits: list[str]  # of each image; "" where folders name classes only
+    classes: list[str]  # sorted
+    labels: IntArray  # of each image, as index into classes
+    is_lossy: bool  # whether some are JPEG files
 
 
 def read_tree(path: Path) -> ImageTree:
@@ -203,28 +165,14 @@ def read_tree(path: Path) -> ImageTree:
 
 
 def is_image(path: Path) -> bool:
-    """Tell whether a file is an image, going by its name.
-
-    Parameters
-    ----------
-    path : Path
-        Relative to the folder or archive it was found in.
-
-    Returns
-    -------
-    bool
-        True for endings that Pillow knows, unless the file or a folder above it is hidden.
-    """
+    """Tell from its path in a folder or archive whether a file is an image; hidden files and folders do not count."""
     return path.suffix.lower() in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
 def check_to_end(archive: tarfile.TarFile) -> None:
-    """Check that an archive is whole: tarfile takes a broken header for its end, where compression has its checksum.
+    """Raise one of ``ARCHIVE_ERRORS`` if an archive whose members have all been listed is not whole.
 
-    Parameters
-    ----------
-    archive : TarFile
-        One whose members have all been listed. If it is not whole, this raises one of ``ARCHIVE_ERRORS``.
+    tarfile takes a broken header for its end, where compression has its checksum.
     """
     stream = archive.fileobj
     if stream is None:
@@ -270,10 +218,10 @@ def _in_order(places: Sequence[tuple[str, str, str]]) -> list[int]:
     return sorted(range(len(places)), key=lambda row: (places[row][0] != "train", places[row]))
 
 
-def _archived_images(path: Path) -> tuple[list[str], list[ImageArray]]:
+def _archived_images(path: Path) -> tuple[list[str], list[ByteArray]]:
     """Decode the images of an archive, which have one size."""
     names: list[str] = []
-    images: list[ImageArray] = []
+    images: list[ByteArray] = []
     try:
         with tarfile.open(path) as archive:
             for member in archive:
@@ -302,24 +250,29 @@ def _archived_images(path: Path) -> tuple[list[str], list[ImageArray]]:
 
 
 @contextmanager
-def _opened(file: Path | IO[bytes], name: str) -> Iterator[Image.Image]:
+def _opened(file: Path | IO[bytes], name: str) -> "Iterator[Image.Image]":
     """Open an image; whatever Pillow raises becomes a sentence."""
+    from PIL import Image
+
+    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(file) as image:
                 yield image
-    except _UNDECODABLE as error:
+    except (OSError, SyntaxError, ValueError, *bombs) as error:
         raise HashbenchError(f"cannot decode image {name}: {one_line(error).rstrip('.')}.") from error
 
 
-def _decode(file: Path | IO[bytes], name: str, size: int | None) -> ImageArray:
+def _decode(file: Path | IO[bytes], name: str, size: int | None) -> ByteArray:
     with _opened(file, name) as image:
         return _resized(_as_rgb(image), size)
 
 
-def _as_rgb(image: Image.Image) -> Image.Image:
+def _as_rgb(image: "Image.Image") -> "Image.Image":
     """Convert an image to RGB; 16 bits become 8, which Pillow would only cut off at 255."""
+    from PIL import Image
+
     if image.mode in ("I", "F"):
         raise ValueError(f"values of mode {image.mode} have no known range; save it with 8 or 16 bits")
     if image.mode.startswith("I;16"):
@@ -327,7 +280,9 @@ def _as_rgb(image: Image.Image) -> Image.Image:
     return image.convert("RGB")
 
 
-def _resized(image: Image.Image, size: int | None) -> ImageArray:
+def _resized(image: "Image.Image", size: int | None) -> ByteArray:
+    from PIL import Image
+
     if size is not None and image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BICUBIC)
     return np.asarray(image, dtype=np.uint8)

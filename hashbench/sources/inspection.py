@@ -2,53 +2,28 @@
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._typing import AnyArray, IntArray
 from hashbench.dataset import Dataset
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Counts of what may be amiss.
+    """Counts of what may be amiss."""
 
-    Parameters
-    ----------
-    n_queries_in_database, n_queries_in_train : int
-        Queries whose features (or images) equal those of a database or training item, byte for byte.
-    n_constant : int
-        Features that have one value in all items; 0 if there are images only.
-    n_zero : int
-        Items whose features are all zero.
-    class_sizes : ndarray of int64 or None
-        Items a class; None without labels.
-    n_without_label : int
-        Items with no label at all.
-    """
-
-    n_queries_in_database: int
+    n_queries_in_database: int  # whose features (or images) equal those of a database item, byte for byte
     n_queries_in_train: int
-    n_constant: int
-    n_zero: int
-    class_sizes: npt.NDArray[np.int64] | None
-    n_without_label: int
+    n_constant: int  # features that have one value in all items; 0 if there are images only
+    n_zero: int  # items whose features are all zero
+    class_sizes: IntArray | None  # items a class; None without labels
+    n_without_label: int  # items with no label at all
 
 
 def inspect(dataset: Dataset) -> Inspection:
-    """Look for duplicates between roles, constant features and missing labels.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        A dataset that passed the checks of its making: shapes, dtypes, finite features, disjoint roles.
-
-    Returns
-    -------
-    Inspection
-        The counts.
-    """
+    """Look for duplicates between roles, constant features and missing labels."""
     features, labels = dataset.features, dataset.labels
     keys = _row_digests(features if features is not None else np.asarray(dataset.images))
     in_database, in_train = (
@@ -69,7 +44,7 @@ def inspect(dataset: Dataset) -> Inspection:
     )
 
 
-def _row_digests(rows: npt.NDArray[Any]) -> npt.NDArray[np.void]:
+def _row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
     """Shorten each row to 16 bytes; equal rows, and no others in practice, have equal ones."""
     flat = rows.reshape(len(rows), -1)
     parts = b"".join(

@@ -4,7 +4,7 @@ import pytest
 from sklearn.neighbors import NearestNeighbors
 
 from hashbench import testing
-from hashbench.adapter import Options, Own
+from hashbench.adapter import Options, OwnData
 from hashbench.datasets import ann_benchmarks
 from hashbench.datasets.ann_benchmarks import AnnBenchmarks
 from hashbench.errors import HashbenchError
@@ -43,7 +43,7 @@ def path(tmp_path):
 
 
 def prepared(path, **own):
-    return AnnBenchmarks(Options(own=Own(name="sift", items=str(path), **own))).prepare()
+    return AnnBenchmarks(Options(own=OwnData(name="sift", items=str(path), **own))).prepare()
 
 
 def test_roles_and_features_are_those_of_the_file(path):
@@ -174,7 +174,7 @@ def test_choices_that_the_file_has_made_are_refused(path, choice):
 
 
 def test_features_of_images_are_refused(path):
-    options = Options(own=Own(name="sift", items=str(path)), features="gist")
+    options = Options(own=OwnData(name="sift", items=str(path)), features="gist")
     with pytest.raises(HashbenchError, match="features 'gist' are computed of images"):
         AnnBenchmarks(options).prepare()
 
@@ -211,5 +211,5 @@ def test_without_a_file_it_says_where_to_fetch_one_and_where_to_put_it(data, has
 
 @pytest.mark.parametrize("check", testing.DATASET_CHECKS, ids=lambda check: check.__name__)
 def test_adapter_keeps_the_contract(path, check):
-    adapter = AnnBenchmarks(Options(own=Own(name="ann-benchmarks", items=str(path))))
+    adapter = AnnBenchmarks(Options(own=OwnData(name="ann-benchmarks", items=str(path))))
     check(adapter)

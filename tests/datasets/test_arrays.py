@@ -10,7 +10,7 @@ from scipy.io import savemat
 from scipy.spatial.distance import cdist, pdist
 
 from hashbench import registry
-from hashbench.adapter import Options, Own
+from hashbench.adapter import Options, OwnData
 from hashbench.errors import HashbenchError
 from hashbench.store import hdf5
 from hashbench.store.results import COLUMNS
@@ -482,7 +482,7 @@ def test_the_adapter_alone_says_how_own_data_are_prepared(hashbench):
 
 
 def test_a_rule_that_own_data_cannot_have_is_refused(save):
-    own = Own("mine", str(save("X", X)), rule="hierarchy")
+    own = OwnData("mine", str(save("X", X)), rule="hierarchy")
     with pytest.raises(
         HashbenchError, match="affinity rule 'hierarchy' is none of same-label, shared-labels, distance"
     ):

@@ -1,5 +1,3 @@
-import gc
-import io
 import json
 
 import numpy as np
@@ -131,52 +129,6 @@ def test_what_does_not_fit_is_said(save, codes, changes, complaint):
     with pytest.raises(HashbenchError, match=f"(?s){complaint}") as caught:
         own_codes.evaluate_files(["AP"], **(codes | saved))
     assert "\n" not in str(caught.value)
-
-
-def npy(array, **options):
-    buffer = io.BytesIO()
-    np.save(buffer, array, **options)
-    return buffer.getvalue()
-
-
-ZIPPED = io.BytesIO()
-np.savez(ZIPPED, a=QUERY)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"0,1,1\n1,0,1\n",
-        npy(QUERY)[:-20],
-        npy(QUERY)[:40],
-        npy(np.array([{"a": 1}]), allow_pickle=True),
-        ZIPPED.getvalue(),
-        ZIPPED.getvalue()[:-60],
-        b"\x89HDF\r\n\x1a\n" + bytes(200),
-    ],
-    ids=["empty", "text", "truncated", "cut header", "pickle", "archive", "cut archive", "hdf5"],
-)
-@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
-@pytest.mark.filterwarnings("ignore::ResourceWarning")  # NumPy leaves a broken archive open
-def test_unreadable_file_is_named_in_one_line(tmp_path, content, name):
-    path = tmp_path / name
-    path.write_bytes(content)
-    read = own_codes.load_array if name == "x.npy" else own_codes._load_matrix
-    with pytest.raises(HashbenchError) as caught:
-        read(path)
-    text = str(caught.value)
-    del caught
-    gc.collect()  # now, while the filter holds
-    assert str(path) in text
-    assert "\n" not in text
-
-
-@pytest.mark.parametrize("name", ["none.npy", "none.npz"])
-def test_missing_file_is_named(tmp_path, name):
-    read = own_codes.load_array if name.endswith("y") else own_codes._load_matrix
-    with pytest.raises(HashbenchError, match=rf"there is no file .*{name}"):
-        read(tmp_path / name)
 
 
 # ---------------------------------------------------------------- on the command line

@@ -1,3 +1,5 @@
+import gc
+import io
 import sys
 
 import h5py
@@ -12,6 +14,8 @@ from hashbench.sources.array_files import (
     FEATURE_KEYS,
     LABEL_KEYS,
     find_array,
+    load_array,
+    load_matrix,
     read_array,
     read_arrays,
     read_features,
@@ -314,3 +318,49 @@ def test_a_missing_file_is_named(tmp_path, name):
     assert complaint(read_array, str(tmp_path / name), FEATURE_KEYS) == (
         f"there is no file {tmp_path / name.partition(':')[0]}."
     )
+
+
+def npy(array, **options):
+    buffer = io.BytesIO()
+    np.save(buffer, array, **options)
+    return buffer.getvalue()
+
+
+ZIPPED = io.BytesIO()
+np.savez(ZIPPED, a=X)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"0,1,1\n1,0,1\n",
+        npy(X)[:-20],
+        npy(X)[:40],
+        npy(np.array([{"a": 1}]), allow_pickle=True),
+        ZIPPED.getvalue(),
+        ZIPPED.getvalue()[:-60],
+        b"\x89HDF\r\n\x1a\n" + bytes(200),
+    ],
+    ids=["empty", "text", "truncated", "cut header", "pickle", "archive", "cut archive", "hdf5"],
+)
+@pytest.mark.parametrize("name", ["x.npy", "x.npz"])
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # NumPy leaves a broken archive open
+def test_unreadable_file_is_named_in_one_line(tmp_path, content, name):
+    path = tmp_path / name
+    path.write_bytes(content)
+    read = load_array if name == "x.npy" else load_matrix
+    with pytest.raises(HashbenchError) as caught:
+        read(path)
+    text = str(caught.value)
+    del caught
+    gc.collect()  # now, while the filter holds
+    assert str(path) in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("name", ["none.npy", "none.npz"])
+def test_missing_file_is_named(tmp_path, name):
+    read = load_array if name.endswith("y") else load_matrix
+    with pytest.raises(HashbenchError, match=rf"there is no file .*{name}"):
+        read(tmp_path / name)

@@ -185,7 +185,7 @@ def test_server_that_tells_no_size_will_do(site, path):
     seen = []
     fetch(site.answering(whole(Content_Length=None)), SHA256, path, on_progress=lambda *at: seen.append(at))
     assert path.read_bytes() == CONTENT
-    assert seen[-1] == (len(CONTENT), 0)
+    assert seen[-1] == ("bytes of data.bin", len(CONTENT), 0)
 
 
 def test_compressed_file_is_kept_as_it_is_even_if_called_an_encoding(site, path):
@@ -282,7 +282,7 @@ def test_full_disk_is_told_in_a_sentence(site, path):
 
 
 def test_interrupt_keeps_what_came(site, path):
-    def interrupt(n_done, n_all):
+    def interrupt(what, n_done, n_all):
         if n_done >= HALF:
             raise KeyboardInterrupt
 
@@ -299,12 +299,13 @@ def test_interrupt_keeps_what_came(site, path):
 def test_progress_tells_bytes_done_of_all_and_nothing_else_is_printed(site, path, capsys):
     seen = []
     fetch(site.answering(cut(HALF), ranged()), SHA256, path, on_progress=lambda *at: seen.append(at))
-    done = [n_done for n_done, _ in seen]
+    assert {what for what, _, _ in seen} == {"bytes of data.bin"}
+    done = [n_done for _, n_done, _ in seen]
     assert done == sorted(done)
     assert done[0] == 0
     assert HALF in done
-    assert {n_all for _, n_all in seen} == {len(CONTENT)}
-    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert {n_all for _, _, n_all in seen} == {len(CONTENT)}
+    assert seen[-1][1:] == (len(CONTENT), len(CONTENT))
     assert capsys.readouterr() == ("", "")
 
 
@@ -383,7 +384,9 @@ def test_stopped_process_leaves_a_part_that_another_continues(site, path, proces
 
 
 def test_module_is_imported_without_what_only_a_download_needs():
-    code = "import sys, hashbench.sources.download; print(*{'requests', 'urllib3', 'pooch', 'rich', 'numpy'} & set(sys.modules))"
+    code = (
+        "import sys, hashbench.sources.download; print(*{'requests', 'urllib3', 'rich', 'pandas'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
 

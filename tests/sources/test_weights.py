@@ -12,7 +12,7 @@ from scipy.io import savemat
 
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import BACKBONES
-from hashbench.sources.features.weights import Extractor, pretrained, read_weights
+from hashbench.sources.features.weights import Extractor, pretrained, read_weights, to_input
 
 FILTERS = {  # of VGG-F as MatConvNet stores them: height, width, channels in, channels out
     "conv1": (11, 11, 3, 64),
@@ -260,6 +260,64 @@ def test_mat_file_of_another_network_is_told_apart(tmp_path):
         assert "2 misshapen, conv1.weight of shape (2, 3, 5, 4) in place of (64, 3, 11, 11), conv1.bias" in message
 
 
+@pytest.fixture
+def pixels():
+    return np.random.default_rng(0).integers(0, 256, (2, 40, 30, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("name", ["alexnet", "squeezenet", "resnet18", "resnet50"])
+def test_input_of_one_colour_is_that_colour_normalised(name):
+    images = np.empty((1, 8, 8, 3), np.uint8)
+    images[:] = (255, 0, 51)
+    inputs = to_input(images, BACKBONES[name], 16)
+    assert inputs.shape == (1, 3, 16, 16)
+    assert inputs.dtype == torch.float32
+    expected = [(1 - 0.485) / 0.229, (0 - 0.456) / 0.224, (0.2 - 0.406) / 0.225]
+    assert inputs.mean(dim=(0, 2, 3)).tolist() == pytest.approx(expected, abs=1e-5)
+    assert inputs.std(dim=(0, 2, 3)).max() < 1e-5
+
+
+def test_input_of_vggf_is_the_pixels_themselves(pixels):
+    inputs = to_input(pixels[:, :30], BACKBONES["vgg-f"], 30)
+    assert np.array_equal(inputs.permute(0, 2, 3, 1).numpy(), pixels[:, :30])
+    assert inputs.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_enlarging_is_bicubic_interpolation_between_centres_of_pixels(pixels):
+    """Cubic convolution with a = -0.75 by hand, at one point: column 5 of 60 lies at 5.5 / 2 - 0.5 = 2.25."""
+
+    def weight(distance, a=-0.75):
+        near = (a + 2) * distance**3 - (a + 3) * distance**2 + 1
+        far = a * distance**3 - 5 * a * distance**2 + 8 * a * distance - 4 * a
+        return near if distance <= 1 else far
+
+    weights = np.array([weight(abs(2.25 - column)) for column in (1, 2, 3, 4)])
+    expected = np.einsum("r,c,rcd->d", weights, weights, pixels[0, 1:5, 1:5].astype(float))
+    inputs = to_input(pixels[:, :30], BACKBONES["vgg-f"], 60)
+    assert inputs[0, :, 5, 5].numpy() == pytest.approx(expected, abs=1e-3)
+
+
+def test_shrinking_takes_the_mean_of_what_vanishes():
+    stripes = np.zeros((1, 64, 64, 3), np.uint8)
+    stripes[:, :, ::4] = 200  # a quarter of the columns
+    inputs = to_input(stripes, BACKBONES["vgg-f"], 8)
+    assert inputs[..., 2:-2].numpy() == pytest.approx(50, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((2, 8, 8, 3), np.float32), "images are float32 of shape (2, 8, 8, 3), expected uint8"),
+        (np.zeros((2, 3, 8, 8), np.uint8), "images are uint8 of shape (2, 3, 8, 8)"),
+        (np.zeros((8, 8, 3), np.uint8), "images are uint8 of shape (8, 8, 3)"),
+    ],
+)
+def test_images_of_another_form_are_refused(images, message):
+    with pytest.raises(HashbenchError) as caught:
+        to_input(images, BACKBONES["squeezenet"])
+    assert message in str(caught.value)
+
+
 def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, images):
     path, network = squeezenet
     extractor = Extractor("squeezenet", path, image_size=64, device="cpu")
@@ -267,7 +325,7 @@ def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, images
     assert features.dtype == np.float32
     assert features.shape == (70, 512)
     with torch.no_grad():
-        expected = network(BACKBONES["squeezenet"].to_input(images, 64)).numpy()
+        expected = network(to_input(images, BACKBONES["squeezenet"], 64)).numpy()
     np.testing.assert_allclose(features, expected, rtol=1e-5, atol=1e-6)
     alone = np.concatenate([extractor(images[row : row + 1]) for row in (0, 1, 65)])
     np.testing.assert_allclose(alone, features[[0, 1, 65]], rtol=1e-5, atol=1e-6)

@@ -7,39 +7,28 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench._parallel import chunks
+from hashbench._typing import ByteArray, Float32Array
 from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
-from hashbench.sources.images import MAX_BYTES, ImageArray, Images
+from hashbench.sources.features.backbones import BACKBONES, get_backbone
+from hashbench.sources.images import MAX_BYTES, Images
 from hashbench.store.files import data_dir, locked, replacing
 
-FloatArray = npt.NDArray[np.float32]
-NETWORKS = ("squeezenet", "alexnet", "vgg-f", "resnet18", "resnet50")
+NETWORKS = tuple(BACKBONES)
 KINDS = ("pixels", "gist", *NETWORKS, "images")
 
-_VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
+VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
 _BLOCK = 2000  # images between two saves, fewer if they are large
 _BLOCK_BYTES = 256 << 20
 _GIST_SIZE = 128  # of images whose own size is not the same throughout
 
 
 class Extracted(NamedTuple):
-    """What became of the images: features, or the images themselves.
+    """What became of the images: features (n, n_features), or images (n, size, size, 3); ``how`` says it in words."""
 
-    Parameters
-    ----------
-    features : ndarray of shape (n, n_features), float32, or None
-        None for the kind ``images``.
-    images : ndarray of shape (n, size, size, 3), uint8, or None
-        None for all other kinds.
-    how : str
-        Words for people: sizes, network, weights.
-    """
-
-    features: FloatArray | None
-    images: ImageArray | None
+    features: Float32Array | None
+    images: ByteArray | None
     how: str
 
 
@@ -72,7 +61,7 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
         from hashbench.sources.features import gist
 
         size = size or _GIST_SIZE
-        key = f"{_VERSION} {images.content} {size}"
+        key = f"{VERSION} {images.content} {size}"
         features = _in_blocks(gist.gist, gist.N_FEATURES, images, size, "gist", key, options)
         return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
     if size is None:
@@ -100,30 +89,32 @@ def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
 
 def _blocks(images: Images, size: int) -> list[slice]:
     """Cut the images into blocks of so many bytes at most."""
-    return chunks(0, len(images), max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size))))
+    from sklearn.utils import gen_batches
+
+    return list(gen_batches(len(images), max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size)))))
 
 
 def _by_network(kind: str, images: Images, options: Options) -> Extracted:
-    from hashbench.sources.features import backbones, weights
+    from hashbench.sources.features import weights
 
-    size = options.image_size or backbones.get_backbone(kind).usual_size(images.native_size)
-    path = weights.find_weights(kind, options.weights, options.on_download)
+    size = options.image_size or get_backbone(kind).usual_size(images.native_size)
+    path = weights.find_weights(kind, options.weights, options.on_progress)
     network = weights.Extractor(kind, path, image_size=size, device=options.device)
     read_size = None if images.native_size else size  # images of one size are resized by the network's front end
     how = f"{network.provenance}, on {network.device}"  # machines round differently
-    key = f"{_VERSION} {how} {images.content}"
+    key = f"{VERSION} {how} {images.content}"
     return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, how)
 
 
 def _in_blocks(
-    compute: Callable[[ImageArray], FloatArray],
+    compute: Callable[[ByteArray], Float32Array],
     n_features: int,
     images: Images,
     size: int | None,
     kind: str,
     key: str,
     options: Options,
-) -> FloatArray:
+) -> Float32Array:
     """Compute features of blocks of images, each saved as soon as it is done."""
     _demand_memory(images, 4 * n_features, "", kind)
     path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
@@ -147,7 +138,7 @@ def _in_blocks(
     return features
 
 
-def _load(path: Path) -> FloatArray | None:
+def _load(path: Path) -> Float32Array | None:
     """Read stored features; None if there are none, or the file is damaged."""
     try:
         return np.asarray(np.load(path))
@@ -155,6 +146,6 @@ def _load(path: Path) -> FloatArray | None:
         return None
 
 
-def _save(path: Path, array: FloatArray) -> None:
+def _save(path: Path, array: Float32Array) -> None:
     with replacing(path) as part, part.open("wb") as file:
         np.save(file, array)

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from hashbench._parallel import chunks, in_threads
+from hashbench._parallel import in_threads
+from hashbench._typing import ByteArray, Float32Array
 from hashbench.errors import HashbenchError
 
 N_SCALES = 4
@@ -29,7 +30,7 @@ _CHUNK = 64  # images a thread takes at a time
 FloatArray = npt.NDArray[np.floating[Any]]  # float32 throughout
 
 
-def gist(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
+def gist(images: ByteArray) -> Float32Array:
     """Compute the GIST descriptor of images, 4 scales x 8 orientations x 4 x 4 cells.
 
     Parameters
@@ -92,12 +93,13 @@ def gist(images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
             magnitude = _magnitude(_whitened(_stretched(image), low_pass), filters)
             out[:] = (rows @ magnitude @ columns).ravel()
 
-    for _ in in_threads(describe, chunks(0, len(images), _CHUNK)):
+    parts = [slice(start, start + _CHUNK) for start in range(0, len(images), _CHUNK)]
+    for _ in in_threads(describe, parts):
         pass
     return features
 
 
-def _check(images: npt.NDArray[np.uint8]) -> None:
+def _check(images: ByteArray) -> None:
     is_image = images.ndim == 3 or (images.ndim == 4 and images.shape[3] in (1, 3))
     if images.dtype != np.uint8 or not is_image or min(images.shape[1:3]) < _SMALLEST_SIDE:
         raise HashbenchError(
@@ -107,7 +109,7 @@ def _check(images: npt.NDArray[np.uint8]) -> None:
         )
 
 
-def _stretched(image: npt.NDArray[np.uint8]) -> FloatArray:
+def _stretched(image: ByteArray) -> FloatArray:
     grey = image.mean(axis=2, dtype=np.float32) if image.ndim == 3 else image.astype(np.float32)
     grey -= grey.min()
     return np.asarray(grey * (np.float32(255) / (grey.max() or 1)))

@@ -7,22 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy.io import loadmat
 
-from hashbench._parallel import chunks
 from hashbench._torch import find_device, import_torch
+from hashbench._typing import AnyArray, ByteArray, Float32Array, Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.sources.download import Tell, fetch
-from hashbench.sources.features.backbones import Network, blank, get_backbone
+from hashbench.sources.download import fetch
+from hashbench.sources.features.architectures import Network
+from hashbench.sources.features.backbones import Backbone, get_backbone
 from hashbench.store.files import data_dir
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
 else:
     torch = import_torch()
-    Tensor = torch.Tensor
+    Tensor, nn = torch.Tensor, torch.nn
 
 _BATCH = {"cpu": 32, "cuda": 256}  # images that go through the network at a time
 _N_NAMED = 3  # offending parameters in an error
@@ -36,25 +35,11 @@ class Weights(NamedTuple):
 
 
 def read_weights(name: str, path: Path) -> Weights:
-    """Read the weights of a network and check that they are complete.
+    """Read the weights of a network, and check that every parameter and buffer is there and nothing else.
 
-    Parameters
-    ----------
-    name : str
-        The backbone's name.
-    path : Path
-        ``.pth`` or ``.pt``: a state dict as torch saves it, alone or under the key ``state_dict``, its names with or
-        without ``module.`` in front. For ``vgg-f`` also ``.mat``: MatConvNet's file, old form or new.
-
-    Returns
-    -------
-    Weights
-        With every parameter and buffer of the network; counters of batches, which old files lack, start at 0.
-
-    Raises
-    ------
-    HashbenchError
-        If the file is missing or damaged, is no weights file or belongs to another network.
+    They come from ``.pth`` or ``.pt``: a state dict as torch saves it, alone or under the key ``state_dict``, its names
+    with or without ``module.`` in front. For ``vgg-f`` also from ``.mat``: MatConvNet's file, old form or new. Counters
+    of batches, which old files lack, start at 0.
     """
     formats = {".pth": _read_torch, ".pt": _read_torch} | ({".mat": _read_mat} if name == "vgg-f" else {})
     advice = _advice(name)
@@ -77,30 +62,8 @@ def read_weights(name: str, path: Path) -> Weights:
     return Weights(state, hashlib.sha256(content).hexdigest())
 
 
-def find_weights(
-    name: str, path: Path | None = None, on_download: Callable[[str], Tell | None] = lambda _: None
-) -> Path:
-    """Find the weights of a network: the user's file, or the official one, downloaded once.
-
-    Parameters
-    ----------
-    name : str
-        The backbone's name.
-    path : Path, optional
-        The user's file.
-    on_download : callable, optional
-        From the name of the file to what `hashbench.sources.download.fetch` reports to.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    HashbenchError
-        If it cannot be downloaded, or may not because nobody published its checksum.
-    """
+def find_weights(name: str, path: Path | None = None, on_progress: Progress = silent) -> Path:
+    """Find the weights of a network: the user's file, or the official one, downloaded once if its checksum is known."""
     backbone = get_backbone(name)
     if path is not None:
         return path
@@ -110,56 +73,27 @@ def find_weights(
             f"{backbone.weights_url} and give the file as --weights FILE, or to a method as --param weights=FILE."
         )
     official = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
-    return fetch(backbone.weights_url, backbone.sha256_prefix, official, on_progress=on_download(official.name))
+    return fetch(backbone.weights_url, backbone.sha256_prefix, official, on_progress=on_progress)
 
 
 def weights_digest(name: str, path: Path | None = None) -> str:
-    """Tell one weights file from another.
-
-    Parameters
-    ----------
-    name : str
-        The backbone's name.
-    path : Path, optional
-        The user's file; by default the official one, which is not read.
-
-    Returns
-    -------
-    str
-        The first 8 hex digits of its SHA-256.
-
-    Raises
-    ------
-    HashbenchError
-        If the file cannot be read, or is needed and not given.
-    """
+    """Give the first 8 hex digits of a weights file's SHA-256; the official file, if there is one, is not read."""
     official = get_backbone(name).sha256_prefix
     if path is None and official is not None:
         return official[:8]
     return hashlib.sha256(_content(name, find_weights(name, path))).hexdigest()[:8]
 
 
+def blank(name: str) -> Network:
+    """Build a network without memory for its parameters, to look at names and shapes or to assign weights to."""
+    with torch.device("meta"):
+        return get_backbone(name).build()
+
+
 def pretrained(name: str, path: Path) -> tuple[Network, str]:
-    """Build a network with the weights of a file.
+    """Build a network with the weights of a file, and give that file's SHA-256 in hex.
 
-    Parameters
-    ----------
-    name : str
-        The backbone's name.
-    path : Path
-        See `read_weights`.
-
-    Returns
-    -------
-    network : Network
-        On the CPU, in evaluation mode, every parameter open to training.
-    sha256 : str
-        Of the file, in hex.
-
-    Raises
-    ------
-    HashbenchError
-        See `read_weights`.
+    It is on the CPU, in evaluation mode, every parameter open to training.
     """
     weights = read_weights(name, path)
     network = blank(name)
@@ -168,38 +102,10 @@ def pretrained(name: str, path: Path) -> tuple[Network, str]:
 
 
 class Extractor:
-    """Features of images from a pretrained network.
+    """Features of images from a pretrained network, in evaluation mode.
 
-    Parameters
-    ----------
-    name : str
-        The backbone's name.
-    weights_path : Path
-        See `read_weights`.
-    image_size : int, optional
-        Width and height to which images are resized, in pixels; the size the network was trained on if left out.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to compute; ``auto`` takes a GPU if there is one.
-
-    Attributes
-    ----------
-    name : str
-        The backbone's name.
-    network : Network
-        The network, in evaluation mode.
-    n_features : int
-        Length of a feature vector.
-    image_size : int
-        In pixels.
-    device : str
-        ``cpu`` or ``cuda``.
-    provenance : str
-        Where the features come from, such as ``squeezenet, 128 px, weights 0f3c12ab``.
-
-    Raises
-    ------
-    HashbenchError
-        If the weights cannot be read, the network cannot take that size, or there is no such device.
+    ``image_size`` is the width and height to which images are resized, in pixels, by default what the network was
+    trained on. ``provenance`` says where the features come from, such as ``squeezenet, 128 px, weights 0f3c12ab``.
     """
 
     def __init__(self, name: str, weights_path: Path, *, image_size: int | None = None, device: str = "auto") -> None:
@@ -213,63 +119,47 @@ class Extractor:
         self.network = network.to(self.device)
         self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
 
-    def __call__(self, images: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-        """Compute the features of images.
+    def __call__(self, images: ByteArray) -> Float32Array:
+        """Compute the features (n, n_features) of images (n, height, width, 3), RGB.
 
-        Parameters
-        ----------
-        images : ndarray of shape (n, height, width, 3), uint8
-            RGB.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features), float32
-            In the order of the images; an image's features depend on the others in their last digits at most.
-
-        Raises
-        ------
-        HashbenchError
-            If the images have another shape or dtype.
+        An image's features depend on the others in their last digits at most.
         """
         return in_batches(self.forward, images, self.n_features, self.device)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Compute the features of images that go through the network together.
+        """Compute the features of images (n, height, width, 3), uint8, that go through the network together.
 
-        Parameters
-        ----------
-        images : Tensor of shape (n, height, width, 3), uint8
-            RGB, on the network's device.
-
-        Returns
-        -------
-        Tensor of shape (n, n_features), float32
-            Differentiable with respect to the network's parameters.
+        They are differentiable with respect to its parameters.
         """
-        features: Tensor = self.network(get_backbone(self.name).to_input(images, self.image_size))
+        features: Tensor = self.network(to_input(images, get_backbone(self.name), self.image_size))
         return features
 
 
-def in_batches(
-    compute: Callable[[Tensor], Tensor], images: npt.NDArray[np.uint8], n_values: int, device: str
-) -> npt.NDArray[np.float32]:
-    """Compute something of many images, without gradients.
+def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = None) -> Tensor:
+    """Bring images (n, height, width, 3), uint8, RGB, to the size and scale that a network was trained on.
 
-    Parameters
-    ----------
-    compute : callable
-        From images (n, height, width, n_channels), uint8, to values (n, n_values), on the device.
-    images : ndarray of shape (n, height, width, n_channels), uint8
-        The images.
-    n_values : int
-        How many values an image has.
-    device : {"cpu", "cuda"}
-        Where to compute.
+    They become float32 of shape (n, 3, size, size), on the same device, in memory with the channels last, on which
+    convolutions are faster. Resized bicubically; where that shrinks, smoothed first.
+    """
+    pixels = images if isinstance(images, Tensor) else torch.from_numpy(np.array(images))
+    if pixels.ndim != 4 or pixels.shape[3] != 3 or pixels.dtype != torch.uint8:
+        raise HashbenchError(
+            f"images are {str(pixels.dtype).removeprefix('torch.')} of shape {tuple(pixels.shape)}, expected uint8 "
+            "of shape (n, height, width, 3), red, green and blue from 0 to 255."
+        )
+    size = size or backbone.input_size
+    shrinks = size < max(pixels.shape[1:3])
+    resized = nn.functional.interpolate(
+        pixels.permute(0, 3, 1, 2).float(), (size, size), mode="bicubic", align_corners=False, antialias=shrinks
+    )
+    mean, std = (resized.new_tensor(values)[:, None, None] for values in (backbone.mean, backbone.std))  # (3, 1, 1)
+    return (resized * (backbone.pixel_max / 255) - mean) / std
 
-    Returns
-    -------
-    ndarray of shape (n, n_values), float32
-        In the order of the images, at full precision.
+
+def in_batches(compute: Callable[[Tensor], Tensor], images: ByteArray, n_values: int, device: str) -> Float32Array:
+    """Compute something of many images, without gradients and at full precision.
+
+    ``compute`` goes from images (n, height, width, n_channels) to values (n, n_values), on the device.
     """
     values = np.empty((len(images), n_values), np.float32)
     with (
@@ -277,7 +167,8 @@ def in_batches(
         torch.autocast(device, enabled=False),
         torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
     ):
-        for batch in chunks(0, len(images), _BATCH[device]):
+        for start in range(0, len(images), _BATCH[device]):
+            batch = slice(start, start + _BATCH[device])
             values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
     return values
 
@@ -305,6 +196,8 @@ def _read_torch(content: bytes) -> dict[str, Tensor]:
 
 def _read_mat(content: bytes) -> dict[str, Tensor]:
     """Read a SimpleNN network of MatConvNet: filters are (height, width, n_in, n_out), layers fc* see one position."""
+    from scipy.io import loadmat
+
     file = loadmat(BytesIO(content), struct_as_record=False)
     state = {}
     for cell in file["layers"].ravel():

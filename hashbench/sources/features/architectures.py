@@ -1,0 +1,234 @@
+"""The layers of the networks that turn images into features: AlexNet, VGG-F, SqueezeNet, ResNet.
+
+AlexNet, SqueezeNet and ResNet stay ours only because torchvision cannot be depended on: no build of it exists for every
+platform that hashbench supports. Their parameters have torchvision's names, so that its weight files load.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hashbench._torch import import_torch
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+else:
+    torch = import_torch()
+    Tensor, nn = torch.Tensor, torch.nn
+
+
+class Network(nn.Module):
+    """Images to features; differentiable.
+
+    Parameters and buffers carry the names of the weights file, with those of the layer that gives the
+    1,000 class scores of ImageNet, which the features do without.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Compute features (n, n_features), not negative, of images (n, 3, size, size) as `to_input` gives them."""
+        return self._compute(images)
+
+    def _compute(self, images: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+class AlexNet(Network):
+    """AlexNet in one tower [1]_; features are fc7 after ReLU, 4,096.
+
+    References
+    ----------
+    .. [1] A. Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014,
+       arXiv:1404.5997.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features = nn.Sequential(
+            *(nn.Conv2d(3, 64, 11, stride=4, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)),
+            *(nn.Conv2d(64, 192, 5, padding=2), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)),
+            *(nn.Conv2d(192, 384, 3, padding=1), nn.ReLU(inplace=True)),
+            *(nn.Conv2d(384, 256, 3, padding=1), nn.ReLU(inplace=True)),
+            *(nn.Conv2d(256, 256, 3, padding=1), nn.ReLU(inplace=True), nn.MaxPool2d(3, stride=2)),
+        )
+        self.avgpool = nn.AdaptiveAvgPool2d(6)
+        self.classifier = nn.Sequential(
+            *(nn.Dropout(), nn.Linear(256 * 6 * 6, 4096), nn.ReLU(inplace=True)),
+            *(nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True)),
+            nn.Linear(4096, 1000),
+        )
+
+    def _compute(self, images: Tensor) -> Tensor:
+        maps = self.avgpool(self.features(images))  # (n, 256, 6, 6)
+        features: Tensor = self.classifier[:-1](maps.flatten(1))
+        return features
+
+
+class VGGF(Network):
+    """VGG-F, called CNN-F in [1]_; features are fc7 after ReLU, 4,096.
+
+    Layers are called as in MatConvNet's file: ``conv1`` to ``conv5`` and ``fc6`` to ``fc8``. The buffer
+    ``average_image`` (3, 224, 224) is subtracted from the pixels, 0 to 255, first. As in that file there is no
+    dropout. Images have 199 to 230 pixels a side.
+
+    Notes
+    -----
+    Local response normalisation divides by (2 + 1e-4 s)^0.75, where s sums the squares of five neighbouring
+    channels; torch takes the mean of the five instead, hence 5e-4. Pooling of MatConvNet pads one row below and
+    one column to the right, which never wins the maximum: that is ``ceil_mode``.
+
+    References
+    ----------
+    .. [1] K. Chatfield, K. Simonyan, A. Vedaldi, A. Zisserman, "Return of the Devil in the Details: Delving
+       Deep into Convolutional Nets", BMVC 2014, arXiv:1405.3531, table 1.
+    """
+
+    average_image: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("average_image", torch.zeros(3, 224, 224))
+        self.conv1 = nn.Conv2d(3, 64, 11, stride=4)
+        self.conv2 = nn.Conv2d(64, 256, 5, padding=2)
+        self.conv3 = nn.Conv2d(256, 256, 3, padding=1)
+        self.conv4 = nn.Conv2d(256, 256, 3, padding=1)
+        self.conv5 = nn.Conv2d(256, 256, 3, padding=1)
+        self.fc6 = nn.Linear(256 * 6 * 6, 4096)
+        self.fc7 = nn.Linear(4096, 4096)
+        self.fc8 = nn.Linear(4096, 1000)
+        self.norm = nn.LocalResponseNorm(5, alpha=5e-4, beta=0.75, k=2.0)
+        self.pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
+
+    def _compute(self, images: Tensor) -> Tensor:
+        average = nn.functional.interpolate(self.average_image[None], images.shape[2:], mode="bilinear")
+        maps = self.pool(self.norm(self.conv1(images - average).relu_()))
+        maps = self.pool(self.norm(self.conv2(maps).relu_()))
+        maps = self.conv4(self.conv3(maps).relu_()).relu_()
+        maps = self.pool(self.conv5(maps).relu_())  # (n, 256, 6, 6)
+        features: Tensor = self.fc7(self.fc6(maps.flatten(1)).relu_()).relu_()
+        return features
+
+
+class _Fire(nn.Module):
+    """Squeeze to few channels, then expand by 1 x 1 and 3 x 3 convolutions side by side."""
+
+    def __init__(self, n_in: int, n_squeezed: int, n_expanded: int) -> None:
+        super().__init__()
+        self.squeeze = nn.Conv2d(n_in, n_squeezed, 1)
+        self.expand1x1 = nn.Conv2d(n_squeezed, n_expanded, 1)
+        self.expand3x3 = nn.Conv2d(n_squeezed, n_expanded, 3, padding=1)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        squeezed = self.squeeze(maps).relu_()
+        return torch.cat([self.expand1x1(squeezed), self.expand3x3(squeezed)], dim=1).relu_()
+
+
+class SqueezeNet(Network):
+    """SqueezeNet 1.0 [1]_; features are the last fire module's output, its mean over space, 512.
+
+    References
+    ----------
+    .. [1] F. N. Iandola et al., "SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and < 0.5 MB
+       model size", 2016, arXiv:1602.07360, table 1.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
+        self.features = nn.Sequential(
+            *(nn.Conv2d(3, 96, 7, stride=2), nn.ReLU(inplace=True), pool),
+            *(_Fire(96, 16, 64), _Fire(128, 16, 64), _Fire(128, 32, 128), pool),
+            *(_Fire(256, 32, 128), _Fire(256, 48, 192), _Fire(384, 48, 192), _Fire(384, 64, 256), pool),
+            _Fire(512, 64, 256),
+        )
+        self.classifier = nn.Sequential(nn.Dropout(), nn.Conv2d(512, 1000, 1))
+
+    def _compute(self, images: Tensor) -> Tensor:
+        features: Tensor = self.features(images).mean(dim=(2, 3))
+        return features
+
+
+class _Residual(nn.Module):
+    """Convolutions, each with batch normalisation, around which the input is led and added."""
+
+    def __init__(self, n_in: int, convolutions: list[tuple[int, int, int]]) -> None:
+        super().__init__()
+        self.n_convolutions = len(convolutions)
+        n_before, total_stride = n_in, 1
+        for number, (kernel, n_out, stride) in enumerate(convolutions, start=1):
+            layer = nn.Conv2d(n_before, n_out, kernel, stride=stride, padding=kernel // 2, bias=False)
+            self.add_module(f"conv{number}", layer)
+            self.add_module(f"bn{number}", nn.BatchNorm2d(n_out))
+            n_before, total_stride = n_out, total_stride * stride
+        self.downsample = nn.Sequential()  # leaves the input as it is
+        if total_stride > 1 or n_in != n_before:
+            shortcut = nn.Conv2d(n_in, n_before, 1, stride=total_stride, bias=False)
+            self.downsample.extend([shortcut, nn.BatchNorm2d(n_before)])
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = maps
+        for number in range(1, self.n_convolutions + 1):
+            inner = self.get_submodule(f"bn{number}")(self.get_submodule(f"conv{number}")(inner))
+            if number < self.n_convolutions:
+                inner = inner.relu_()
+        outer: Tensor = self.downsample(maps)
+        return (inner + outer).relu_()
+
+
+class ResNet(Network):
+    """A residual network [1]_; features are the global average pool, 512 or 2,048.
+
+    Bottlenecks halve the resolution in their 3 x 3 convolution, as torchvision's do.
+
+    Parameters
+    ----------
+    n_blocks : iterable of int
+        Residual blocks of each of the four stages, of 64, 128, 256 and 512 channels.
+    bottleneck : bool
+        Blocks of 1 x 1, 3 x 3 and 1 x 1 convolutions with four times the channels at the end, else of two 3 x 3.
+
+    References
+    ----------
+    .. [1] K. He, X. Zhang, S. Ren, J. Sun, "Deep Residual Learning for Image Recognition", CVPR 2016,
+       arXiv:1512.03385, table 1.
+    """
+
+    def __init__(self, n_blocks: Iterable[int], *, bottleneck: bool) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
+        n_in = 64
+        for stage, n in enumerate(n_blocks):
+            width = 64 << stage
+            layer = nn.Sequential()
+            for block in range(n):
+                stride = 2 if stage and not block else 1
+                if bottleneck:
+                    convolutions = [(1, width, 1), (3, width, stride), (1, 4 * width, 1)]
+                else:
+                    convolutions = [(3, width, stride), (3, width, 1)]
+                layer.append(_Residual(n_in, convolutions))
+                n_in = convolutions[-1][1]
+            self.add_module(f"layer{stage + 1}", layer)
+        self.fc = nn.Linear(n_in, 1000)
+
+    def _compute(self, images: Tensor) -> Tensor:
+        maps = self.maxpool(self.bn1(self.conv1(images)).relu_())
+        for stage in range(1, 5):
+            maps = self.get_submodule(f"layer{stage}")(maps)
+        features: Tensor = maps.mean(dim=(2, 3))
+        return features
+
+
+class ResNet18(ResNet):
+    """ResNet with 18 layers."""
+
+    def __init__(self) -> None:
+        super().__init__((2, 2, 2, 2), bottleneck=False)
+
+
+class ResNet50(ResNet):
+    """ResNet with 50 layers."""
+
+    def __init__(self) -> None:
+        super().__init__((3, 4, 6, 3), bottleneck=True)

@@ -1,0 +1,125 @@
+"""How splits are drawn: queries, the database without them, and training items out of it."""
+
+import numpy as np
+
+from hashbench._typing import ByteArray, IntArray
+from hashbench.errors import HashbenchError
+
+
+def draw_split(
+    labels: IntArray, queries_per_class: int, train_per_class: int, random_state: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Draw a class-balanced split: queries first, then training items out of the rest.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,), int64
+        One class an item.
+    queries_per_class, train_per_class : int
+        How many of each class.
+    random_state : int
+        Seed of the drawing.
+
+    Returns
+    -------
+    query, database, train : ndarray of int64
+        Ascending row numbers; the database is all but the queries.
+
+    Raises
+    ------
+    HashbenchError
+        If a class has too few items.
+    """
+    rng = np.random.default_rng(random_state)
+    query, train = [], []
+    for label in np.unique(labels):
+        members = np.flatnonzero(labels == label)
+        if len(members) < queries_per_class + train_per_class:
+            raise HashbenchError(
+                f"class {label} has {len(members)} items, but {queries_per_class} queries and "
+                f"{train_per_class} training items are to be drawn from each class."
+            )
+        rng.shuffle(members)
+        query.append(members[:queries_per_class])
+        train.append(members[queries_per_class : queries_per_class + train_per_class])
+    chosen = np.sort(np.concatenate(query))
+    database = np.setdiff1d(np.arange(len(labels)), chosen)
+    return chosen, database, np.sort(np.concatenate(train))
+
+
+def draw_by_label(
+    labels: ByteArray, n_queries: int, n_train: int, random_state: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Draw a split of multi-label items: so many of each label, the rarest label first.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples, n_classes), uint8
+        Multi-hot.
+    n_queries, n_train : int
+        How many to draw for each label, among items not drawn before.
+    random_state : int
+        Seed of the drawing.
+
+    Returns
+    -------
+    query, database, train : ndarray of int64
+        Ascending row numbers, ``n_queries`` and ``n_train`` times the number of labels; the database is
+        all but the queries.
+
+    Raises
+    ------
+    HashbenchError
+        If a label has too few items left.
+    """
+    rng = np.random.default_rng(random_state)
+    free = np.ones(len(labels), dtype=bool)
+    drawn: dict[str, list[IntArray]] = {"queries": [], "training items": []}
+    for role, n_wanted in (("queries", n_queries), ("training items", n_train)):
+        for label in np.argsort(labels.sum(axis=0, dtype=np.int64), kind="stable"):
+            members = np.flatnonzero(free & (labels[:, label] > 0))
+            if len(members) < n_wanted:
+                raise HashbenchError(
+                    f"label {label} has {len(members)} items not drawn before, but {n_wanted} {role} are to be "
+                    "drawn of each label. Draw fewer, or leave rare labels out."
+                )
+            chosen = rng.choice(members, n_wanted, replace=False)
+            free[chosen] = False
+            drawn[role].append(chosen)
+    query, train = (np.sort(np.concatenate(parts)) for parts in drawn.values())
+    return query, np.setdiff1d(np.arange(len(labels)), query), train
+
+
+def draw_any(n_samples: int, n_queries: int, n_train: int | None, random_state: int) -> tuple[IntArray, ...]:
+    """Draw a split regardless of labels.
+
+    Parameters
+    ----------
+    n_samples : int
+        How many items there are.
+    n_queries : int
+        How many queries to draw.
+    n_train : int or None
+        How many training items to draw out of the rest; None for all of it.
+    random_state : int
+        Seed of the drawing.
+
+    Returns
+    -------
+    query, database, train : ndarray of int64
+        Ascending row numbers; the database is all but the queries.
+
+    Raises
+    ------
+    HashbenchError
+        If there are too few items.
+    """
+    n_database = n_samples - n_queries
+    if n_queries < 1 or n_database < max(n_train or 1, 1):
+        raise HashbenchError(
+            f"of {n_samples} items, {n_queries} queries and {n_train or 1} training items outside them are to be "
+            "drawn; both need at least one, and together no more than there are."
+        )
+    order = np.random.default_rng(random_state).permutation(n_samples)
+    query, rest = np.sort(order[:n_queries]), order[n_queries:]
+    return query, np.sort(rest), np.sort(rest[:n_train])

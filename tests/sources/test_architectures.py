@@ -1,0 +1,163 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from hashbench.sources.features.backbones import BACKBONES
+from hashbench.sources.features.weights import blank, to_input
+
+N_PARAMETERS = {
+    "alexnet": 61_100_840,
+    "vgg-f": 60_834_536,
+    "squeezenet": 1_248_424,
+    "resnet18": 11_689_512,
+    "resnet50": 25_557_032,
+}
+SHAPES = {
+    "alexnet": {
+        "features.0.weight": (64, 3, 11, 11),
+        "features.3.weight": (192, 64, 5, 5),
+        "features.6.weight": (384, 192, 3, 3),
+        "features.8.weight": (256, 384, 3, 3),
+        "features.10.bias": (256,),
+        "classifier.1.weight": (4096, 9216),
+        "classifier.4.weight": (4096, 4096),
+        "classifier.6.bias": (1000,),
+    },
+    "vgg-f": {
+        "average_image": (3, 224, 224),
+        "conv1.weight": (64, 3, 11, 11),
+        "conv2.weight": (256, 64, 5, 5),
+        "conv5.bias": (256,),
+        "fc6.weight": (4096, 9216),
+        "fc8.weight": (1000, 4096),
+    },
+    "squeezenet": {
+        "features.0.weight": (96, 3, 7, 7),
+        "features.3.squeeze.weight": (16, 96, 1, 1),
+        "features.7.expand1x1.bias": (128,),
+        "features.12.expand3x3.weight": (256, 64, 3, 3),
+        "classifier.1.weight": (1000, 512, 1, 1),
+    },
+    "resnet18": {
+        "conv1.weight": (64, 3, 7, 7),
+        "bn1.running_mean": (64,),
+        "layer1.0.conv2.weight": (64, 64, 3, 3),
+        "layer2.0.downsample.0.weight": (128, 64, 1, 1),
+        "layer4.1.bn2.weight": (512,),
+        "fc.weight": (1000, 512),
+    },
+    "resnet50": {
+        "layer1.0.downsample.0.weight": (256, 64, 1, 1),
+        "layer2.0.conv1.weight": (128, 256, 1, 1),
+        "layer3.5.conv2.weight": (256, 256, 3, 3),
+        "layer4.0.downsample.1.running_var": (2048,),
+        "layer4.2.bn3.bias": (2048,),
+        "fc.weight": (1000, 2048),
+    },
+}
+N_TENSORS = {"alexnet": 16, "vgg-f": 17, "squeezenet": 52, "resnet18": 122, "resnet50": 320}  # of the state dict
+
+
+@pytest.fixture
+def pixels():
+    return np.random.default_rng(0).integers(0, 256, (2, 40, 30, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_network_has_the_published_number_of_parameters(name):
+    network = blank(name)
+    assert sum(parameter.numel() for parameter in network.parameters()) == N_PARAMETERS[name]
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_parameters_have_the_names_and_shapes_of_the_official_file(name):
+    state = blank(name).state_dict()
+    assert {key: tuple(state[key].shape) for key in SHAPES[name]} == SHAPES[name]
+    assert len(state) == N_TENSORS[name]
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_features_have_the_length_that_the_registry_tells(name):
+    backbone = BACKBONES[name]
+    images = torch.empty(2, 3, backbone.input_size, backbone.input_size, device="meta")
+    assert blank(name)(images).shape == (2, backbone.n_features)
+
+
+def resolutions(network, images):
+    """Width of the maps behind every layer that changes it."""
+    widths = []
+    for layer in network.modules():
+        if isinstance(layer, torch.nn.Conv2d | torch.nn.MaxPool2d):
+            layer.register_forward_hook(lambda layer, inputs, output: widths.append(output.shape[-1]))
+    network(images)
+    return [width for before, width in zip([None, *widths], widths, strict=False) if width != before]
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [
+        ("alexnet", 224, [55, 27, 13, 6]),
+        ("vgg-f", 224, [54, 27, 13, 6]),  # table 1 of the paper; 27 and 6 need the padding of one row and column
+        ("squeezenet", 224, [109, 54, 27, 13]),  # 7 x 7, stride 2, no padding; ceil(106 / 2) + 1 = 54
+        ("squeezenet", 128, [61, 30, 15, 7]),
+        ("squeezenet", 130, [62, 31, 15, 7]),  # ceil(59 / 2) + 1 = 31, where rounding down gives 30
+        ("resnet18", 224, [112, 56, 28, 14, 7]),
+    ],
+)
+def test_maps_shrink_as_in_the_paper(name, size, expected):
+    assert resolutions(blank(name), torch.empty(1, 3, size, size, device="meta")) == expected
+
+
+def test_bottlenecks_halve_the_resolution_in_their_middle():
+    network = blank("resnet50")
+    strides = [network.get_submodule(f"layer3.0.conv{number}").stride for number in (1, 2, 3)]
+    assert strides == [(1, 1), (2, 2), (1, 1)]
+
+
+@pytest.mark.parametrize(("name", "size"), [("alexnet", 63), ("vgg-f", 199), ("squeezenet", 64), ("resnet18", 64)])
+def test_gradient_reaches_the_first_layer(name, size, pixels):
+    torch.manual_seed(0)
+    network = BACKBONES[name].build().eval()
+    network(to_input(pixels, BACKBONES[name], size)).sum().backward()
+    assert network.get_parameter(next(key for key, _ in network.named_parameters())).grad.abs().sum() > 0
+    unused = {key.split(".")[0] for key, parameter in network.named_parameters() if parameter.grad is None}
+    assert unused <= {"classifier", "fc8", "fc"}  # class scores
+
+
+def test_residual_block_adds_its_input():
+    torch.manual_seed(0)
+    block = BACKBONES["resnet18"].build().eval().layer1[0]
+    torch.nn.init.zeros_(block.conv2.weight)
+    maps = torch.rand(1, 64, 5, 5)
+    torch.testing.assert_close(block(maps), maps)  # what is added is nought, and the rest is not negative
+
+
+def test_response_normalisation_of_vggf_sums_over_five_channels():
+    maps = torch.rand(1, 8, 1, 1) * 100
+    squares = maps.flatten().double() ** 2
+    sums = torch.stack([squares[max(0, channel - 2) : channel + 3].sum() for channel in range(8)])
+    expected = maps.flatten().double() / (2 + 1e-4 * sums) ** 0.75
+    found = blank("vgg-f").norm(maps).flatten()
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=0)
+
+
+def test_without_torch_the_import_says_what_to_install():
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from hashbench.errors import HashbenchError\n"
+        "try:\n    import hashbench.sources.features.weights\n"
+        "except HashbenchError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "this needs PyTorch: pip install 'hashbench[learned]'.\n"
+
+
+def test_a_broken_torch_keeps_its_own_error(tmp_path):
+    (tmp_path / "torch.py").write_text("import no_such_library\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import hashbench.sources.features.architectures"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'no_such_library'"
