@@ -32,7 +32,7 @@ import numpy.typing as npt
 from hashbench._parallel import n_processors
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import pack
-from hashbench.scoring.evaluation import evaluate_packed
+from hashbench.scoring.evaluator import evaluate_packed
 
 METRICS = ("AP", "NDCG", "P@100", "AP@1000")
 SHAPES = {  # queries, database, classes, multi-label

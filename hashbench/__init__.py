@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from hashbench.errors import HashbenchError
     from hashbench.method import HashMethod
     from hashbench.scoring.code_statistics import CodeUsage, code_usage
-    from hashbench.scoring.evaluation import Evaluation, evaluate
+    from hashbench.scoring.evaluation import Evaluation
+    from hashbench.scoring.evaluator import evaluate
     from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 
 __all__ = [
@@ -50,7 +51,7 @@ _HOMES = {
     "draw_any": "hashbench.sources.splits",
     "draw_by_label": "hashbench.sources.splits",
     "draw_split": "hashbench.sources.splits",
-    "evaluate": "hashbench.scoring.evaluation",
+    "evaluate": "hashbench.scoring.evaluator",
 }
 
 

@@ -148,7 +148,7 @@ def test_examples_are_found():
         name: sum(len(test.examples) for test in finder.find(importlib.import_module(name)))
         for name in (
             "hashbench.bits",
-            "hashbench.scoring.evaluation",
+            "hashbench.scoring.evaluator",
             "hashbench.methods.itq",
             "hashbench.scoring.metrics.ndcg",
         )

@@ -33,6 +33,6 @@ def split(name: str, share: float, n_items: int, affinity: Affinity, generator: 
 
 def score(held_codes: BoolArray, kept_codes: BoolArray, affinity: Affinity, criterion: str) -> float:
     """Score held-out items as queries to the others; ``affinity`` is that of the former to the latter."""
-    from hashbench.scoring.evaluation import evaluate
+    from hashbench.scoring.evaluator import evaluate
 
     return evaluate(held_codes, kept_codes, affinity, [criterion], undefined="paper").summary[criterion].mean

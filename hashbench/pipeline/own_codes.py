@@ -6,7 +6,8 @@ from typing import Any
 
 from hashbench.affinity import Hierarchy
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Evaluation, evaluate
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluator import evaluate
 from hashbench.sources.array_files import load_array, load_matrix
 
 

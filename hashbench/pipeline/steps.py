@@ -154,7 +154,7 @@ def _score(
     undefined: str,
     on_progress: Progress,
 ) -> Evaluation:
-    from hashbench.scoring.evaluation import evaluate_packed
+    from hashbench.scoring.evaluator import evaluate_packed
 
     made = codes.made
     if made.dataset_fingerprint != dataset.fingerprint:

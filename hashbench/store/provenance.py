@@ -91,7 +91,7 @@ class Provenance:
             "content": content,
             "dataset_fingerprint": self.dataset_fingerprint,
             "method_version": self.method_version,
-            "code": code_that_decides("hashbench.scoring.evaluation"),
+            "code": code_that_decides("hashbench.scoring.evaluator"),
         }
 
 

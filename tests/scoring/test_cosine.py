@@ -7,7 +7,7 @@ import pytest
 from hashbench import evaluate
 from hashbench.affinity import Explicit
 from hashbench.errors import HashbenchError
-from hashbench.scoring import evaluation
+from hashbench.scoring import evaluator
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.metrics import get_metric
 
@@ -61,7 +61,7 @@ def test_length_of_a_row_has_no_say_and_equal_rows_tie():
 def test_few_queries_at_a_time_score_like_all_of_them(memory, monkeypatch):
     query, database, labels = draw(1)
     expected = evaluate(query, database, labels, METRICS, distance="cosine")
-    monkeypatch.setattr(evaluation, "_MEMORY", memory)
+    monkeypatch.setattr(evaluator, "_MEMORY", memory)
     order = np.random.default_rng(2).permutation(len(database))
     found = evaluate(query, database[order], (labels[0], labels[1][order]), METRICS, distance="cosine")
     for name, parts in expected.scores.items():

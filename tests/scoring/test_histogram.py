@@ -129,22 +129,3 @@ def test_packed_codes_with_set_padding_are_refused():
     dirty = np.full((N_DATABASE, 2), 255, dtype=np.uint8)
     with pytest.raises(HashbenchError, match="database codes have set bits beyond bit 13 in 60 rows"):
         list(database_blocks(dirty, N_BITS, RULES["same-label"][0]))
-
-
-@pytest.mark.parametrize("n_parts", [0, 1, 2, 50])
-def test_threads_give_results_in_the_order_of_the_parts(n_parts):
-    parts = _parallel.chunks(10, 10 + 3 * n_parts, 3)
-    assert list(_parallel.in_threads(lambda part: part.start, parts)) == list(range(10, 10 + 3 * n_parts, 3))
-
-
-def test_chunks_cover_a_range_without_gap_or_overlap():
-    assert _parallel.chunks(2, 9, 3) == [slice(2, 5), slice(5, 8), slice(8, 9)]
-    assert _parallel.chunks(4, 4, 3) == []
-
-
-def test_an_error_in_a_thread_reaches_the_caller():
-    def fail(part):
-        raise HashbenchError(f"no part {part.start}.")
-
-    with pytest.raises(HashbenchError, match="no part"):
-        list(_parallel.in_threads(fail, _parallel.chunks(0, 5, 1)))

@@ -1,0 +1,220 @@
+"""From codes and an affinity to the scores of every query, in parts that fit memory."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_compilation
+from hashbench._typing import AnyArray, ByteArray, Progress, silent
+from hashbench.affinity import Affinity, as_affinity
+from hashbench.bits import as_packed, check_packed, n_words, to_words
+from hashbench.errors import HashbenchError
+from hashbench.scoring.cosine import CosineRanking
+from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
+from hashbench.scoring.equal_rows import sort_equal_rows
+from hashbench.scoring.evaluation import DEFAULT_METRICS, DISTANCES, UNDEFINED, Evaluation
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import Metric, Scores, get_metric
+
+_MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
+
+
+def evaluate(
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    affinity: Any,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    *,
+    n_bits: int | None = None,
+    distance: str = "hamming",
+    undefined: str = "skip",
+) -> Evaluation:
+    """Score codes of any origin, exactly over all orders of tied items.
+
+    Parameters
+    ----------
+    query_codes : array of shape (n_queries, n_bits)
+        Booleans, 0/1 or -1/+1; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)),
+        the first bit least significant, as ``numpy.packbits(..., bitorder="little")`` and faiss pack.
+    database_codes : array of shape (n_database, n_bits)
+        The same for the database.
+    affinity : Affinity, pair of label arrays, array or sparse matrix
+        Labels as ``(query_labels, database_labels)``, both of shape (n,) or both multi-hot; or a
+        (queries x database) matrix of whole-number levels, dense or SciPy CSR.
+    metrics : iterable of str
+        Names such as ``AP``, ``NDCG@100``, ``P@r2``.
+    n_bits : int, optional
+        Code length, needed for packed codes alone.
+    distance : {"hamming", "cosine"}, default="hamming"
+        With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
+        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance.
+    undefined : {"skip", "paper"}, default="skip"
+        Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
+
+    Returns
+    -------
+    Evaluation
+        With ``summary``, ``per_query`` and ``scores``.
+
+    Raises
+    ------
+    HashbenchError
+        If codes, affinity and metrics do not fit together.
+
+    Examples
+    --------
+    >>> import numpy as np, hashbench
+    >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
+    >>> hashbench.evaluate(codes[:1], codes[1:], (np.array([5]), np.array([5, 7])), ["AP"]).summary["AP"].mean
+    1.0
+    """
+    if distance not in DISTANCES:
+        raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
+    if distance == "cosine":
+        ranking = CosineRanking(query_codes, database_codes)
+        return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
+    query, query_bits = as_packed(query_codes, n_bits, "query codes")
+    database, database_bits = as_packed(database_codes, n_bits, "database codes")
+    if n_bits is not None and (np.shape(query_codes)[1] == n_bits) != (np.shape(database_codes)[1] == n_bits):
+        raise HashbenchError(
+            f"query codes have shape {np.shape(query_codes)} and database codes {np.shape(database_codes)}: one is "
+            f"packed, the other has a column for each of {n_bits} bits. Give both in the same form."
+        )
+    if query_bits != database_bits:
+        raise HashbenchError(
+            f"query codes have {query_bits} bits and database codes {database_bits}; both must be equally long."
+        )
+    return evaluate_packed(query, database, query_bits, as_affinity(affinity), metrics, undefined=undefined)
+
+
+def evaluate_packed(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    *,
+    undefined: str = "skip",
+    on_progress: Progress = silent,
+) -> Evaluation:
+    """Score packed codes, (n, ceil(n_bits / 8)); the database may still be on disk, and is read some 8 MiB at a time.
+
+    ``on_progress`` is called for each block of the database with queries counted, as items; before, if the loops have
+    to be compiled. Raises HashbenchError if codes, affinity and metrics do not fit together.
+    """
+    chosen = _checked_metrics(metrics, undefined)
+    _check_shapes(query, database, affinity)
+    check_packed(query, n_bits, "query codes")  # the database is checked block by block
+    query, affinity, origin = _distinct_queries(query, affinity)
+    n_queries = len(query)
+    table = _ScoreTable(chosen, undefined, n_queries)
+    is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
+    kept = list(database_blocks(database, n_bits, affinity)) if is_small else None
+    bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
+    n_all, n_done = n_queries * n_blocks(database, n_bits), 0
+
+    def tick(n_counted: int) -> None:
+        nonlocal n_done
+        n_done += n_counted
+        on_progress("items", n_done, n_all)
+
+    with telling_of_compilation(on_progress):
+        for queries in chunks(0, n_queries, max(_MEMORY // bytes_per_query, 1)):
+            blocks = kept or database_blocks(database, n_bits, affinity)
+            histogram = count(query, blocks, n_bits, affinity, queries, tick)
+
+            def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
+                part = TieHistogram(histogram.counts[chunk], histogram.levels)
+                table.fill(slice(first + chunk.start, first + chunk.stop), part)
+
+            for _ in in_threads(score, query_chunks(histogram.n_queries)):
+                pass
+    return table.evaluation(origin)
+
+
+def evaluate_ranking(
+    ranking: CosineRanking, affinity: Affinity, metrics: Iterable[str] = DEFAULT_METRICS, *, undefined: str = "skip"
+) -> Evaluation:
+    """Score a real-valued ranking; tie groups are items at an equal distance.
+
+    It has no Hamming radius: of the default metrics those inside one are left out, others raise HashbenchError.
+    """
+    if metrics is DEFAULT_METRICS:
+        metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
+    table = _ScoreTable(_checked_metrics(metrics, undefined), undefined, len(ranking.query))
+    _check_shapes(ranking.query, ranking.database, affinity)
+    bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
+    length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
+
+    def score(queries: slice) -> None:
+        table.fill(queries, ranking.count(queries, affinity))
+
+    for _ in in_threads(score, chunks(0, len(ranking.query), length)):
+        pass
+    return table.evaluation()
+
+
+class _ScoreTable:
+    """Collects the scores of queries, some at a time and in any order."""
+
+    def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
+        self.metrics, self.undefined = metrics, undefined
+        self.scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in metrics}
+        self.is_undefined = np.empty(n_queries, dtype=bool)
+
+    def fill(self, queries: slice, histogram: TieHistogram) -> None:
+        self.is_undefined[queries] = histogram.n_relevant == 0
+        for metric in self.metrics:
+            scores = metric.scores(histogram, self.undefined)
+            for out, values in zip(self.scores[metric.name], scores, strict=True):
+                out[queries] = values
+
+    def evaluation(self, origin: Any = slice(None)) -> Evaluation:
+        scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
+        return Evaluation(scores, int(self.is_undefined[origin].sum()))
+
+
+def _distinct_queries(query: ByteArray, affinity: Affinity) -> tuple[ByteArray, Affinity, Any]:
+    """Keep one of each sort of query where many have the same code and labels, as learned codes do.
+
+    Returns also where each query's scores are to be found.
+    """
+    keys = affinity.query_keys()
+    if keys is None:
+        return query, affinity, slice(None)
+    order, first = sort_equal_rows([*to_words(query).T, *keys.T])
+    if 2 * len(first) > len(order):
+        return query, affinity, slice(None)
+    origin = np.empty(len(order), dtype=np.int64)
+    origin[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+    kept = order[first]
+    return query[kept], affinity.part(kept), origin
+
+
+def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    chosen = list({metric.name: metric for metric in map(get_metric, metrics)}.values())
+    if not chosen:
+        raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
+    if undefined not in UNDEFINED:
+        raise HashbenchError(f"undefined must be one of {', '.join(UNDEFINED)}, got {undefined!r}.")
+    return chosen
+
+
+def _check_shapes(query: AnyArray, database: SliceableCodes, affinity: Affinity) -> None:
+    for role, codes, n_rated in (
+        ("query", query, affinity.n_queries),
+        ("database", database, affinity.n_database),
+    ):
+        if not codes.shape[0]:
+            raise HashbenchError(f"there are no {role} codes; at least one is needed.")
+        if codes.shape[0] != n_rated:
+            shapes = (query.shape[0], database.shape[0])
+            swapped = shapes == (affinity.n_database, affinity.n_queries)
+            raise HashbenchError(
+                f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
+                + (" Query and database look swapped." if swapped else "")
+            )

@@ -1,0 +1,283 @@
+import math
+
+import h5py
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from numba.core.event import trigger_event
+
+from hashbench import HashbenchError, _parallel, evaluate
+from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels, as_affinity
+from hashbench.bits import pack
+from hashbench.scoring import counting, evaluator
+from hashbench.scoring.evaluator import evaluate_packed
+
+METRICS = ["AP", "AP@7", "AP@7:relevant", "AP@7:capped", "AP@1000", "NDCG", "NDCG@9", "P@5", "P@r2"]
+N_QUERIES, N_DATABASE, N_BITS = 12, 80, 11
+rng = np.random.default_rng(0)
+query = rng.random((N_QUERIES, N_BITS)) > 0.5
+database = (rng.random((25, N_BITS)) > 0.5)[rng.integers(0, 25, N_DATABASE)]
+classes = rng.integers(0, 4, N_QUERIES), rng.integers(0, 4, N_DATABASE)
+multi_hot = rng.integers(0, 2, (N_QUERIES, 4)), rng.integers(0, 2, (N_DATABASE, 4))
+features = rng.integers(0, 4, (N_QUERIES, 3)), rng.integers(0, 4, (N_DATABASE, 3))
+matrix = rng.choice([0, 0, 0, 1, 5, 10], (N_QUERIES, N_DATABASE))
+matrix[3] = 0  # a query without relevant items
+everything = np.arange(N_DATABASE)
+RULES = {  # of the database rows named
+    "same-label": lambda rows: SameLabel(classes[0], classes[1][rows]),
+    "hierarchy": lambda rows: Hierarchy(classes[0], classes[1][rows], classes[0] // 2, classes[1][rows] // 2),
+    "shared-labels": lambda rows: SharedLabels(multi_hot[0], multi_hot[1][rows]),
+    "distance": lambda rows: Distance(features[0], features[1][rows], [9.0, 4.0, 1.0], [1, 2, 5]),
+    "dense": lambda rows: Explicit(matrix[:, rows]),
+    "csr": lambda rows: Explicit(sp.csr_array(matrix[:, rows])),
+}
+
+
+def assert_same_scores(found, expected):
+    assert list(found.scores) == list(expected.scores)
+    assert found.n_undefined == expected.n_undefined
+    for name, scores in expected.scores.items():
+        np.testing.assert_array_equal(found.scores[name], scores, err_msg=name)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(5))
+def test_shuffling_the_database_changes_no_score_by_one_bit(rule, seed):
+    order = np.random.default_rng(seed).permutation(N_DATABASE)
+    expected = evaluate(query, database, RULES[rule](everything), METRICS)
+    assert_same_scores(evaluate(query, database[order], RULES[rule](order), METRICS), expected)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("seed", range(5))
+def test_permuting_and_complementing_bit_columns_changes_no_score_by_one_bit(rule, seed):
+    rng = np.random.default_rng(seed)
+    order, flip = rng.permutation(N_BITS), rng.random(N_BITS) > 0.5
+    expected = evaluate(query, database, RULES[rule](everything), METRICS)
+    found = evaluate(query[:, order] ^ flip, database[:, order] ^ flip, RULES[rule](everything), METRICS)
+    assert_same_scores(found, expected)
+
+
+@pytest.mark.parametrize("block_bytes", [8 * 9, 32 << 20])
+@pytest.mark.parametrize("memory", [1, 1500, 256 << 20])
+@pytest.mark.parametrize("rule", RULES)
+def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_bytes, monkeypatch):
+    affinity = RULES[rule](everything)
+    expected = evaluate(query, database, affinity, METRICS)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
+    monkeypatch.setattr(evaluator, "_MEMORY", memory)
+    monkeypatch.setattr(_parallel, "QUERY_CHUNK", 5)
+    progress = []
+    found = evaluate_packed(
+        pack(query), pack(database), N_BITS, affinity, METRICS, on_progress=lambda *done: progress.append(done)
+    )
+    assert_same_scores(found, expected)
+    n_blocks = counting.n_blocks(pack(database), N_BITS)
+    assert n_blocks == (1 if block_bytes > 100 else -(-len(database) // 9))
+    assert progress[-1] == ("items", N_QUERIES * n_blocks, N_QUERIES * n_blocks)
+    assert [done for _, done, _ in progress] == sorted({done for _, done, _ in progress})
+
+
+@pytest.mark.parametrize("n_classes", [3, 63, 64, 130])
+@pytest.mark.parametrize("rule", ["same-label", "shared-labels"])
+def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
+    rng = np.random.default_rng(n_classes)
+    codes = rng.random((4, N_BITS)) < 0.5
+    ours, theirs = rng.integers(0, 4, 60), rng.random((50, N_BITS)) < 0.5
+    if rule == "same-label":
+        labels, others = rng.integers(0, n_classes, 60) % 3, rng.integers(0, n_classes, 50) % 4
+    else:  # two queries may differ in the last class alone
+        some = np.repeat((rng.random((2, n_classes)) < 0.2).astype(np.uint8), 2, axis=0)
+        some[1, -1], some[0, -1] = 1, 0
+        labels, others = some[rng.integers(0, 4, 60)], (rng.random((50, n_classes)) < 0.3).astype(np.uint8)
+        labels[:20] = 0  # nothing relevant
+    together = evaluate(codes[ours], theirs, (labels, others), METRICS)
+    for query in range(60):
+        alone = evaluate(codes[ours[query : query + 1]], theirs, (labels[query : query + 1], others), METRICS)
+        for name, parts in alone.scores.items():
+            for one, all_of_them in zip(parts, together.scores[name], strict=True):
+                np.testing.assert_array_equal(one[0], all_of_them[query])
+    assert together.n_undefined == np.isnan(together.scores["AP"].mean).sum()
+
+
+def test_a_database_on_disk_scores_like_one_in_memory(tmp_path, monkeypatch):
+    affinity = RULES["same-label"](everything)
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 7)
+    with h5py.File(tmp_path / "codes.h5", "w") as file:
+        stored = file.create_dataset("codes", data=pack(database))
+        found = evaluate_packed(pack(query), stored, N_BITS, affinity, METRICS)
+    assert_same_scores(found, evaluate(query, database, affinity, METRICS))
+
+
+@pytest.mark.parametrize("rule", ["same-label", "shared-labels"])
+def test_collapsed_codes_score_alike_merged_or_not(rule, monkeypatch):
+    collapsed = np.eye(2, N_BITS, dtype=bool)[classes[1] % 2]
+    merged = evaluate(query, collapsed, RULES[rule](everything), METRICS)
+
+    def keep_all(keys):
+        return np.lexsort(keys), np.zeros(0, dtype=np.int64)
+
+    monkeypatch.setattr(counting, "merge_equal_rows", keep_all)
+    assert_same_scores(evaluate(query, collapsed, RULES[rule](everything), METRICS), merged)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_scores_equal_the_oracle_over_every_tie_order(rule):
+    rows, short = slice(0, 7), slice(0, 2)  # seven items, two bits: many ties
+    affinity = RULES[rule](everything[rows])
+    found = evaluate(query[:, short], database[rows, short], affinity, ["AP", "NDCG", "AP@4", "P@4"])
+    distances = oracles.hamming_distances(query[:, short], database[rows, short])
+    levels = affinity.block(slice(0, N_QUERIES), slice(0, 7)).tolist()
+    for name, score in {
+        "AP": oracles.average_precision,
+        "NDCG": oracles.ndcg,
+        "AP@4": lambda ranked: oracles.average_precision(ranked, 4, "retrieved"),
+        "P@4": lambda ranked: oracles.precision(ranked, 4),
+    }.items():
+        expected = [
+            oracles.over_orders(score, d, lv) if any(lv) else (math.nan,) * 3
+            for d, lv in zip(distances, levels, strict=True)
+        ]
+        np.testing.assert_allclose(np.transpose(found.scores[name]), expected, rtol=0, atol=1e-12)
+
+
+def test_codes_without_information_score_the_share_of_relevant_items_also_with_sorted_classes():
+    rng = np.random.default_rng(1)
+    labels = np.arange(10).repeat(5), np.arange(10).repeat(500)
+    names = ["AP", "AP@1000", "P@100", "NDCG"]
+    constant = evaluate(np.ones((50, 16)), np.ones((5000, 16)), labels, names).summary
+    noise = evaluate(rng.random((50, 16)) > 0.5, rng.random((5000, 16)) > 0.5, labels, names).summary
+    assert constant["P@100"].mean == pytest.approx(0.1, abs=1e-12)
+    for summary in (constant, noise):
+        assert summary["AP"].mean == pytest.approx(0.1, abs=0.01)
+        assert summary["AP@1000"].mean == pytest.approx(0.1, abs=0.02)
+        assert summary["P@100"].mean == pytest.approx(0.1, abs=0.02)
+    assert (constant["AP"].low, constant["AP"].high) == (pytest.approx(0.05, abs=0.01), 1)
+
+
+FORMS = {
+    "boolean": lambda codes: codes,
+    "lists": lambda codes: codes.astype(int).tolist(),
+    "0/1 bytes": lambda codes: codes.astype(np.uint8),
+    "-1/+1 bytes": lambda codes: np.where(codes, 1, -1).astype(np.int8),
+    "-1/+1 floats": lambda codes: np.where(codes, 1.0, -1.0),
+    "packed": pack,
+    "columns first": np.asfortranarray,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_codes_in_any_form_score_alike(form):
+    n_bits = N_BITS if form == "packed" else None
+    found = evaluate(FORMS[form](query), FORMS[form](database), classes, METRICS, n_bits=n_bits)
+    assert_same_scores(found, evaluate(query, database, SameLabel(*classes), METRICS))
+
+
+@pytest.mark.parametrize(
+    ("form", "rule"),
+    [
+        (classes, "same-label"),
+        (tuple(labels.tolist() for labels in classes), "same-label"),
+        (multi_hot, "shared-labels"),
+        (tuple(labels.astype(bool) for labels in multi_hot), "shared-labels"),
+        (matrix, "dense"),
+        (matrix.astype(np.float32), "dense"),
+        (sp.csr_matrix(matrix), "dense"),
+        (sp.coo_array(matrix), "dense"),
+    ],
+)
+def test_an_affinity_in_any_form_scores_alike(form, rule):
+    expected = evaluate(query, database, RULES[rule](everything), METRICS)
+    assert_same_scores(evaluate(query, database, form, METRICS), expected)
+
+
+def test_undefined_queries_are_left_out_and_counted_or_scored_as_the_paper_does():
+    skipped = evaluate(query, database, matrix, ["AP", "NDCG"])
+    paper = evaluate(query, database, matrix, ["AP", "NDCG"], undefined="paper")
+    for name, value in {"AP": 0.0, "NDCG": 1.0}.items():
+        mean = skipped.scores[name].mean
+        assert np.flatnonzero(np.isnan(mean)).tolist() == [3]
+        assert paper.scores[name].mean[3] == value
+        assert skipped.summary[name].mean == pytest.approx(np.delete(mean, 3).mean(), abs=1e-15)
+        total = np.delete(mean, 3).sum() + value
+        assert paper.summary[name].mean == pytest.approx(total / N_QUERIES, abs=1e-15)
+        for summary in (skipped.summary[name], paper.summary[name]):
+            assert (summary.n_queries, summary.n_undefined) == (N_QUERIES, 1)
+    nothing = evaluate(query, database, np.zeros_like(matrix), ["AP"]).summary["AP"]
+    assert np.isnan([nothing.mean, nothing.low, nothing.high]).all()
+    assert nothing.n_undefined == N_QUERIES
+
+
+def test_metrics_keep_their_order_and_equal_names_are_scored_once():
+    found = evaluate(query, database, classes, ["P@5", "AP@7:retrieved", "AP", "AP@7", "P@5"])
+    assert list(found.scores) == list(found.summary) == ["P@5", "AP@7", "AP"]
+    assert list(evaluate(query, database, classes, "NDCG").scores) == ["NDCG"]
+
+
+def score(query=query, database=database, affinity=classes, metrics=("AP",), **options):
+    return evaluate(query, database, affinity, metrics, **options)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"query": query + 0 + query[:, ::-1]}, r"query codes hold \d+ values that are not 0 or 1, first 2 in row"),
+        ({"database": np.sign(database - 0.5) * (everything > 0)[:, None]}, r"A zero beside -1 and \+1"),
+        ({"query": query[:, 1:]}, "query codes have 10 bits and database codes 11; both must be equally long"),
+        ({"query": pack(query), "database": pack(database), "n_bits": 17}, r"query codes .* uint8 of shape \(n, 3\)"),
+        ({"query": pack(query), "database": pack(database)}, "query codes are uint8 .* Say how many bits"),
+        ({"query": pack(query), "database": pack(~database) | 128, "n_bits": 11}, "database codes have set bits"),
+        ({"query": pack(query) | 128, "database": pack(database), "n_bits": 11}, "query codes have set bits"),
+        ({"query": query[0]}, r"query codes have shape \(11,\), expected two dimensions"),
+        ({"query": query[:0]}, r"query codes are empty: shape \(0, 11\)"),
+        ({"database": database[:0]}, r"database codes are empty: shape \(0, 11\)"),
+        ({"query": query[1:]}, "there are 11 query codes, but labels or affinities for 12 query items"),
+        ({"database": database[1:]}, "there are 79 database codes, but labels or affinities for 80 database items"),
+        ({"affinity": (classes[0], multi_hot[1])}, "query labels have shape .* give both as class labels"),
+        ({"affinity": matrix / 2}, r"whole-number levels 0 to 1000, got .* other values \(0\.5, 2\.5\)"),
+        ({"affinity": -matrix}, r"got 3 other values \(-10, -5, -1\)"),
+        ({"affinity": matrix.T}, "there are 12 query codes, but labels or affinities for 80 query items"),
+        ({"metrics": ["AP", "map"]}, r"unknown metric 'map'\. Did you mean 'AP'\? Known metrics: AP, AP@k, Hit@k"),
+        ({"metrics": ["P@0"]}, "metric 'P@0' has cutoff 0; a cutoff counts items, 1 or more"),
+        ({"metrics": []}, "no metrics were asked for"),
+        ({"undefined": "zero"}, "undefined must be one of skip, paper, got 'zero'"),
+    ],
+)
+def test_what_does_not_fit_together_is_refused_in_words(arguments, message):
+    with pytest.raises(HashbenchError, match=message):
+        score(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("packed_query", "packed_database", "n_bits", "message"),
+    [
+        (pack(query), pack(database)[:0], N_BITS, "there are no database codes; at least one is needed"),
+        (pack(query)[:0], pack(database), N_BITS, "there are no query codes; at least one is needed"),
+        (pack(query)[:, :1], pack(database), N_BITS, "query codes"),
+        (pack(query), pack(database)[:, :1], N_BITS, "database codes are uint8 of shape"),
+        (pack(query) | 128, pack(database), N_BITS, "query codes have set bits beyond bit 11"),
+    ],
+    ids=["no database", "no queries", "narrow query", "narrow database", "set padding"],
+)
+def test_packed_codes_that_do_not_fit_are_refused_in_words(packed_query, packed_database, n_bits, message):
+    affinity = as_affinity((classes[0][: len(packed_query)], classes[1][: len(packed_database)]))
+    with pytest.raises(HashbenchError, match=message):
+        evaluate_packed(packed_query, packed_database, n_bits, affinity, ["P@r2"])
+
+
+def test_a_scoring_that_must_compile_says_so_once(monkeypatch):
+    class Slow(Explicit):
+        def block(self, query, database):
+            with trigger_event("numba:compile"):  # as numba does when it finds nothing on disk
+                return super().block(query, database)
+
+    def told_apart(affinity):
+        told = []
+        evaluate_packed(pack(query), pack(database), N_BITS, affinity, on_progress=lambda *args: told.append(args))
+        return [args for args in told if args[0] != "items"]
+
+    monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
+    assert told_apart(Slow(matrix)) == [("compiling the loops that count and score, once on this machine", 0, 0)]
+    assert told_apart(Explicit(matrix)) == []
