@@ -1,6 +1,5 @@
 """Rows, commits and kept scores for the tests of `hashbench diff`."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 
 from hashbench.reports.revisions import Side
-from hashbench.scoring.metrics import Scores
 from hashbench.store import score_cache
 from hashbench.store.hdf5 import Codes
+from hashbench.store.provenance import Provenance
 from hashbench.store.results import COLUMNS, Row, csv_text
 
 GIT_ENVIRONMENT = {
@@ -77,10 +76,8 @@ def keep(values, **changes):
     made = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
     codes = Codes(
         **{role: rng.integers(0, 256, (len(values), 2), dtype=np.uint8) for role in ("query", "database")},
-        **{name: getattr(made, name) for name in ("n_bits", "method", "method_version", "seed", "dataset", "features")},
-        dataset_fingerprint=made.dataset_fingerprint,
-        params=json.loads(made.params),
+        made=Provenance(**{name: getattr(made, name) for name in Provenance.REQUIRED if name != "libraries"}),
     )
-    with score_cache.opened(codes, "test") as kept:
-        kept.write({made.metric: Scores(values, values - 0.1, values + 0.1)})
+    with score_cache.opened(codes) as kept:
+        kept.write({made.metric: np.stack([values, values - 0.1, values + 0.1])})
     return made

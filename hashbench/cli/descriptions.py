@@ -1,5 +1,6 @@
 """What `hashbench info` tells about datasets, codes, methods and metrics."""
 
+import json
 import re
 from inspect import cleandoc
 from pathlib import Path
@@ -136,21 +137,21 @@ def _describe_items(dataset: "Dataset") -> str:
 
 
 def _describe_codes(path: Path) -> str:
-    from hashbench.dataset import canonical_json
     from hashbench.scoring.code_statistics import code_usage
     from hashbench.store import hdf5
 
     with hdf5.open_codes(path) as codes:
+        made = codes.made
         return _facts(
             {
                 "codes": f"{codes.n_bits} bits, {len(codes.query):,} queries, {len(codes.database):,} database items",
-                "method": f"{codes.method}, version {codes.method_version}",
-                "parameters": canonical_json(dict(codes.params)),
-                "seed": str(codes.seed),
-                "dataset": f"{codes.dataset} ({codes.features}), content {codes.dataset_fingerprint}",
+                "method": f"{made.method}, version {made.method_version}",
+                "parameters": made.params,
+                "seed": str(made.seed),
+                "dataset": f"{made.dataset} ({made.features}), content {made.dataset_fingerprint}",
                 "content": codes.content,
                 "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
-                "libraries": ", ".join(f"{name} {version}" for name, version in codes.libraries.items()),
+                "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(made.libraries).items()),
                 "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
             }
         )

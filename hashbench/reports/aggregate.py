@@ -3,13 +3,12 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.registry import get_method, method_names
+from hashbench.registry import method_card, method_names
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
@@ -98,18 +97,13 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
 
 def changed_params(method: str, params: str) -> dict[str, Any]:
     """Give the parameters (JSON) that are not a method's defaults; all of them if it is no longer installed."""
-    defaults = _default_params(method)
+    defaults = method_card(method).params if method in method_names() else {}
     return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 
 
 def _group(method: str) -> str:
-    return get_method(method).group if method in method_names() else ""
+    return method_card(method).group if method in method_names() else ""
 
 
 def _named(name: str, params: Mapping[str, Any]) -> str:
     return " ".join([name, *(f"{key}={value}" for key, value in params.items())])
-
-
-@cache
-def _default_params(method: str) -> dict[str, Any]:
-    return get_method(method)().get_params(deep=False) if method in method_names() else {}

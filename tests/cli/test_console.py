@@ -14,7 +14,7 @@ from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Outcome
-from hashbench.registry import get_method, method_names
+from hashbench.registry import get_method, method_card, method_names
 from hashbench.store import hdf5
 from hashbench.store.results import Row
 
@@ -82,7 +82,7 @@ def outcome(method="itq", **changes):
         )
         for name, values in SCORES.summary.items()
     )
-    fields = {"job": Job("digits", method, 16, 0, {}), "evaluation": SCORES, "rows": rows}
+    fields = {"job": Job("digits", method_card(method), 16, 0, {}), "evaluation": SCORES, "rows": rows}
     return Outcome(**(fields | changes))
 
 
@@ -116,7 +116,7 @@ def test_outcomes_as_json_hold_the_scores_of_each_job():
 
 def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
     assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(SCORES, "table")
-    job = Job("digits", "lsh", 16, 3, {"n_iter": 5})
+    job = Job("digits", method_card("lsh"), 16, 3, {"n_iter": 5})
     lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
     assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "AP", "low-high", "P@r0"]
     assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "0.5000-0.5833", "0.0000"]
@@ -131,9 +131,9 @@ def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
-    with console.Progress(2) as progress:
+    with Progress(2) as progress:
         progress.start("first")
-        progress.part(1, 2)
+        progress.tell("items", 1, 2)
         progress.done("first: done [1] :smile:")
     assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
 
@@ -165,9 +165,9 @@ def test_progress_keeps_short_estimates_to_itself(capsys, clock):
 
 @pytest.mark.parametrize("n_refused", [1, 2])
 def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys, monkeypatch):
-    jobs = [Job("digits", "itq", 16), Job("digits", "lsh", 16)]
+    jobs = [Job("digits", method_card("itq"), 16), Job("digits", method_card("lsh"), 16)]
     made = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]] + [outcome("lsh")] * (2 - n_refused)
-    monkeypatch.setattr(console, "run", lambda *args, **kwargs: iter(made))
+    monkeypatch.setattr("hashbench.pipeline.runner.run", lambda *args, **kwargs: iter(made))
     if n_refused == 2:
         with pytest.raises(HashbenchError, match="none of the 2 jobs could run"):
             list(console.run_jobs(jobs, ["AP"], force=False))
@@ -177,8 +177,10 @@ def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys,
 
 
 def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
-    job = Job("digits", "itq", 16)
-    monkeypatch.setattr(console, "run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")]))
+    job = Job("digits", method_card("itq"), 16)
+    monkeypatch.setattr(
+        "hashbench.pipeline.runner.run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")])
+    )
     with pytest.raises(HashbenchError, match="Too many bits"):
         list(console.run_jobs([job], ["AP"], force=False))
     assert capsys.readouterr() == ("", "")
@@ -187,9 +189,9 @@ def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
 def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
-    with console.Progress(2) as progress:
+    with Progress(2) as progress:
         progress.start("first")
-        progress.part(1, 2)
+        progress.tell("items", 1, 2)
         sys.stdout.write("on stdout\n")
         progress.done("first: done")
     out, err = capsys.readouterr()
@@ -303,6 +305,6 @@ def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
 def test_long_training_is_told_of_before_any_job_is_done(capsys, monkeypatch):
     monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
     with Progress(2) as progress:
-        progress.part(3, 30, "epochs")
+        progress.tell("epochs", 3, 30)
         progress.done("digits")
     assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]

@@ -1,6 +1,7 @@
 import csv
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -146,7 +147,8 @@ def test_commit_with_another_seed_has_new_and_gone_rows(run_lsh, hashbench):
 @needs_git
 def test_commit_with_another_version_of_the_method_is_not_comparable(run_lsh, hashbench, monkeypatch):
     run_lsh(0)
-    monkeypatch.setattr(registry.get_method("lsh"), "version", 2)
+    card = replace(registry.method_card("lsh"), version=2)
+    monkeypatch.setattr("hashbench.pipeline.grid.method_card", lambda name: card)
     run_lsh(0)
     result = hashbench("diff", "HEAD~1", "--fail-on-drop", 0)
     assert result.exit_code == 0

@@ -50,6 +50,20 @@ def test_every_number_of_the_file_is_read_and_has_a_place():
     assert {one.group for one in published_values()} <= set(GROUPS)
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (["dataset", "setting"], ["our_dataset", "dataset_differs"]),
+        (["metric"], ["our_metric", "metric_differs"]),
+        (["method"], ["our_method", "group", "our_params", "stated"]),
+        (["backbone"], ["same_features", "backbone_in_words"]),
+    ],
+)
+def test_the_papers_words_mean_the_same_of_ours_in_every_row(theirs, ours):
+    rows = pd.read_csv(FILE, keep_default_na=False)
+    assert rows[[*theirs, *ours]].drop_duplicates()[theirs].duplicated().sum() == 0
+
+
 @pytest.mark.parametrize("name", ["digits", "digits-pairs", "itq", "lsh"])
 def test_names_that_no_paper_uses_are_not_taken_for_its(name):
     assert name not in {word for one in published_values() for word in (one.our_dataset, one.our_method)}

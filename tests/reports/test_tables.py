@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from hashbench.errors import HashbenchError
-from hashbench.reports import aggregate, tables
+from hashbench.reports import tables
 from hashbench.store import results
 
 ITQ = '{"n_iter": 50}'
@@ -155,7 +155,6 @@ def test_no_two_lines_share_a_label():
 
 def test_learned_methods_are_laid_out_without_pytorch(monkeypatch):
     monkeypatch.setattr("hashbench.learning.base.find_spec", lambda name: None)
-    monkeypatch.setattr("hashbench.reports.aggregate._default_params", aggregate._default_params.__wrapped__)
     assert "dpsh eta=3" in lines(table(cell("dpsh", params='{"eta": 3}')))
 
 

@@ -8,8 +8,7 @@ import pandas as pd
 
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.pipeline.grid import is_random
-from hashbench.registry import method_names
+from hashbench.registry import method_card, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, line_labels
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records
@@ -142,9 +141,13 @@ def _entry(cell: Any, is_mixed: bool) -> Entry:
     marks = {
         "†": cell.overlaps,
         "‡": getattr(cell, "p_value", 0) >= ALPHA,
-        "§": is_mixed and cell.n_seeds == 1 and cell.method in method_names() and is_random(cell.method),
+        "§": is_mixed and cell.n_seeds == 1 and _is_random(cell.method),
     }
     return Entry(text, bool(cell.is_best), "".join(mark for mark, has in marks.items() if has))
+
+
+def _is_random(method: str) -> bool:
+    return method in method_names() and "random_state" in method_card(method).params
 
 
 def _notes_on_cells(block: pd.DataFrame, fingerprint: str) -> list[str]:
