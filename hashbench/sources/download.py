@@ -41,8 +41,8 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
         Where it goes. What has come so far lies beside it as ``NAME.part``, from which the next call
         continues; other processes that want the same file wait.
     on_progress : callable, optional
-        Called with ``bytes of NAME``, those done and all of them (0 if the server does not say) in place of
-        the bar on stderr, or of the line where stderr is no terminal.
+        Called with ``bytes of NAME``, those done and all of them, unless the server does not say how many; in place
+        of the bar on stderr, or of the line where stderr is no terminal.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
     if not path.exists():
         with locked(path):
             if not path.exists():
-                shown = _shown(url, path) if on_progress is silent else nullcontext(on_progress)
+                shown = _shown(url, path) if on_progress is silent else nullcontext(_of_known_size(on_progress))
                 with replacing(path) as whole, shown as progress:
                     _Download(url, sha256, path, progress).finish(whole)
                 return path
@@ -204,6 +204,11 @@ class _Download:
             f"{self.url} answers {status} {reason}. Run the same command again later, or fetch the file yourself and "
             f"place it at {self.path}."
         )
+
+
+def _of_known_size(on_progress: Progress) -> Progress:
+    """Keep files of unknown size from a listener, who would have a line for each chunk."""
+    return lambda what, n_done, n_all: on_progress(what, n_done, n_all) if n_all else None
 
 
 @contextmanager

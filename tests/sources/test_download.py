@@ -185,7 +185,7 @@ def test_server_that_tells_no_size_will_do(site, path):
     seen = []
     fetch(site.answering(whole(Content_Length=None)), SHA256, path, on_progress=lambda *at: seen.append(at))
     assert path.read_bytes() == CONTENT
-    assert seen[-1] == ("bytes of data.bin", len(CONTENT), 0)
+    assert seen == []
 
 
 def test_compressed_file_is_kept_as_it_is_even_if_called_an_encoding(site, path):
