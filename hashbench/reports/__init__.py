@@ -1,1 +1,13 @@
-"""From rows to what people read."""
+"""From rows of results to what people read.
+
+    aggregate     means over seeds, and what people call each line
+    significance  whether a difference is more than luck in the choice of queries
+    tables/       tables laid out like the papers', their values beside ours
+    plots/        figures of the results, and of the codes behind them
+    revisions     the two sides of a comparison: results at a git revision, in a folder or file
+    diff          what changed between them, and does it matter
+    diff_text     a diff in words: for a terminal, a comment, or a program
+    formatting    tables as text, which all of them and the command line share
+
+`formatting` and `revisions` are light; the others import pandas or SciPy.
+"""

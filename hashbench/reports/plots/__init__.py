@@ -1,4 +1,13 @@
-"""Figures of the results, and of the codes behind them: one file a figure, dataset and kind of features."""
+"""Figures of the results, and of the codes behind them: one file a figure, dataset and kind of features.
+
+    selection       what to draw: results cut to what was chosen, one block a dataset
+    look            the one look of all figures
+    result_figures  those of the results alone
+    code_figures    those of codes found in the data folder
+    cached_codes    where these are, and what is read out of them
+
+A new kind of figure is a function from a `Block` to a matplotlib Figure, and a line in ``FIGURES``.
+"""
 
 import io
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,15 @@
-"""Tables laid out like the papers': rows are methods, columns code lengths, a block a dataset and metric."""
+"""Tables laid out like the papers': rows are methods, columns code lengths, a block a dataset and metric.
+
+    layout       what each table shows
+    published    the papers' numbers, in our names too: published.csv
+    cells        from rows of results: which a table shows, means over seeds, the best of each column
+    uncertainty  what the scores of every query tell about cells: intervals and tests
+    blocks       from cells to what is seen: groups of lines, the papers' values, marks and their notes
+    formats      blocks as Markdown and LaTeX
+    table        the whole way, and the files
+
+A new table is a line of ``LAYOUTS``.
+"""
 
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.table import Table, make_table, make_tables, write_tables
