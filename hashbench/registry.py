@@ -286,6 +286,11 @@ def method_card(name: str) -> MethodCard:
             card = None  # whoever imports it is told what is wrong
         if card is not None:
             return card
+    return _card_of_class(name)
+
+
+def _card_of_class(name: str) -> MethodCard:
+    """Make the card of a method by importing it."""
     cls = get_method(name)
     method = cls()
     params = method.get_params(deep=False)

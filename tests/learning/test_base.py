@@ -1,0 +1,300 @@
+import json
+import math
+import re
+import subprocess
+import sys
+from types import ModuleType
+
+import numpy as np
+import pytest
+import torch
+from places import DATA, ROOT
+from trained import LEARNED, average_precision, fitted, same_network
+
+from hashbench import registry
+from hashbench.affinity import Distance, SameLabel
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.methods.talr_ap import TALRAP
+from hashbench.pipeline.grid import grid
+from hashbench.testing import example_dataset
+
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+SQUEEZENET = DATA / "cifar10-squeezenet-fire9-128px.npz"
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_eight_epochs_beat_itq_on_digits_by_a_fifth(name, digits, itq_on_digits):
+    method = registry.get_method(name)(16, epochs=8).fit(digits.features[digits.train], digits.train_affinity())
+    assert average_precision(digits, method) >= itq_on_digits + 0.2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNED)
+def test_defaults_beat_itq_on_digits_by_a_quarter(name, digits, itq_on_digits):
+    method = registry.get_method(name)(16).fit(digits.features[digits.train], digits.train_affinity())
+    assert average_precision(digits, method) >= itq_on_digits + 0.25
+
+
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        *((name, {}) for name in LEARNED),
+        ("talr-ap", {"relaxation": "full"}),
+        ("talr-ndcg", {"relaxation": "full"}),
+        ("dsh", {"objective": "dispersion"}),
+    ],
+)
+def test_every_loss_beats_random_hyperplanes_within_20_epochs(name, params, head):
+    dataset = example_dataset()
+    lsh = registry.get_method("lsh")(16).fit(dataset.features[dataset.train])
+    method = registry.get_method(name)(16, epochs=20, head=head, **params)
+    method.fit(dataset.features[dataset.train], dataset.train_affinity())
+    assert average_precision(dataset, method) > average_precision(dataset, lsh) + 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SQUEEZENET.exists(), reason="needs the CIFAR-10 features beside the checkout")
+def test_talr_ap_scores_twice_as_high_as_itq_on_cifar10_features():
+    with np.load(SQUEEZENET) as file:
+        features, labels = file["features"].astype(np.float32), file["labels"].astype(np.int64)
+    rng = np.random.default_rng(0)
+    drawn = np.stack([rng.permutation(np.flatnonzero(labels == label))[:600] for label in range(10)])
+    query, train = np.sort(drawn[:, :100].ravel()), np.sort(drawn[:, 100:].ravel())
+    database = np.setdiff1d(np.arange(len(labels)), query)
+    dataset = Dataset("squeezenet", features, query, database, train, "same-label", labels=labels)
+    itq = average_precision(dataset, registry.get_method("itq")(32).fit(features[train]))
+    method = TALRAP(32, epochs=10, halve_every=3).fit(features[train], dataset.train_affinity())
+    assert average_precision(dataset, method) > 2 * itq
+
+
+@pytest.mark.parametrize("n_features", [8, 300])
+@pytest.mark.parametrize("head", ["linear", "mlp"])
+def test_outputs_start_at_variance_1_whatever_the_scale_of_the_features(head, n_features):
+    X = 40 + 1e3 * np.random.default_rng(0).normal(size=(400, n_features))
+    method = TALRAP(256, head=head, epochs=1, learning_rate=1e-12).fit(X, np.arange(400) % 10)
+    assert method.project(X).std() == pytest.approx(1, abs=0.15)
+    assert method.history_[0].mean_output == pytest.approx(math.sqrt(2 / math.pi), abs=0.12)
+
+
+def test_scaling_does_what_it_says(example):
+    X, y = example
+    centred = X - X.mean(axis=0)
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    expected = {"none": centred, "norm": centred / norms, "variance": centred / norms * math.sqrt(40)}
+    for scaling, inputs in expected.items():
+        method = TALRAP(16, scaling=scaling, head="linear", epochs=1, learning_rate=1e-4).fit(X, y)
+        ((weights, bias),) = method.layers_
+        np.testing.assert_allclose(method.project(X), inputs @ weights + bias, atol=1e-9)
+
+
+def test_codes_do_not_change_when_items_move_or_grow(example):
+    X, y = example
+    X = np.round(X * 4) / 4
+    first, second = TALRAP(16, epochs=3).fit(X, y), TALRAP(16, epochs=3).fit(8 * X + 16, y)
+    np.testing.assert_array_equal(first.transform(X), second.transform(8 * X + 16))
+
+
+def test_one_item_or_equal_items_are_refused():
+    for X in (np.ones((1, 3)), np.ones((5, 3))):
+        with pytest.raises(Refusal, match=rf"n_samples={len(X)}, all of them equal"):
+            TALRAP(4).fit(X, np.zeros(len(X), dtype=int))
+
+
+def test_supervision_may_be_labels_or_an_affinity(example):
+    X, y = example
+    one_hot = np.eye(10, dtype=int)[y]
+    networks = [fitted((X, supervision)) for supervision in (y, y.astype(float), SameLabel(y, y), one_hot)]
+    for other in networks[1:]:
+        assert same_network(networks[0], other)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (None, "talr-ap requires y to be passed"),
+        (np.arange(7) % 2, r"talr-ap got 250 items, but y for \(7,\)"),
+        (SameLabel(np.arange(250), np.arange(7)), r"talr-ap got 250 items, but y for \(250, 7\)"),
+    ],
+)
+def test_wrong_supervision_is_told(y, message, example):
+    with pytest.raises(HashbenchError, match=message):
+        TALRAP(16).fit(example[0], y)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"head": "conv"}, "head"),
+        ({"scaling": "minmax"}, "scaling"),
+        ({"epochs": 0}, "epochs"),
+        ({"batch_size": 1}, "batch_size"),
+        ({"learning_rate": 0}, "learning_rate"),
+        ({"validation": 0.9}, "validation"),
+        ({"device": "tpu"}, "device"),
+        ({"relaxation": "half"}, "relaxation"),
+        ({"alpha": 0}, "alpha"),
+    ],
+)
+def test_parameters_out_of_range_are_told(params, message, example):
+    with pytest.raises(HashbenchError, match=message):
+        TALRAP(16, **params).fit(*example)
+
+
+def test_distance_affinities_can_be_learnt_from(digits):
+    X = digits.features[digits.train][:300]
+    affinity = Distance(X, X, [900.0, 400.0], [1, 2])
+    assert registry.get_method("talr-ndcg")(16, epochs=3).fit(X, affinity).transform(X).shape == (300, 16)
+
+
+IMPORTS = """
+import json, sys
+from hashbench import registry
+names = json.loads(sys.argv[1])
+for name in names:
+    registry.get_method(name)().get_params()
+print(json.dumps([module for module in sys.modules if module == "torch"]))
+"""
+
+
+def test_learned_methods_are_found_and_described_without_torch(hashbench):
+    command = [sys.executable, "-c", IMPORTS, json.dumps(LEARNED)]
+    assert json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout) == []
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_classical_runs_never_import_torch(tmp_path):
+    code = (
+        "import sys; from hashbench.cli.main import cli\n"
+        "cli(sys.argv[1:], standalone_mode=False); assert 'torch' not in sys.modules"
+    )
+    command = ["run", "--method", "itq", "--bits", "8", "--results", str(tmp_path)]
+    subprocess.run([sys.executable, "-c", code, *command], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", code, "info", "talr-ap"], check=True, capture_output=True)
+
+
+def test_missing_torch_is_told_in_one_sentence_with_the_remedy(hashbench, digits_data, monkeypatch):
+    monkeypatch.setattr("hashbench.learning.base.find_spec", lambda name: None)
+    result = hashbench("run", "--method", "talr-ap", "--bits", 8)
+    assert result.exit_code == 1
+    assert result.stderr.strip().splitlines() == [
+        "Error: talr-ap needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
+    ]
+
+
+def test_paper_preset_stands_for_its_settings():
+    for name in LEARNED:
+        (job,) = grid(["digits"], [name], [16], [0], {"preset": "paper", "weight_decay": 0.25})
+        cls = registry.get_method(name)
+        for key, value in (*cls.preset("paper", 16).items(), ("weight_decay", 0.25)):
+            expected = 0.25 if key == "weight_decay" else value
+            assert job.params.get(key, cls().get_params()[key]) == expected
+    with pytest.raises(HashbenchError, match=r"unknown talr-ap preset 'papers'\. Did you mean 'paper'"):
+        grid(["digits"], ["talr-ap"], [16], [0], {"preset": "papers"})
+    with pytest.raises(HashbenchError, match=r"none of itq, lsh has a preset, got 'paper'\. Leave it out"):
+        grid(["digits"], ["itq", "lsh"], [16], [0], {"preset": "paper"})
+
+
+def test_presets_follow_the_code_length():
+    jobs = grid(["digits"], ["talr-ap", "talr-ndcg", "mihash"], [16, 48], [0], {"preset": "paper"})
+    bins = {(job.method, job.n_bits): job.params["n_bins"] for job in jobs}
+    assert bins == {
+        ("talr-ap", 16): 16,
+        ("talr-ap", 48): 24,  # from 32 bits on half as many
+        ("talr-ndcg", 16): 8,
+        ("talr-ndcg", 48): 24,
+        ("mihash", 16): 16,
+        ("mihash", 48): 16,
+    }
+
+
+def halving(epochs, factor):
+    """Epochs after which a rate is half, if it is multiplied by a factor after so many."""
+    return round(epochs * math.log(0.5) / math.log(factor))
+
+
+TALR = {"alpha": 0.5, "scaling": "none"}
+
+
+DSH = {"margin": 2.0, "alpha": 0.01, "objective": "original"}
+
+
+DISPERSION = DSH | {"objective": "dispersion"}
+
+
+AUTHORS = {  # learning rate, halved every so many epochs, momentum, weight decay, batch, epochs, multipliers, other
+    ("dpsh", "paper"): (0.05, halving(50, 0.1), 0.0, 1e-5, 128, 150, (1.0, 1.0), {"eta": 10.0}),
+    ("dtsh", "paper"): (4.5e-3, halving(20, 2 / 3), 0.0, 5.6e-5, 128, 100, (1.0, 1.0), {"eta": 100 / 22500}),
+    ("hashnet", "paper"): (2e-3, halving(2000 / (10_000 / 256), 0.5), 0.9, 5e-4, 256, 256, (2.0, 0.1), {}),
+    ("mihash", "paper"): (0.1, 10, 0.9, 5e-4, 100, 100, (0.1, 0.01), {"alpha": 20.0, "n_bins": 16, "scaling": "norm"}),
+    ("talr-ap", "paper"): (0.01, 0, 0.9, 5e-4, 250, 50, (1.0, 0.1), TALR),
+    ("talr-ndcg", "paper"): (0.01, 0, 0.9, 5e-4, 256, 50, (1.0, 0.01), TALR),
+    ("dsh", "paper"): (1e-3, 0, 0.9, 0.004, 200, 280, (2.0, 1.0), DSH),
+    ("dsh", "dispersion"): (0.01, halving(150, 0.6), 0.9, 0.004, 200, 750, (2.0, 1.0), DISPERSION),
+}
+
+
+@pytest.mark.parametrize(("name", "preset"), AUTHORS)
+def test_presets_are_the_authors_settings(name, preset):
+    rate, halve_every, momentum, decay, batch, epochs, (of_biases, of_pretrained), others = AUTHORS[name, preset]
+    cls = registry.get_method(name)
+    expected = {
+        **{"learning_rate": rate, "halve_every": halve_every, "momentum": momentum, "weight_decay": decay},
+        **{"batch_size": batch, "epochs": epochs, "head": "linear", **others},
+        **{"bias_multiplier": of_biases, "pretrained_multiplier": of_pretrained},
+    }
+    found = cls(**cls.preset(preset, 16)).get_params()
+    assert {key: found[key] for key in expected} == expected
+    assert set(AUTHORS) == set(PRESETS)
+
+
+PRESETS = [(name, preset) for name in LEARNED for preset in registry.get_method(name).presets]
+
+
+@pytest.mark.parametrize(("name", "preset"), PRESETS)
+def test_a_preset_is_a_valid_setting(name, preset, example):
+    cls = registry.get_method(name)
+    settings = {**cls.preset(preset, 16), "epochs": 1}
+    assert cls(16, **settings).fit(*example).transform(example[0]).shape == (250, 16)
+
+
+def test_codes_depend_on_the_code_of_the_loop_and_the_version_of_torch(tiny):
+    (learned, itq) = grid(["digits"], ["talr-ap", "itq"], [4], [0], {})
+    versions = json.loads(learned.provenance(tiny()).libraries)
+    assert versions["torch"].startswith(torch.__version__.partition("+")[0])
+    assert "torch" not in json.loads(itq.provenance(tiny()).libraries)
+
+
+def test_an_eighth_loss_takes_the_one_file_that_contributing_shows(digits, itq_on_digits, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```$", CONTRIBUTING.read_text(), flags=re.DOTALL | re.MULTILINE)
+    (text,) = [block for block in blocks if "LearnedHash" in block]
+    module = ModuleType("hashbench.methods.spread")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(text, module.__dict__)
+    method = module.Spread(16).fit(digits.features[digits.train], digits.train_affinity())
+    assert average_precision(digits, method) > itq_on_digits + 0.25
+
+
+def test_options_of_learned_methods_do_not_reach_others():
+    jobs = grid(["digits"], ["itq", "ksh", "dpsh"], [8], [0], {"validation": 0.1, "device": "cpu", "preset": "paper"})
+    assert [set(job.params) & {"validation", "device", "n_items"} for job in jobs] == [
+        *(set(), {"n_items"}),
+        {"validation", "device"},
+    ]
+    with pytest.raises(HashbenchError, match=r"none of itq has a validation, got 0\.1\. Leave it out"):
+        grid(["digits"], ["itq"], [8], [0], {"validation": 0.1})
+    with pytest.raises(HashbenchError, match="unknown itq parameter 'eta'"):
+        grid(["digits"], ["itq", "dpsh"], [8], [0], {"eta": 0.1})
+
+
+def test_options_of_learned_methods_stand_for_their_parameters(hashbench, digits_data, tmp_path):
+    options = ["--dataset", "digits", "--method", "talr-ap", "--bits", "8", "--param", "epochs=1", "--metric", "AP"]
+    options += ["--results", str(tmp_path), "--preset", "paper", "--validation", "0.25", "--device", "cpu"]
+    assert hashbench("run", *options).exit_code == 0
+    text = (tmp_path / "digits.csv").read_text().replace('""', '"')
+    assert '"alpha": 0.5' in text
+    assert '"validation": 0.25' in text
+    assert "device" not in text
+    result = hashbench("run", *options, "--param", "preset=paper")
+    assert "gives 'preset' twice" in result.stderr

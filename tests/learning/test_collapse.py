@@ -1,0 +1,173 @@
+import math
+
+import numpy as np
+import pytest
+from trained import LEARNED, fitted
+
+from hashbench import evaluate, registry
+from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.errors import HashbenchError
+from hashbench.learning import collapse
+from hashbench.learning.state import Epoch
+from hashbench.methods.talr_ap import TALRAP
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("dtsh", {"learning_rate": 30.0}, r"the loss is (nan|inf)|outputs are no longer finite"),
+        ("hashnet", {"scaling": "none", "learning_rate": 1.0}, r"of 10 kinds, .* have only (1 code|\d different)"),
+        (
+            "talr-ap",
+            {"scaling": "none", "alpha": 5.0, "learning_rate": 1.0},
+            r"of 10 kinds, .* have only (1 code|\d different)",
+        ),
+    ],
+)
+def test_collapsed_training_stops_with_the_likely_cause(name, params, message, example):
+    X, y = example
+    with pytest.raises(HashbenchError, match=message) as caught:
+        fitted((10 * X, y), name, epochs=15, **params)
+    assert "starts saturated or its steps are too large: lower learning_rate" in str(caught.value)
+    assert "lower learning_rate" in str(caught.value)
+    is_scaled = params.get("scaling", "variance") == "variance"
+    assert ("scaling='variance'" in str(caught.value)) != is_scaled
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_items_of_one_class_and_of_as_many_classes_as_items_can_be_learnt_from(name, example):
+    X, _ = example
+    for y in (np.zeros(250, dtype=int), np.arange(250)):
+        with np.errstate(all="raise"):
+            assert registry.get_method(name)(16, epochs=2).fit(X, y).transform(X).shape == (250, 16)
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_outputs_that_are_no_numbers_stop_any_method_with_the_likely_cause(name, example):
+    with pytest.raises(HashbenchError, match=r"stopped .*lower learning_rate"):
+        fitted(example, name, learning_rate=1e12)
+
+
+def test_many_labels_of_few_items_are_no_collapse():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 6))
+    labels = np.zeros((40, 100), dtype=int)
+    labels[np.arange(40), np.arange(40) % 4] = 1
+    assert len(TALRAP(16, epochs=1).fit(X, labels).history_) == 1
+    many = rng.random((120, 300)) < 0.05
+    assert len(TALRAP(16, epochs=1).fit(rng.normal(size=(120, 6)), many.astype(int)).history_) == 1
+    assert len(TALRAP(4, epochs=1).fit(X[:3], np.arange(3)).history_) == 1
+
+
+def test_labels_that_many_items_share_are_no_collapse():
+    """Forty kinds of items, each with several of 100 labels: fewer than 50 codes can be all there is to find."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 40, 800)
+    X = rng.normal(size=(40, 20))[kind] + 0.05 * rng.normal(size=(800, 20))
+    labels = np.c_[np.eye(40, dtype=int)[kind], rng.random((800, 60)) < 0.05].astype(int)
+    assert len(TALRAP(8, epochs=8).fit(X, labels).history_) == 8
+
+
+def superclasses():
+    """Fifty classes in five superclasses, far apart."""
+    rng = np.random.default_rng(0)
+    classes = np.arange(1000) % 50
+    coarse = classes // 10
+    X = 3 * rng.normal(size=(5, 32))[coarse] + rng.normal(size=(50, 32))[classes] + 0.3 * rng.normal(size=(1000, 32))
+    return X, Hierarchy(classes, classes, coarse, coarse)
+
+
+def broad_labels():
+    """One of two broad labels an item, and one of forty others."""
+    rng = np.random.default_rng(0)
+    broad, tag = np.arange(1000) % 2, rng.integers(0, 40, 1000)
+    labels = np.concatenate([np.eye(2, dtype=int)[broad], np.eye(40, dtype=int)[tag]], axis=1)
+    X = 3 * rng.normal(size=(2, 32))[broad] + rng.normal(size=(40, 32))[tag] + 0.3 * rng.normal(size=(1000, 32))
+    return X, SharedLabels(labels, labels)
+
+
+@pytest.mark.parametrize("name", ["dpsh", "hashnet", "mihash", "talr-ap"])
+def test_fewer_codes_than_classes_are_no_collapse(name):
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(40), 10)
+    X = rng.normal(size=(40, 32))[classes] + 0.3 * rng.normal(size=(400, 32))
+    codes = registry.get_method(name)(3, epochs=10).fit(X, classes).transform(X)
+    assert len(np.unique(codes, axis=0)) >= 7
+
+
+@pytest.mark.parametrize("name", ["dpsh", "dsh", "hashnet", "mihash"])
+@pytest.mark.parametrize("make", [superclasses, broad_labels])
+def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make):
+    X, affinity = make()
+    codes = registry.get_method(name)(16).fit(X, affinity).transform(X)
+    assert evaluate(codes, codes, affinity, ["AP"]).summary["AP"].mean > 0.95
+
+
+@pytest.mark.parametrize(("name", "rate"), [("talr-ndcg", 0.003), ("talr-ap", 0.3), ("dtsh", 0.03)])
+def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
+    """A hundred classes in three dimensions: 8 bits tell about fifty of them apart."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(100), 10)
+    X = (rng.normal(size=(100, 3)) @ rng.normal(size=(3, 32)))[classes] + 0.02 * rng.normal(size=(1000, 32))
+    methods = [registry.get_method(name)(8, learning_rate=rate), registry.get_method("itq")(8)]
+    codes = [method.fit(X, classes).transform(X) for method in methods]
+    ours, itq = (evaluate(one, one, (classes, classes), ["AP"]).summary["AP"].mean for one in codes)
+    assert min(epoch.n_distinct for epoch in methods[0].history_) <= 50
+    assert ours > itq + 0.05
+
+
+def test_a_collapse_that_training_leaves_again_is_none():
+    def stops(counts, n_bits=16, n_kinds=10):
+        epochs = [Epoch(number, 9, 0.5, count, 1.0, math.nan) for number, count in enumerate(counts, 1)]
+        try:
+            collapse.stop_if_failed(epochs, n_kinds, n_bits)
+        except collapse.Stopped:
+            return True
+        return False
+
+    assert stops([90, 5, 5, 5])
+    assert stops([5, 3, 4])
+    assert not stops([5, 5])  # there may be more soon
+    assert not stops([3, 4, 5])  # there are more each time
+    assert not stops([5, 6, 5])
+    assert not stops([5, 5, 5], n_bits=6)  # of 64 codes, kinds would share some by chance
+    assert stops([2, 2, 2], n_bits=6)
+    assert not stops([16, 16, 16], n_bits=4, n_kinds=100)  # all there are
+    assert stops([4, 4, 4], n_bits=4, n_kinds=100)
+    assert stops([1, 1, 1], n_kinds=2)
+    assert not stops([1, 1, 1], n_kinds=1)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "n_kinds"),
+    [
+        (SameLabel([0, 0, 1, 1, 2], [0, 0, 1, 1, 2]), 2),  # a class of one item is no measure
+        (SameLabel([0, 1, 2], [0, 1, 2]), 2),
+        (SameLabel([4, 4, 4], [4, 4, 4]), 1),
+        (superclasses()[1], 5),
+        (broad_labels()[1], 2),
+        (SharedLabels(*2 * (np.repeat(np.eye(7, dtype=int), 2, axis=0),)), 7),
+        (SharedLabels(*2 * (np.repeat([[0, 0], [0, 1], [1, 1]], 2, axis=0),)), 1),  # items without labels are of none
+        (Explicit(np.eye(5, dtype=int)), 2),
+        (Explicit(np.ones((5, 5), dtype=int)), 1),
+        (Explicit(np.kron(np.eye(2, dtype=int), 1 - np.eye(3, dtype=int))), 2),  # no item is relevant to itself
+        (SharedLabels(*2 * (np.c_[np.ones(9, dtype=int), np.eye(9, dtype=int)],)), 1),
+    ],
+)
+def test_kinds_are_irrelevant_to_each_other(affinity, n_kinds):
+    assert collapse.count_kinds(affinity) == n_kinds
+
+
+@pytest.mark.parametrize("n_bits", [2, 3, 4])
+def test_one_code_or_two_for_ten_classes_are_a_collapse_of_short_codes_too(n_bits, example):
+    X, y = example
+    with pytest.raises(HashbenchError, match=r"of 10 kinds, .* have only (1 code|2 different)"):
+        registry.get_method("hashnet")(n_bits, epochs=5, scaling="none", learning_rate=1.0).fit(10 * X, y)
+
+
+@pytest.mark.parametrize("epochs", [3, 4])
+def test_collapse_in_the_last_epoch_is_no_success(epochs, example):
+    """What an item's code was on its last visit hides what the last steps did."""
+    X, y = example
+    with pytest.raises(HashbenchError, match=r"different codes|1 code"):
+        registry.get_method("hashnet")(16, epochs=epochs, scaling="none", learning_rate=1.0).fit(10 * X, y)

@@ -1,0 +1,271 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from trained import LEARNED, StoppedError, average_precision, fitted, same_network, session, stop_after
+
+from hashbench import registry
+from hashbench.affinity import Explicit
+from hashbench.errors import HashbenchError
+from hashbench.learning.base import LearnedHash
+from hashbench.methods.talr_ap import TALRAP
+from hashbench.testing import example_dataset
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_same_seed_gives_the_same_network_on_any_number_of_threads(name, example):
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        first = fitted(example, name)
+        torch.set_num_threads(2)
+        second = fitted(example, name)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    assert not torch.are_deterministic_algorithms_enabled()
+    assert same_network(first, second)
+    assert not same_network(first, fitted(example, name, random_state=1))
+
+
+def test_training_neither_reads_nor_moves_the_random_state_of_others(example):
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    first, drawn = fitted(example), torch.rand(1)
+    torch.manual_seed(0)
+    assert drawn == torch.rand(1)
+    torch.manual_seed(1)
+    assert same_network(first, fitted(example))
+
+
+def test_batches_show_each_kept_item_once_an_epoch_with_its_own_levels(example, monkeypatch):
+    X, y = example
+    seen = []
+    loss = TALRAP._loss
+    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: seen.append(batch) or loss(self, batch))
+    TALRAP(16, epochs=2, validation=0.2, batch_size=64).fit(X, y)
+    assert [len(batch.rows) for batch in seen] == [50] * 8
+    for epoch in range(2):
+        rows = np.concatenate([batch.rows for batch in seen if batch.epoch == epoch])
+        np.testing.assert_array_equal(np.sort(rows), np.arange(200))
+    assert [batch.step for batch in seen] == list(range(8))
+    last = seen[-1]
+    labels = y[last.numbers]
+    np.testing.assert_array_equal(last.levels.numpy(), labels[last.rows][:, None] == labels[last.rows])
+    np.testing.assert_array_equal(last.all_levels.numpy(), labels[last.rows][:, None] == labels)
+
+
+def test_last_outputs_of_all_items_are_at_hand_and_0_before_the_first_visit(example, monkeypatch):
+    X, y = example
+    cls, seen = registry.get_method("dpsh"), []
+    loss = cls._loss
+    keep = lambda batch: seen.append((batch.rows, batch.outputs.detach().clone(), batch.all_outputs.clone()))  # noqa: E731
+    monkeypatch.setattr(cls, "_loss", lambda self, batch: keep(batch) or loss(self, batch))
+    cls(16, epochs=2, batch_size=100).fit(X, y)
+    expected = torch.zeros(250, 16)
+    for rows, outputs, all_outputs in seen:
+        expected[rows] = outputs
+        assert torch.equal(all_outputs, expected)
+    assert not torch.equal(seen[0][2], expected)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_told(example):
+    with pytest.raises(HashbenchError, match="finds no CUDA GPU"):
+        TALRAP(16, device="cuda").fit(*example)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+@pytest.mark.parametrize("mixed_precision", [False, True])
+@pytest.mark.parametrize("name", LEARNED)
+def test_training_on_a_gpu_learns_the_same_task(name, mixed_precision):
+    dataset = example_dataset()
+    scores = []
+    for device in ("cpu", "cuda"):
+        method = registry.get_method(name)(16, epochs=20, device=device, mixed_precision=mixed_precision)
+        method.fit(dataset.features[dataset.train], dataset.train_affinity())
+        scores.append(average_precision(dataset, method))
+    assert scores[1] == pytest.approx(scores[0], abs=0.05)
+
+
+def test_a_step_follows_momentum(example):
+    X, y = example
+    dpsh, weights = registry.get_method("dpsh"), {}
+    for momentum in (0.0, 0.5):
+        method = dpsh(4, head="linear", epochs=2, batch_size=250, momentum=momentum, weight_decay=0, learning_rate=0.01)
+        weights[momentum, 2] = method.fit(X, y).layers_[0][0]
+        weights[momentum, 1] = method.set_params(epochs=1).fit(X, y).layers_[0][0]
+    start = dpsh(4, head="linear", epochs=1, learning_rate=1e-30).fit(X, y).layers_[0][0]
+    np.testing.assert_array_equal(weights[0.0, 1], weights[0.5, 1])  # the first step knows no other
+    gained = weights[0.5, 2] - weights[0.0, 2]
+    np.testing.assert_allclose(gained, 0.5 * (weights[0.0, 1] - start), rtol=0, atol=1e-6)
+
+
+def test_progress_tells_of_epochs(example):
+    seen = []
+    method = session(TALRAP(16, epochs=3, validation=0.2), on_epoch=seen.append)
+    method.fit(*example)
+    assert seen == method.history_
+    assert [(epoch.number, epoch.n_epochs) for epoch in seen] == [(1, 3), (2, 3), (3, 3)]
+    assert seen[-1].loss < seen[0].loss
+    text = str(seen[-1])
+    assert f"loss {seen[-1].loss:.4f}" in text
+    assert f"held out {seen[-1].score:.4f}" in text
+
+
+@pytest.fixture
+def optimizer_states(monkeypatch):
+    """What each step of the optimizer was taken with."""
+    states = []
+    step = torch.optim.SGD.step
+
+    def note(optimizer):
+        states.append([{**group, "params": len(group["params"])} for group in optimizer.param_groups])
+        return step(optimizer)
+
+    monkeypatch.setattr(torch.optim.SGD, "step", note)
+    return states
+
+
+def test_steps_are_taken_with_the_rates_momentum_and_decay_that_parameters_say(optimizer_states, example):
+    params = {"learning_rate": 0.2, "halve_every": 2, "bias_multiplier": 0.25, "weight_decay": 0.003}
+    fitted(example, epochs=5, batch_size=125, **params)
+    assert len(optimizer_states) == 10
+    for step, (weights, biases) in enumerate(optimizer_states):
+        rate = [0.2, 0.2, 0.1, 0.1, 0.05][step // 2]
+        assert weights["lr"] == pytest.approx(rate)
+        assert biases["lr"] == pytest.approx(rate / 4)
+        for group in (weights, biases):
+            assert (group["params"], group["momentum"], group["weight_decay"]) == (2, 0.9, 0.003)
+
+
+def test_rates_stay_if_they_are_never_halved(optimizer_states, example):
+    fitted(example, epochs=3, halve_every=0, learning_rate=0.2)
+    assert {weights["lr"] for weights, _ in optimizer_states} == {0.2}
+
+
+def test_mixed_precision_is_refused_on_a_cpu(example):
+    with pytest.raises(HashbenchError, match="mixed_precision needs a CUDA GPU"):
+        TALRAP(16, device="cpu", mixed_precision=True).fit(*example)
+
+
+def test_training_does_not_mind_how_pytorch_is_set_up(example):
+    expected = fitted(example)
+    torch.set_default_dtype(torch.float64)
+    torch.set_float32_matmul_precision("medium")  # bfloat16, where the processor has it
+    try:
+        with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+            found = fitted(example)
+        assert torch.backends.mkldnn.matmul.fp32_precision == "bf16"
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_float32_matmul_precision("highest")
+    assert same_network(found, expected)
+
+
+def test_loss_sees_products_of_full_precision_and_the_caller_gets_his_setting_back(example, monkeypatch):
+    seen, loss = [], TALRAP._loss
+    settings = (torch.backends.mkldnn.matmul, torch.backends.mkldnn.conv, torch.backends.cuda.matmul)
+    note = lambda: seen.append([setting.fp32_precision for setting in settings])  # noqa: E731
+    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: note() or loss(self, batch))
+    before = [setting.fp32_precision for setting in settings]
+    for setting in settings:
+        setting.fp32_precision = "tf32"
+    try:
+        fitted(example, epochs=1)
+        note()
+    finally:
+        for setting, precision in zip(settings, before, strict=True):
+            setting.fp32_precision = precision
+    assert seen[0] == ["ieee"] * 3
+    assert seen[-1] == ["tf32"] * 3
+
+
+# ---------------------------------------------------------------- what a loss may have besides
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Proxies(LearnedHash):
+    """Pulls items to fixed targets of their class, and classifies them by weights of its own.
+
+    Parameters
+    ----------
+    weight : float, default=1.0
+        Of the classifier.
+    """
+
+    weight: float = 1.0
+
+    supervision = "labels"
+    own_rate = 0.5
+
+    def _begin(self, labels, generator):
+        self.classes_ = np.unique(labels)
+        self.targets_ = torch.randint(0, 2, (len(self.classes_), self.n_bits), generator=generator).numpy() * 2 - 1
+        self.steps_, self.epochs_ = [], []
+        own = torch.nn.Linear(self.n_bits, len(self.classes_), bias=False)
+        torch.nn.init.normal_(own.weight, generator=generator)
+        own.register_buffer("n_seen", torch.zeros((), dtype=torch.int64))
+        self.start_ = own.weight.detach().clone()
+        return own
+
+    def _loss(self, batch):
+        index = torch.searchsorted(torch.from_numpy(self.classes_), batch.labels)
+        pull = (batch.outputs - torch.from_numpy(self.targets_)[index]).square().sum(dim=1).mean() / 2
+        return pull + self.weight * torch.nn.functional.cross_entropy(batch.own(batch.outputs), index)
+
+    def _end_step(self, batch):
+        batch.own.n_seen += len(batch.rows)
+        self.steps_.append(batch.step)
+        self.own_ = batch.own
+
+    def _end_epoch(self, batch):
+        self.epochs_.append((batch.epoch, len(batch.all_labels), int(batch.own.n_seen)))
+
+
+def test_a_loss_may_have_labels_targets_parameters_and_hooks(example):
+    X, y = example
+    method = Proxies(16, epochs=3, batch_size=100).fit(X, 7 * y + 3)
+    assert method.steps_ == list(range(9))
+    assert method.epochs_ == [(0, 250, 250), (1, 250, 500), (2, 250, 750)]
+    assert not torch.equal(method.own_.weight, method.start_)
+    assert method.targets_.shape == (10, 16)
+    codes = np.where(method.transform(X), 1, -1)
+    assert (codes == method.targets_[y]).mean() > 0.95
+
+
+def test_a_step_on_parameters_of_a_loss_has_their_own_rate(example, optimizer_states):
+    Proxies(16, epochs=1, batch_size=250, learning_rate=0.2).fit(*example)
+    assert [group["lr"] for group in optimizer_states[0]] == pytest.approx([0.2, 0.02, 0.5])
+
+
+def test_parameters_of_a_loss_and_what_hooks_count_resume_with_training(example, tmp_path):
+    whole = Proxies(16, epochs=4).fit(*example)
+    method = session(Proxies(16, epochs=4), checkpoint=tmp_path / "checkpoint", on_epoch=stop_after(2))
+    with pytest.raises(StoppedError):
+        method.fit(*example)
+    session(method, resume=True, on_epoch=lambda epoch: None).fit(*example)
+    assert same_network(method, whole)
+    assert torch.equal(method.own_.weight, whole.own_.weight)
+    assert int(method.own_.n_seen) == 1000
+
+
+def test_multi_hot_labels_reach_a_loss_and_their_lack_is_told(example):
+    X, y = example
+    seen = []
+
+    class Looks(Proxies):
+        def _loss(self, batch):
+            seen.append(batch.labels)
+            return batch.outputs.square().mean()
+
+    Looks(4, epochs=1).fit(X, np.eye(10, dtype=np.uint8)[y])
+    assert seen[0].shape == (84, 10)
+    loss = TALRAP._loss
+    try:
+        TALRAP._loss = lambda self, batch: batch.labels.sum() + loss(self, batch)
+        with pytest.raises(HashbenchError, match="learns from labels"):
+            TALRAP(4, epochs=1).fit(X, Explicit(np.equal.outer(y, y).astype(int)))
+    finally:
+        TALRAP._loss = loss

@@ -1,0 +1,202 @@
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import NotFittedError
+from trained import LEARNED, StoppedError, fitted, same_network, session, stop_after
+
+from hashbench import registry
+from hashbench.affinity import SameLabel, SharedLabels
+from hashbench.errors import HashbenchError, Refusal
+from hashbench.learning import state
+from hashbench.methods.talr_ap import TALRAP
+from hashbench.pipeline import steps
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.preparation import load_dataset
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.2])
+@pytest.mark.parametrize("name", LEARNED)
+def test_resumed_training_ends_exactly_as_an_uninterrupted_one(name, validation, example, tmp_path):
+    whole = fitted(example, name, validation=validation, halve_every=2)
+    method = registry.get_method(name)(16, epochs=4, validation=validation, halve_every=2)
+    session(method, checkpoint=tmp_path / "state.checkpoint")
+    for n_epochs in (1, 3):
+        session(method, resume=n_epochs > 1, on_epoch=stop_after(n_epochs))
+        with pytest.raises(StoppedError):
+            method.fit(*example)
+    seen = []
+    session(method, resume=True, on_epoch=seen.append)
+    method.fit(*example)
+    assert [epoch.number for epoch in seen] == [4]
+    assert repr(method.history_) == repr(whole.history_)
+    assert same_network(method, whole)
+    session(method, on_epoch=stop_after(4))  # nothing is left to do
+    assert same_network(method.fit(*example), whole)
+
+
+def test_without_resume_training_starts_afresh(example, tmp_path):
+    seen = []
+    method = TALRAP(16, epochs=2)
+    session(method, checkpoint=tmp_path / "state.checkpoint", on_epoch=seen.append)
+    method.fit(*example)
+    method.fit(*example)
+    assert [epoch.number for epoch in seen] == [1, 2, 1, 2]
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.parametrize("change", ["parameter", "items", "labels", "method"])
+def test_checkpoint_of_something_else_is_refused(change, example, tmp_path):
+    X, y = example
+    method = session(TALRAP(16, epochs=1), checkpoint=tmp_path / "state.checkpoint")
+    method.fit(X, y)
+    if change == "method":
+        method = session(registry.get_method("mihash")(16, epochs=1), checkpoint=tmp_path / "state.checkpoint")
+    session(method, resume=True)
+    method.set_params(alpha=2.0 if change == "parameter" else 1.0)
+    with pytest.raises(HashbenchError, match=r"other parameters, items or code\. Start afresh"):
+        method.fit(X + X**2 if change == "items" else X, y // 2 if change == "labels" else y)
+
+
+def test_broken_checkpoint_is_told_in_a_sentence(example, tmp_path):
+    path = tmp_path / "state.checkpoint"
+    method = session(TALRAP(16, epochs=1), checkpoint=path, resume=True)
+    for content in (b"", b"no checkpoint"):
+        path.write_bytes(content)
+        with pytest.raises(HashbenchError, match=r"state\.checkpoint cannot be read as a checkpoint"):
+            method.fit(*example)
+
+
+def test_interrupted_command_resumes_to_the_same_results(hashbench, digits_data, tmp_path, monkeypatch):
+    def run(folder, *more):
+        params = ["--param", "epochs=6", "--param", "validation=0.1"]
+        return hashbench("run", "--method", "talr-ap", "--bits", 16, *params, "--results", tmp_path / folder, *more)
+
+    write, fresh = state.TrainingState.write, []
+
+    def write_and_interrupt(state, path, key):
+        write(state, path, key)
+        fresh.append(len(state.history))
+        if fresh == [1, 2, 3]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(state.TrainingState, "write", write_and_interrupt)
+    result = run("first")
+    assert result.exit_code == 1
+    assert "--resume" in result.stderr.splitlines()[-1]
+    (checkpoint,) = digits_data.glob("codes/digits/*.checkpoint")
+    assert run("first", "--resume").exit_code == 0
+    assert fresh == [1, 2, 3, 4, 5, 6]
+    assert not checkpoint.exists()
+    assert run("second", "--force").exit_code == 0
+    assert (tmp_path / "first/digits.csv").read_bytes() == (tmp_path / "second/digits.csv").read_bytes()
+
+
+def test_checkpoint_of_other_labels_or_other_code_is_refused(example, tmp_path):
+    X, labels = example
+    order = np.argsort(labels, kind="stable")
+    X, labels = X[order], labels[order]
+
+    def cut(made_by, y, epochs_done):
+        method = session(TALRAP(16, epochs=3), checkpoint=tmp_path / "checkpoint", resume=True, key=made_by)
+
+        def stop(epoch):
+            if epoch.number == epochs_done:
+                raise KeyboardInterrupt
+
+        return session(method, on_epoch=stop).fit(X, y)
+
+    with pytest.raises(KeyboardInterrupt):
+        cut("this code", labels, 1)
+    others = labels.copy()
+    others[60:] = np.roll(others[60:], 1)
+    for made_by, y in (("other code", labels), ("this code", others)):
+        with pytest.raises(HashbenchError, match="left by training with other parameters, items or code"):
+            cut(made_by, y, 0)
+    assert len(cut("this code", labels, 0).history_) == 3
+
+
+@pytest.mark.parametrize("name", ["dpsh", "talr-ndcg"])
+def test_equal_supervision_resumes(name, example, tmp_path):
+    """What an affinity has computed in the meantime, or which arrays it shares, is not what it says."""
+    X, y = example
+    for first, second in (
+        [SharedLabels(*2 * (np.eye(10, dtype=int)[y],))] * 2,
+        [SameLabel(y, y), SameLabel(y, y.copy())],
+    ):
+        path = tmp_path / f"{type(first).__name__}.checkpoint"
+        method = session(registry.get_method(name)(8, epochs=2), checkpoint=path)
+
+        def interrupt(epoch):
+            raise KeyboardInterrupt
+
+        session(method, on_epoch=interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            method.fit(X, first)
+        session(method, on_epoch=lambda epoch: None, resume=True)
+        assert len(method.fit(X, second).history_) == 2
+        assert method.resumed_seconds_ > 0
+
+
+def test_failed_training_does_not_end_a_grid(hashbench, digits_data, tmp_path):
+    options = ["--results", tmp_path, "--bits", 8, "--param", "epochs=2", "--param", "scaling=none"]
+    options += ["--param", "learning_rate=10.0"]
+    result = hashbench("run", "--method", "hashnet", "--method", "dpsh", *options, "--seed", 0, "--seed", 1)
+    assert result.exit_code == 1
+    assert "failed. hashnet stopped" in result.stderr
+    assert result.stderr.count("failed.") + result.stderr.count("encoded codes") == 4
+    result = hashbench("run", "--method", "hashnet", "--method", "mihash", *options)
+    assert result.exit_code == 1
+    assert "Error: 1 of the 2 jobs failed; the reasons are above." in result.stderr
+    assert "mihash" in result.stdout
+
+
+def test_a_fit_cut_short_leaves_nothing_to_encode_with(example):
+    X, y = example
+
+    def interrupt(epoch):
+        raise KeyboardInterrupt
+
+    method = TALRAP(16, epochs=2)
+    for _ in range(2):  # the first fit, and one after a whole fit
+        session(method, on_epoch=interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            method.fit(X + 1, y)
+        with pytest.raises(NotFittedError):
+            method.transform(X)
+        session(method, on_epoch=lambda epoch: None)
+        method.fit(X, y).transform(X)
+    with pytest.raises(Refusal, match="all of them equal"):
+        method.fit(np.ones((5, 3)), np.zeros(5, dtype=int))
+    with pytest.raises(NotFittedError):
+        method.transform(X[:, :3])
+
+
+def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digits_data, tmp_path):
+    options = ["--bits", 8, "--param", "epochs=3", "--param", "scaling=none", "--param", "learning_rate=10.0"]
+    options += ["--results", tmp_path, "--resume"]
+    assert hashbench("run", "--method", "hashnet", *options).exit_code == 1
+    assert not list(digits_data.rglob("*.checkpoint"))  # it would fail again
+
+    (job,) = grid(["digits"], ["hashnet"], [8], [0], {"epochs": 3, "scaling": "none", "learning_rate": 10.0})
+    stale = steps._checkpoint_path(load_dataset("digits")[0], job)
+    torch.save({"key": "of other code"}, stale)
+    result = hashbench("run", "--method", "hashnet", "--method", "mihash", *options)
+    assert result.exit_code == 1
+    assert "left by training with other parameters, items or code" in result.stderr
+    assert re.search(r"digits mihash .* seed 0: encoded codes, computed scores", result.stderr)
+    assert stale.exists()  # other code may be able to go on
+
+
+def test_full_disk_during_a_checkpoint_is_told_as_such(example, tmp_path, monkeypatch):
+    method = session(TALRAP(16, epochs=1), checkpoint=tmp_path / "checkpoint")
+
+    def fail(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fail)
+    with pytest.raises(HashbenchError, match="No space left on device"):
+        method.fit(*example)
+    assert not list(tmp_path.iterdir())

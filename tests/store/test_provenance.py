@@ -1,0 +1,123 @@
+"""The keys of codes, scores and rows follow the code, the libraries and the content that decide them."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hashbench import _source
+from hashbench.pipeline.grid import grid
+from hashbench.store import provenance
+from hashbench.store.provenance import Provenance, code_that_decides
+
+
+@pytest.fixture
+def changed(tmp_path, monkeypatch):
+    """Pretend that modules hold other code than they do."""
+    real = _source.file_of
+
+    def change(**texts):
+        paths = {}
+        for name, text in texts.items():
+            module = name.replace("__", ".")
+            path = tmp_path / f"{name}.py"
+            path.write_text((real(module).read_text() if real(module) else "") + text)
+            paths[module] = path
+        monkeypatch.setattr(_source, "file_of", lambda module: paths.get(module) or real(module))
+        for function in (_source.tree_of, _source.imports_of, _source._code_of, code_that_decides):
+            function.cache_clear()
+
+    yield change
+    monkeypatch.undo()
+    for function in (_source.tree_of, _source.imports_of, _source._code_of, code_that_decides):
+        function.cache_clear()
+
+
+def job(name="itq", **params):
+    return grid(["digits"], [name], [4], [0], params)[0]
+
+
+def test_a_helper_that_a_method_imports_changes_its_digest(changed, tiny):
+    before = job().provenance(tiny()).code
+    changed(
+        hashbench__methods__itq="from hashbench.methods import _new_helper\n", hashbench__methods___new_helper="a = 1\n"
+    )
+    imported = job().provenance(tiny()).code
+    assert imported != before
+    changed(
+        hashbench__methods__itq="from hashbench.methods import _new_helper\n", hashbench__methods___new_helper="a = 2\n"
+    )
+    assert job().provenance(tiny()).code not in (before, imported)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "changes"),
+    [
+        ("hashbench__methods___linear", "itq", True),
+        ("hashbench__methods___linear", "ksh", False),
+        ("hashbench__affinity", "lsh", True),
+        ("hashbench___validation", "ksh", True),  # affinities import it
+        ("hashbench__learning__loop", "dpsh", True),
+        ("hashbench__learning__loop", "ksh", False),
+        ("hashbench__scoring__metrics__ndcg", "talr-ndcg", False),  # without held-out items nothing is scored
+        ("hashbench__sources__features__weights", "talr-ap", False),
+        ("hashbench__errors", "itq", False),
+        ("hashbench__store__files", "itq", False),
+    ],
+)
+def test_a_change_of_code_makes_those_codes_again_that_it_may_decide(changed, tiny, module, name, changes):
+    before = job(name).provenance(tiny()).code
+    changed(**{module: "changed = True\n"})
+    assert (job(name).provenance(tiny()).code != before) == changes
+
+
+def test_held_out_items_make_codes_depend_on_the_metrics(changed, tiny):
+    before = job("talr-ndcg", validation=0.2).provenance(tiny()).code
+    changed(hashbench__scoring__metrics__ndcg="changed = True\n")
+    assert job("talr-ndcg", validation=0.2).provenance(tiny()).code != before
+
+
+def test_what_a_method_says_it_leaves_out_is_not_imported_when_it_runs():
+    code = (
+        "import sys, numpy as np; from hashbench.methods.talr_ap import TALRAP\n"
+        "X = np.random.default_rng(0).normal(size=(40, 5))\n"
+        "method = TALRAP(4, epochs=1).fit(X, np.arange(40) % 2); method.transform(X)\n"
+        "left = [name for name in sys.modules if name.startswith('hashbench.scoring.') or 'image_network' in name]\n"
+        "print(method.leaves_out(), left)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "('hashbench.learning.image_network', 'hashbench.learning.held_out') []"
+
+
+def test_scores_are_made_again_when_a_metric_changes(changed, tiny):
+    made = job().provenance(tiny())
+    before = made.of_scores("content")
+    changed(hashbench__scoring__metrics___sums="changed = True\n")
+    assert made.of_scores("content") != before
+    changed(hashbench__methods__itq="changed = True\n")
+    assert made.of_scores("content") == before
+    assert made.of_scores("other")["content"] == "other"
+
+
+def test_a_file_tells_its_provenance_and_knows_no_other():
+    made = Provenance("d", "f", "itq", "{}", 4, 0, "abc", 1, '{"numpy": "2"}', "code")
+    attributes = {**made.attributes(), "fit_seconds": 1.0}
+    assert Provenance.read(attributes) == made
+    assert made.made(attributes)
+    for name in made.attributes():
+        assert not made.made({**attributes, name: "other"})
+    del attributes["code"]
+    assert Provenance.read(attributes).code == ""  # of an older version: it can be read, and will be made again
+
+
+def test_rows_and_jobs_are_keyed_by_it():
+    made = Provenance("d", "f", "itq", "{}", 4, 0, "abc", 1)
+    assert made.job == ("d", "f", "itq", "{}", 4, 0)
+    assert made.row == {
+        **{"dataset": "d", "features": "f", "method": "itq", "params": "{}", "n_bits": 4, "seed": 0},
+        **{"dataset_fingerprint": "abc", "method_version": 1},
+    }
+
+
+def test_versions_of_libraries_are_those_installed():
+    assert provenance.versions(("numpy",)) == f'{{"numpy": "{__import__("numpy").__version__}"}}'

@@ -1,0 +1,103 @@
+"""What is read of a plugin's source is what importing it would tell."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from places import built_in_methods
+
+from hashbench import _source, registry
+
+
+@pytest.mark.parametrize("name", built_in_methods())
+def test_the_card_of_a_method_is_that_of_its_class(name):
+    card, cls = registry.method_card(name), registry.get_method(name)
+    assert dict(card.params) == cls().get_params(deep=False)
+    assert (card.group, card.supervision, card.version) == (cls.group, cls.supervision, cls.version)
+    assert (card.libraries, card.is_slow, card.module) == (cls.libraries, cls.is_slow, cls.__module__)
+    assert set(card.presets) == set(cls.presets)
+    for preset in cls.presets:
+        for n_bits in (16, 48):
+            assert card.preset(preset, n_bits) == cls.preset(preset, n_bits)
+    from_the_class = registry._card_of_class(name)
+    assert card.meanings == from_the_class.meanings
+    assert card.summary == from_the_class.summary
+
+
+def test_cards_of_built_in_methods_are_read_without_importing_them():
+    code = (
+        "import json, sys; from hashbench import registry\n"
+        "names = json.loads(sys.argv[1]); [registry.method_card(name) for name in names]\n"
+        "print([name for name in ('numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'torch') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, json.dumps(built_in_methods())]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """Write modules of a package; clears what was read before."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(**modules):
+        folder = tmp_path / "written"
+        folder.mkdir(exist_ok=True)
+        for name, text in {"__init__": "", **modules}.items():
+            (folder / f"{name}.py").write_text(text)
+        for function in (_source.file_of, _source.tree_of, _source.imports_of, _source._code_of, _source._folders_of):
+            function.cache_clear()
+
+    return write
+
+
+MODULE = "from written.helper import half\n\n\ndef work(x):\n    return half(x)\n"
+HELPER = 'def half(x):\n    """Halve."""\n    return x / 2\n'
+
+
+def digest(**options):
+    return _source.code_digest(["written.module"], **options)
+
+
+def test_a_digest_follows_imports_and_their_code_but_not_words(package):
+    package(module=MODULE, helper=HELPER)
+    before = digest()
+    assert len(before) == 16
+    package(module=MODULE, helper=HELPER.replace("Halve.", "Give the half.") + "# and a comment\n")
+    assert digest() == before
+    package(module=MODULE, helper=HELPER.replace("x / 2", "x // 2"))
+    assert digest() != before
+    assert digest(without=["written.helper"]) == digest(without=["written.helper", "written.other"]) != before
+
+
+@pytest.mark.parametrize(
+    ("line", "changes"),
+    [
+        ("from written import other", True),
+        ("import written.other", True),
+        ("def late():\n    from written.other import third", True),
+        ("if TYPE_CHECKING:\n    from written.other import third", False),
+        ("if TYPE_CHECKING:\n    import json\nelse:\n    from written.other import third", True),
+        ("import numpy", False),
+    ],
+)
+def test_an_import_counts_wherever_it_runs(package, line, changes):
+    package(module=f"from typing import TYPE_CHECKING\n{line}\n", other="third = 3\n")
+    before = digest()
+    package(module=f"from typing import TYPE_CHECKING\n{line}\n", other="third = 4\n")
+    assert (digest() != before) == changes
+
+
+def test_modules_that_import_each_other_are_read_once(package):
+    package(module="import written.other\n", other="import written.module\n")
+    assert digest() == digest()
+
+
+def test_finding_a_file_imports_nothing():
+    code = (
+        "import sys; from hashbench import _source\n"
+        "print(_source.file_of('hashbench.scoring.kernels'), 'numba' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split()[0].endswith("kernels.py")
+    assert done.stdout.split()[1] == "False"
