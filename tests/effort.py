@@ -9,7 +9,7 @@ from hashbench import registry
 ALL = os.environ.get("HASHBENCH_TESTS") == "all"
 
 settings.register_profile("commit", deadline=None, max_examples=40, derandomize=True)
-settings.register_profile("all", deadline=None, max_examples=400)
+settings.register_profile("all", deadline=None, max_examples=200)
 settings.load_profile("all" if ALL else "commit")
 
 # Settings with which a method is fitted in a moment.
