@@ -94,20 +94,16 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
             yield from _running(child)
 
 
-class _WithoutDocstrings(ast.NodeTransformer):
-    """Takes docstrings out of a tree."""
-
-    def visit(self, node: ast.AST) -> Any:
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_text(node.body[0]):
-            node.body = node.body[1:]
-        return self.generic_visit(node) if hasattr(node, "body") else node
-
-
 @cache
 def _code_of(module: str) -> str:
     """Write down the code of a module without its docstrings."""
-    path = file_of(module)
-    return "" if path is None else ast.dump(_WithoutDocstrings().visit(ast.parse(path.read_bytes())))
+    tree = tree_of(module)
+    holders = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    told = [(node, node.body.pop(0)) for node in holders if node.body and _is_text(node.body[0])]
+    code = ast.dump(tree)
+    for node, docstring in told:
+        node.body.insert(0, docstring)
+    return code
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -1,8 +1,6 @@
 """What `hashbench info` tells about datasets, codes, methods and metrics."""
 
 import json
-import re
-from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -166,36 +164,23 @@ def _describe_usage(usage: "CodeUsage") -> str:
 
 
 def _describe_method(name: str) -> str:
-    cls = registry.get_method(name)
+    card = registry.method_card(name)
     facts = {
         "method": name,
-        "about": registry.method_summary(name),
-        "group": cls.group,
-        "supervision": cls.supervision,
-        "version": str(cls.version),
+        "about": card.summary,
+        "group": card.group,
+        "supervision": card.supervision,
+        "version": str(card.version),
     }
-    method, meanings = cls(), _parameter_meanings(cls)
     table = click.HelpFormatter(width=120)
     with table.section("parameters"):
-        table.write_dl([(f"{key}={value}", meanings.get(key, "")) for key, value in method.get_params().items()], 28)
-    for preset in cls.presets:
-        settings = sorted(cls.preset(preset, method.n_bits).items())
-        with table.section(f"--preset {preset}, at {method.n_bits} bits"):
+        table.write_dl([(f"{key}={value}", card.meanings.get(key, "")) for key, value in card.params.items()], 28)
+    n_bits = card.params["n_bits"]
+    for preset in card.presets:
+        settings = sorted(card.preset(preset, n_bits).items())
+        with table.section(f"--preset {preset}, at {n_bits} bits"):
             table.write_text(", ".join(f"{key}={value}" for key, value in settings))
     return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
-
-
-def _parameter_meanings(cls: type) -> dict[str, str]:
-    """Read what the docstrings of a class and its bases say of parameters, in numpydoc's format."""
-    meanings = {}
-    for base in reversed(cls.__mro__):
-        section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(base.__doc__ or ""), re.DOTALL | re.MULTILINE)
-        told = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
-        for names, kind, text in told:
-            choices = re.search(r"{(.*)}", kind)
-            words = [f"({choices[1]})" if choices else "", *text.split()]
-            meanings.update(dict.fromkeys(names.split(", "), re.sub('[`"]', "", " ".join(words)).strip()))
-    return meanings
 
 
 def _facts(facts: dict[str, str]) -> str:

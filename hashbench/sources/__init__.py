@@ -1,1 +1,9 @@
-"""Where items come from."""
+"""Where items come from: what adapters read, download, draw and compute.
+
+download     files from elsewhere: fetched, and continued where they stopped, or asked of the user
+array_files  features, labels and codes in the files people keep them in
+images       images, read block by block from arrays, folders and archives
+features/    from images to features: GIST and pretrained networks
+splits       queries, database and training items, drawn with a seed
+inspection   what to know about a dataset before trusting numbers made from it
+"""

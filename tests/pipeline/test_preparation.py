@@ -251,7 +251,7 @@ def test_a_source_that_is_gone_is_asked_for_once_it_is_needed(toy, source, chang
 def test_code_that_features_of_images_share_makes_them_anew(monkeypatch):
     assert prepare("digits")[2]
     assert not prepare("digits")[2]
-    monkeypatch.setattr(extraction, "_VERSION", 0)
+    monkeypatch.setattr(extraction, "VERSION", 0)
     assert prepare("digits")[2]
 
 

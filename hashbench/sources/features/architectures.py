@@ -177,14 +177,9 @@ class _Residual(nn.Module):
 class ResNet(Network):
     """A residual network [1]_; features are the global average pool, 512 or 2,048.
 
-    Bottlenecks halve the resolution in their 3 x 3 convolution, as torchvision's do.
-
-    Parameters
-    ----------
-    n_blocks : iterable of int
-        Residual blocks of each of the four stages, of 64, 128, 256 and 512 channels.
-    bottleneck : bool
-        Blocks of 1 x 1, 3 x 3 and 1 x 1 convolutions with four times the channels at the end, else of two 3 x 3.
+    ``n_blocks`` are the residual blocks of each of the four stages, of 64, 128, 256 and 512 channels. A block has two
+    3 x 3 convolutions, or as a ``bottleneck`` one of 1 x 1, 3 x 3 and 1 x 1 with four times the channels at the end;
+    bottlenecks halve the resolution in their 3 x 3 convolution, as torchvision's do.
 
     References
     ----------

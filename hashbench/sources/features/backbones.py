@@ -15,43 +15,19 @@ _ENLARGED = 4  # how many times networks see small images enlarged
 
 @dataclass(frozen=True)
 class Backbone:
-    """What is known about a network before its weights are read.
+    """What is known about a network before its weights are read."""
 
-    Parameters
-    ----------
-    architecture : str
-        The class of `architectures` that it is.
-    n_features : int
-        Length of a feature vector.
-    weights_url : str
-        Where the official weights are.
-    sha256_prefix : str or None
-        First hex digits of that file's SHA-256, where its publisher tells them.
-    licence : str
-        Of the weights.
-    input_size : int, default=224
-        Width and height of the images it was trained on, in pixels.
-    any_size : bool, default=False
-        Whether it takes other sizes too: no layer before the features is tied to one.
-    pixel_max : int, default=1
-        What the brightest pixel is before the mean is subtracted: 1 or 255.
-    mean, std : tuple of float
-        Of R, G and B on that scale; subtracted, and divided by. VGG-F subtracts an average image itself.
-    end_to_end : bool, default=True
-        Whether learned methods train it together with their head.
-    """
-
-    architecture: str
+    architecture: str  # the class of `architectures` that it is
     n_features: int
-    weights_url: str
-    sha256_prefix: str | None
-    licence: str
-    input_size: int = 224
-    any_size: bool = False
-    pixel_max: int = 1
-    mean: tuple[float, float, float] = IMAGENET_MEAN
-    std: tuple[float, float, float] = IMAGENET_STD
-    end_to_end: bool = True
+    weights_url: str  # of the official weights
+    sha256_prefix: str | None  # of that file, first hex digits, where its publisher tells them
+    licence: str  # of the weights
+    input_size: int = 224  # width and height of the images it was trained on, in pixels
+    any_size: bool = False  # whether it takes other sizes too: no layer before the features is tied to one
+    pixel_max: int = 1  # what the brightest pixel is before the mean is subtracted: 1 or 255
+    mean: tuple[float, float, float] = IMAGENET_MEAN  # of R, G and B on that scale, subtracted
+    std: tuple[float, float, float] = IMAGENET_STD  # what is then divided by
+    end_to_end: bool = True  # whether learned methods train it together with their head
 
     def build(self) -> "Network":
         """Make the network, untrained."""
@@ -94,7 +70,7 @@ BACKBONES: dict[str, Backbone] = {
         sha256_prefix=None,
         licence="see https://www.robots.ox.ac.uk/~vgg/research/deep_eval",
         pixel_max=255,
-        mean=(0.0, 0.0, 0.0),
+        mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
         std=(1.0, 1.0, 1.0),
     ),
     "resnet18": _torchvision("ResNet18", 512, "resnet18-f37072fd.pth"),
