@@ -37,7 +37,7 @@ class Backbone:
         return network
 
     def usual_size(self, native_size: int | None) -> int:
-        """Choose the size that images of one size, or of many (None), are resized to where users do not.
+        """Choose what size images of ``native_size``, None if they differ, are resized to where users do not say.
 
         It is ``input_size``; less where that would enlarge small images more than four times, 128 pixels for CIFAR's
         32, if the network allows it.
