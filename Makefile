@@ -4,15 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 
-METHODS := constant random oracle-label lsh pcah pca-rr itq sh sklsh sph dsh-density sdh
-SLOWER := bre ksh fasthash machash structhash dpsh dtsh hashnet dsh mihash talr-ap talr-ndcg
+methods = $(shell $(BIN)/hashbench list methods --speed $(1) | sed 's/ .*//;s/^/--method /')
 DATASETS := digits digits-pairs digits-unlabelled
 LENGTHS := 12 16 24 32 48 64
 SEEDS := 0 1 2
 GRID := $(DATASETS:%=--dataset %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %)
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev format lint types test golden reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev format lint types links test test-all golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -42,11 +41,11 @@ dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
 	$(BIN)/pre-commit install
 
 reproduce-tables: $(VENV)/.installed ## Run the quick methods, also on what is prepared, and make all tables and figures
-	$(BIN)/hashbench run $(METHODS:%=--method %) $(GRID) --available > $(VENV)/.grid
+	$(BIN)/hashbench run $(call methods,quick) $(GRID) --available > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
 reproduce-all: $(VENV)/.installed ## The same with the slower methods too
-	$(BIN)/hashbench run $(METHODS:%=--method %) $(SLOWER:%=--method %) $(GRID) --available > $(VENV)/.grid
+	$(BIN)/hashbench run $(call methods,quick) $(call methods,slow) $(GRID) --available > $(VENV)/.grid
 	$(BIN)/hashbench run --method talr-ap --param continuation=5 $(GRID) --available > $(VENV)/.grid
 	$(BIN)/hashbench run --method talr-ap --method talr-ndcg --param relaxation=full $(GRID) --available > $(VENV)/.grid
 	$(BIN)/hashbench run --method dsh --param objective=dispersion $(GRID) --available > $(VENV)/.grid
@@ -58,21 +57,27 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
 	@$(BIN)/hashbench list missing
 
-test: $(VENV)/.installed ## Run the tests
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations 5
+test: $(VENV)/.installed ## Run the tests, as before every commit
+	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto -m "not slow" --durations 5
+
+test-all: $(VENV)/.installed ## Run them in their long forms, too
+	HASHBENCH_TESTS=all OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations 20
 
 format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lint: $(VENV)/.dev ## Check style and docstrings
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/python -m numpydoc.hooks.validate_docstrings --config . $$(git ls-files 'hashbench/*.py' 'methods/*.py' 'datasets/*.py')
-
-types: $(VENV)/.dev ## Check types
+links: # what is installed as one package lies in three folders; tools that read files need it in one
 	@rm -rf build/types && mkdir -p build/types/hashbench
 	@ln -s $(CURDIR)/hashbench/* $(CURDIR)/methods $(CURDIR)/datasets build/types/hashbench/
+
+lint: $(VENV)/.dev links ## Check style, docstrings and the order of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-cache --no-logo > lint-imports.log 2>&1 || { cat lint-imports.log; exit 1; }
+	$(BIN)/python -m numpydoc.hooks.validate_docstrings --config . $$(git ls-files 'hashbench/*.py' 'methods/*.py' 'datasets/*.py')
+
+types: $(VENV)/.dev links ## Check types
 	$(BIN)/mypy
 
 golden: $(VENV)/.installed ## Rewrite tests/golden; review the diff

@@ -7,6 +7,7 @@ finished work again, reading is enough.
 import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
@@ -187,10 +188,8 @@ class _Names(dict[str, Any]):
             if not isinstance(target, ast.Name):
                 continue
             values.pop(target.id, None)
-            try:
+            with suppress(KeyError, NameError, AttributeError, TypeError, ValueError):  # what runs cannot be told
                 values[target.id] = self.value_of(one.value)
-            except (KeyError, NameError, AttributeError, TypeError, ValueError):
-                pass  # what runs cannot be told
             if isinstance(one, ast.AnnAssign) and not ast.unparse(one.annotation).startswith("ClassVar"):
                 fields.append(target.id)
         methods = {key: home for base in reversed(bases) for key, home in base.methods.items()}
@@ -223,5 +222,6 @@ def classes_of(module: str) -> list[ClassSource]:
 def docstrings_of(module: str) -> list[str]:
     """Give the docstrings of a module and of its classes, as far as they have one."""
     tree = tree_of(module)
-    holders = [tree, *(node for node in tree.body if isinstance(node, ast.ClassDef))]
+    holders: list[ast.Module | ast.ClassDef] = [tree]
+    holders += [node for node in tree.body if isinstance(node, ast.ClassDef)]
     return [ast.get_docstring(holder) or "" for holder in holders]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hashbench.errors import HashbenchError
 
 if TYPE_CHECKING:
-    import torch
+    from torch import device as Device
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -22,12 +22,12 @@ def import_torch() -> ModuleType:
         raise HashbenchError("this needs PyTorch: pip install 'hashbench[learned]'.") from error
 
 
-def find_device(name: str) -> "torch.device":
+def find_device(name: str) -> "Device":
     """Choose where to compute: ``cpu``, ``cuda``, or with ``auto`` a GPU if there is one."""
     torch = import_torch()
     if name not in DEVICES:
         raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")
     if name == "cuda" and not torch.cuda.is_available():
         raise HashbenchError("device is 'cuda', but PyTorch finds no CUDA GPU here. Choose device='cpu' or 'auto'.")
-    device: torch.device = torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
+    device: Device = torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
     return device

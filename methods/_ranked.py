@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hashbench.learning.base import Batch, LearnedHash
+from hashbench.learning.base import LearnedHash
+from hashbench.learning.batch import Batch
 from hashbench.method import choice, real, setting, whole
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.affinity import Hierarchy
-from hashbench.learning.base import Batch, LearnedHash
+from hashbench.learning.base import LearnedHash
+from hashbench.learning.batch import Batch
 from hashbench.method import choice, real, setting
 from hashbench.methods._batches import mean_over, others
 

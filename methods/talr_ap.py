@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import factorial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hashbench.learning.base import Batch
+from hashbench.learning.batch import Batch
 from hashbench.methods._ranked import _TALR
 
 if TYPE_CHECKING:

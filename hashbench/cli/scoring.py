@@ -53,10 +53,12 @@ def evaluate(
     **own: Any,
 ) -> None:
     """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
+    from hashbench._parallel import telling_of_compilation
     from hashbench.cli import console
     from hashbench.pipeline import own_codes, preparation, steps
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS
+    from hashbench.sources import array_files
     from hashbench.store import files, hdf5
 
     names = metrics or DEFAULT_METRICS
@@ -74,12 +76,13 @@ def evaluate(
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
         own["distance"] = own["distance"] or "hamming"
         score = partial(own_codes.evaluate_files, undefined=undefined, **own)
-    evaluation = score(names)
+    with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+        evaluation = score(names)
     if per_query is not None:
         files.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
         if codes is None:
-            n_database, width = own_codes.load_array(own["database_codes"]).shape
+            n_database, width = array_files.load_array(own["database_codes"]).shape
             sizes = own["n_bits"] or width, n_database
         points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
         files.write_text(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))

@@ -20,6 +20,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.method import HashMethod, choice, real, setting, whole
+from hashbench.sources.features.backbones import TRAINABLE
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
@@ -106,7 +107,7 @@ class LearnedHash(HashMethod):
 
     n_bits: int = 32
     _: KW_ONLY
-    backbone: str | None = setting(None, choice("alexnet", "resnet18", "squeezenet", "vgg-f"), None)
+    backbone: str | None = setting(None, choice(*TRAINABLE), None)
     weights: str | None = setting(None, str, None)
     image_size: int = setting(0, whole(0))
     pretrained_multiplier: float = setting(0.01, real(0))

@@ -103,7 +103,9 @@ def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
     return tuple(
         Row(
             metric=name,
-            **{key: f"{getattr(summary, of):.6f}" for key, of in (("value", "mean"), ("low", "low"), ("high", "high"))},
+            value=f"{summary.mean:.6f}",
+            low=f"{summary.low:.6f}",
+            high=f"{summary.high:.6f}",
             n_queries=summary.n_queries,
             n_undefined=summary.n_undefined,
             **made,

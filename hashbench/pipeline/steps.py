@@ -171,9 +171,7 @@ def _score(
     )
 
 
-def _let_resume(
-    method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
-) -> None:
+def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress) -> None:
     """Tell a method that learns in epochs where to leave its state, and whom to tell of them."""
     from hashbench.learning.base import LearnedHash
     from hashbench.learning.loop import Session

@@ -64,7 +64,8 @@ class Provenance:
     @classmethod
     def read(cls, attributes: Mapping[str, Any]) -> Self:
         """Take it out of the attributes of a file, which hold what is ``REQUIRED``."""
-        return cls(**{key: kind(attributes[key]) for key, kind in _KINDS.items() if key in attributes})
+        found: dict[str, Any] = {key: kind(attributes[key]) for key, kind in _KINDS.items() if key in attributes}
+        return cls(**found)
 
     def attributes(self) -> dict[str, Any]:
         """Give the attributes by which a file tells it."""

@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from hashbench import registry, testing
-from hashbench._version import __version__
+from hashbench import __version__, registry, testing
 from hashbench.store import hdf5
 from hashbench.store.results import COLUMNS
 
