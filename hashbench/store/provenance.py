@@ -1,5 +1,6 @@
 """What made a file: one value from which codes, kept scores and rows derive their keys."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -63,8 +64,10 @@ class Provenance:
 
     @classmethod
     def read(cls, attributes: Mapping[str, Any]) -> Self:
-        """Take it out of the attributes of a file, which hold what is ``REQUIRED``."""
+        """Take it out of the attributes of a file, which hold what is ``REQUIRED``; ValueError if one is damaged."""
         found: dict[str, Any] = {key: kind(attributes[key]) for key, kind in _KINDS.items() if key in attributes}
+        for key in ("params", "libraries"):
+            json.loads(found[key])
         return cls(**found)
 
     def attributes(self) -> dict[str, Any]:

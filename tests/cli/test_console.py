@@ -283,7 +283,7 @@ def test_choices_and_presets_of_a_method_are_told():
 @pytest.mark.parametrize("name", method_names())
 def test_every_parameter_has_a_meaning(name):
     """Those that a base class explains, too."""
-    meanings = descriptions._parameter_meanings(get_method(name))
+    meanings = method_card(name).meanings
     for parameter in get_method(name)().get_params():
         assert meanings[parameter].endswith("."), parameter
 

@@ -149,7 +149,7 @@ def test_encode_prints_the_files_and_nothing_else(hashbench, tiny_file):
     assert len(set(paths)) == 4
     for path in paths:
         with hdf5.open_codes(hdf5.Path(path)) as codes:
-            assert codes.dataset == "tiny"
+            assert codes.made.dataset == "tiny"
     assert [line.split()[-2:] for line in result.stderr.splitlines()] == [["encoded", "codes"]] * 4
     again = hashbench("encode", *grid)
     assert again.stdout == result.stdout

@@ -11,12 +11,11 @@ from hashbench.store import hdf5
 def put(tiny):
     """Put a tiny dataset where the file of a known one would lie."""
 
-    def write(spec, made_by=None):
+    def write(spec, code=None):
         name, _, kind = spec.partition(":")
         adapter = registry.get_dataset(name)
         made = tiny(name=name, features_name=kind or adapter.features[0])
-        current = preparation._made_by(name, kind or adapter.features[0])
-        hdf5.write_dataset(made, preparation.dataset_path(spec), made_by or current, {})
+        hdf5.write_dataset(made, preparation.dataset_path(spec), code or preparation._code_of(name), {})
 
     return write
 
@@ -40,8 +39,8 @@ def test_prepared_datasets_are_found_with_each_of_their_features(put):
 
 def test_dataset_made_by_another_version_is_not_run_but_named(put):
     put("cifar10-s1")
-    put("cifar10-s1:gist", made_by="older")
-    put("tmc2007", made_by="older")
+    put("cifar10-s1:gist", code="older")
+    put("tmc2007", code="older")
     prepared, missing = preparation.find_prepared()
     assert prepared == ["cifar10-s1"]
     assert missing["cifar10-s1:gist"] == "hashbench prepare cifar10-s1 --features gist (made by another version)"
@@ -59,7 +58,7 @@ def test_every_command_that_adds_a_dataset_is_one_that_can_be_typed(hashbench):
 def test_grid_runs_on_what_is_available_and_downloads_nothing(hashbench, digits_data, put, tmp_path, monkeypatch):
     monkeypatch.setattr("socket.socket.connect", lambda *_: pytest.fail("a network was asked"))
     put("tmc2007")
-    put("cifar10-s2", made_by="older")
+    put("cifar10-s2", code="older")
     command = ["run", "--method", "lsh", "--bits", 4, "--metric", "AP", "--results", tmp_path]
     assert hashbench(*command, "--available").exit_code == 0
     assert {path.name for path in tmp_path.glob("*.csv")} == {"digits.csv", "tmc2007.csv"}

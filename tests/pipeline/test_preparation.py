@@ -5,13 +5,12 @@ import h5py
 import numpy as np
 import pytest
 
-from hashbench import registry
+from hashbench import _source, registry
 from hashbench.adapter import DatasetAdapter, Options
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline import preparation
 from hashbench.pipeline.preparation import dataset_path, load_dataset, prepare
-from hashbench.sources.features import extraction
 from hashbench.store import hdf5
 
 
@@ -44,7 +43,7 @@ def toy(monkeypatch):
 @pytest.fixture
 def change_code(monkeypatch):
     def change():
-        monkeypatch.setattr(preparation, "source_digest", lambda *objects: "another version")
+        monkeypatch.setattr(preparation, "code_that_decides", lambda module: "another version")
 
     return change
 
@@ -248,20 +247,17 @@ def test_a_source_that_is_gone_is_asked_for_once_it_is_needed(toy, source, chang
     assert prepare("toy", force=True)[2]
 
 
-def test_code_that_features_of_images_share_makes_them_anew(monkeypatch):
+def test_another_version_of_the_code_makes_a_named_dataset_anew(change_code):
     assert prepare("digits")[2]
     assert not prepare("digits")[2]
-    monkeypatch.setattr(extraction, "VERSION", 0)
+    change_code()
     assert prepare("digits")[2]
 
 
-def test_helpers_of_datasets_are_part_of_the_code_that_made_them(monkeypatch):
-    digested = []
-    monkeypatch.setattr(preparation, "source_digest", lambda *things: digested.extend(things) or "")
-    preparation._made_by("nuswide", "gist")
-    assert preparation.images in digested
-    assert preparation.tabular in digested
-    assert {"find_images", "read_lines"} <= {getattr(thing, "__name__", "") for thing in digested}
+def test_helpers_of_datasets_are_part_of_the_code_that_made_them():
+    imported = _source.imports_of("hashbench.datasets.nuswide")
+    assert {"hashbench.datasets._listed", "hashbench.sources.array_files", "hashbench.dataset"} <= imported
+    assert "hashbench.sources.images" in _source.imports_of("hashbench.datasets._listed")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
 from hashbench.pipeline import grid
+from hashbench.registry import get_method, method_card
 from hashbench.store import hdf5
 
 GRID = ["run", "--method", "itq", "--method", "lsh"]
@@ -53,9 +54,11 @@ def test_grid_has_each_combination_once_and_no_seeds_for_methods_without_randomn
 
 
 def test_method_gets_length_seed_and_parameters():
-    method = grid.make_method("itq", 24, 5, {"n_iter": 7})
+    (job,) = grid.grid(["digits"], ["itq"], [24], [5], {"n_iter": 7})
+    method = job.estimator
     assert (method.n_bits, method.random_state, method.n_iter) == (24, 5, 7)
-    assert grid.make_method("pcah", 24, 5, {}).n_bits == 24
+    assert job.estimator is method  # made once
+    assert grid.grid(["digits"], ["pcah"], [24], [5], {})[0].estimator.n_bits == 24
 
 
 @pytest.mark.parametrize(
@@ -276,18 +279,19 @@ def test_damaged_prepared_dataset_is_prepared_again(hashbench, digits_data):
 def test_codes_tell_how_they_were_made(hashbench, digits):
     command = ["encode", "--method", "itq", "--bits", 12, "--seed", 3, "--param", "n_iter=2"]
     with hdf5.open_codes(Path(encoded(hashbench(*command)))) as codes:
-        assert (codes.method, codes.n_bits, codes.seed, codes.params) == ("itq", 12, 3, {"n_iter": 2})
-        assert (codes.dataset, codes.dataset_fingerprint) == ("digits", digits.fingerprint)
+        made = codes.made
+        assert (made.method, made.n_bits, made.seed, made.params) == ("itq", 12, 3, '{"n_iter": 2}')
+        assert (made.dataset, made.dataset_fingerprint) == ("digits", digits.fingerprint)
         assert codes.query.shape == (200, 2)
         assert codes.database.shape == (1597, 2)
         assert codes.fit_seconds > 0
         assert codes.encode_seconds > 0
-        assert "numpy" in codes.libraries
+        assert "numpy" in json.loads(made.libraries)
 
 
 @pytest.mark.usefixtures("digits_data")
 def test_codes_are_those_of_the_method_on_its_own(hashbench, digits):
-    method = grid.make_method("itq", 12, 3, {"n_iter": 2}).fit(digits.features[digits.train])
+    method = get_method("itq")(12, random_state=3, n_iter=2).fit(digits.features[digits.train])
     path = encoded(hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 3, "--param", "n_iter=2"))
     with hdf5.open_codes(Path(path)) as codes:
         for role in ("query", "database"):
@@ -373,7 +377,7 @@ def test_interrupted_run_says_so_in_one_sentence(script, results):
 
 
 def test_job_reads_like_a_line():
-    job = grid.Job("digits", "itq", 16, 2, {"n_iter": 5, "a": "b"})
+    job = grid.Job("digits", method_card("itq"), 16, 2, {"n_iter": 5, "a": "b"})
     assert str(job) == "digits itq a=b n_iter=5 16 bits seed 2"
 
 

@@ -1,8 +1,10 @@
 import csv
 import json
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 from statistics import mean, median
 
@@ -11,16 +13,18 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from matplotlib.text import Text
 from places import ROOT
 
+from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import get_method
 from hashbench.reports import plots
 from hashbench.reports.plots.look import choose_looks
 from hashbench.reports.plots.result_figures import spread
-from hashbench.reports.plots.selection import Selection
+from hashbench.reports.plots.selection import Selection, choose_blocks
 from hashbench.store import results
 
 DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
@@ -42,10 +46,25 @@ def committed(dataset, metric="AP"):
     return {key: np.mean(seeds, axis=0) for key, seeds in cells.items()}
 
 
-def draw(name, folder=ROOT / "results", **selection):
+def draw(name, folder, **selection):
     """Draw a figure of one dataset."""
     (drawing,) = plots.draw_figures(folder, [name], Selection(**selection))
     return drawing
+
+
+@cache
+def draw_committed(name, dataset):
+    """Draw a committed dataset, a figure for each kind of features; once for all tests that look at it."""
+    return list(plots.draw_figures(ROOT / "results", [name], Selection(datasets=[dataset])))
+
+
+@pytest.fixture(scope="module")
+def digits_alone(tmp_path_factory):
+    """A folder with the committed results of digits and no others, which is quicker to read."""
+    folder = tmp_path_factory.mktemp("digits-alone")
+    for path in (ROOT / "results").glob("digits*.csv"):
+        shutil.copyfile(path, folder / path.name)
+    return folder
 
 
 def lines(figure):
@@ -73,9 +92,9 @@ def ranges(figure):
 
 @pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
 @pytest.mark.parametrize("metric", ["AP", "NDCG@100"])
-def test_tie_ranges_are_those_of_the_csv(dataset, metric):
+def test_tie_ranges_are_those_of_the_csv(digits_alone, dataset, metric):
     cells = committed(dataset, metric)
-    figure = draw("tie-ranges", datasets=[dataset], metric=metric).figure
+    figure = draw("tie-ranges", digits_alone, datasets=[dataset], metric=metric).figure
     (panel,) = figure.axes
     centres = dict(zip((int(text.get_text()) for text in panel.get_xticklabels()), panel.get_xticks(), strict=True))
     assert sorted(centres) == sorted({n_bits for _, n_bits in cells})
@@ -93,9 +112,9 @@ def test_tie_ranges_are_those_of_the_csv(dataset, metric):
 
 @pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
 @pytest.mark.parametrize("metric", ["AP", "NDCG"])
-def test_lines_and_bands_against_bits_are_those_of_the_csv(dataset, metric):
+def test_lines_and_bands_against_bits_are_those_of_the_csv(digits_alone, dataset, metric):
     cells = committed(dataset, metric)
-    figure = draw("ap-bits", datasets=[dataset], metric=metric).figure
+    figure = draw("ap-bits", digits_alone, datasets=[dataset], metric=metric).figure
     found = lines(figure)
     bands = ranges(figure)
     assert found.keys() == bands.keys() == {method for method, _ in cells}
@@ -110,7 +129,8 @@ def test_lines_and_bands_against_bits_are_those_of_the_csv(dataset, metric):
 
 
 def test_methods_are_sorted_by_group_and_then_by_score():
-    (panel,) = draw("tie-ranges", datasets=["digits"]).figure.axes
+    (drawing,) = draw_committed("tie-ranges", "digits")
+    (panel,) = drawing.figure.axes
     cells = committed("digits")
     score = {method: mean(cells[key][0] for key in cells if key[0] == method) for method, _ in cells}
     rank = {method: GROUPS.index(get_method(method.split()[0]).group) for method in score}
@@ -124,8 +144,8 @@ def test_methods_are_sorted_by_group_and_then_by_score():
 
 @pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
 def test_heading_says_what_is_drawn(name):
-    figure = draw(name, datasets=["digits"]).figure
-    heading, text = (text.get_text() for text in figure.texts)
+    (drawing,) = draw_committed(name, "digits")
+    heading, text = (text.get_text() for text in drawing.figure.texts)
     for part in ("digits (pixels)", "AP", "200 queries"):
         assert part in heading
     for part in ("mean over all orders of tied items", "lowest to the highest", "1 or 3 seeds"):
@@ -133,13 +153,15 @@ def test_heading_says_what_is_drawn(name):
 
 
 def leaders(figure):
-    """Points on the thin lines that lead from labels to curves."""
+    """Points on the thin lines that lead from labels to curves: pairs of x and y in pixels."""
+    points = [np.empty((0, 2))]
     for panel in figure.axes:
         for text in panel.texts:
             if getattr(text, "arrow_patch", None) is not None:
                 patch = text.arrow_patch
                 ends = patch.get_transform().transform_path(patch.get_path()).vertices
-                yield from np.linspace(ends[0], ends[-1], 100)
+                points.append(np.linspace(ends[0], ends[-1], 100))
+    return np.concatenate(points)
 
 
 def assert_all_can_be_read(figure):
@@ -153,28 +175,37 @@ def assert_all_can_be_read(figure):
             shown += [tick.label1 for tick in ticks if low <= tick.get_loc() <= high]
         shown += [*panel.texts, panel.xaxis.label, panel.yaxis.label, panel._left_title]
         shown += legend.get_texts() if legend else []
-    boxes = [Text.get_window_extent(text) for text in shown if text.get_text() and text.get_visible()]
-    for position, box in enumerate(boxes):
-        assert not any(box.overlaps(other) for other in boxes[:position])
-        assert figure.bbox.contains(*box.min)
-        assert figure.bbox.contains(*box.max)
-    for point in leaders(figure):
-        assert not any(box.contains(*point) for box in boxes)
+    shown = [text for text in shown if text.get_text() and text.get_visible()]
+    boxes = np.array([Text.get_window_extent(text).extents for text in shown])
+    low, high = boxes[:, :2], boxes[:, 2:]
+    overlaps = ((low[:, None] <= high) & (low <= high[:, None])).all(axis=-1)
+    assert not np.triu(overlaps, k=1).any()
+    assert (low >= figure.bbox.min).all()
+    assert (high <= figure.bbox.max).all()
+    points = leaders(figure)[:, None]
+    assert not ((points >= low) & (points <= high)).all(axis=-1).any()
+
+
+# digits has the most methods, cifar10-s1 the most kinds of features and the longest labels
+DATASETS = [
+    pytest.param(path.stem, marks=() if path.stem in ("digits", "cifar10-s1") else pytest.mark.slow)
+    for path in sorted((ROOT / "results").glob("*.csv"))
+]
 
 
 @pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
-@pytest.mark.parametrize("path", sorted((ROOT / "results").glob("*.csv")), ids=lambda path: path.stem)
-def test_no_text_overlaps_and_none_is_cut_off(name, path):
-    for drawing in plots.draw_figures(ROOT / "results", [name], Selection(datasets=[path.stem])):
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_no_text_overlaps_and_none_is_cut_off(name, dataset):
+    for drawing in draw_committed(name, dataset):
         assert_all_can_be_read(drawing.figure)
 
 
-def test_a_look_is_that_of_one_line_alone_and_does_not_depend_on_what_is_chosen():
+def test_a_look_is_that_of_one_line_alone_and_does_not_depend_on_what_is_chosen(digits_alone):
     frame = pd.DataFrame({"label": [f"m{n}" for n in range(40)], "group": ["unsupervised"] * 20 + ["pair-based"] * 20})
     looks = choose_looks(frame)
     assert len({(look.colour, look.marker, look.dash) for look in looks.values()}) == 40
-    alone = draw("ap-bits", datasets=["digits"], methods=["sph"]).figure.axes[0].get_lines()[0]
-    beside = draw("ap-bits", datasets=["digits"]).figure.axes[1]
+    alone = draw("ap-bits", digits_alone, datasets=["digits"], methods=["sph"]).figure.axes[0].get_lines()[0]
+    beside = draw("ap-bits", digits_alone, datasets=["digits"]).figure.axes[1]
     (same,) = (line for line in beside.get_lines() if line.get_label() == "sph")
     for read in ("get_color", "get_marker", "get_linestyle"):
         assert getattr(alone, read)() == getattr(same, read)()
@@ -216,22 +247,29 @@ def test_dataset_is_found_by_what_users_type_for_its_features(tmp_path, spec):
 # ---------------------------------------------------------------- files
 
 
-def test_committed_figures_are_those_of_the_committed_results(tmp_path):
-    drawings = plots.draw_figures(ROOT / "results", ["tie-ranges", "ap-bits"])
-    made = [path for drawing in drawings for path in plots.write_figure(drawing, tmp_path, ["svg"])]
-    stored = ROOT / "results" / "figures"
-    assert {path.name for path in made} == {path.name for path in stored.glob("*.svg")}
-    assert "ap-bits-digits-pixels.svg" in {path.name for path in made}
-    for path in made:
-        assert (stored / path.name).stat().st_size < 300_000
+def test_committed_figures_are_all_there_are():
+    blocks = choose_blocks(results.read_results(ROOT / "results"), Selection())
+    names = {"-".join([name, *block.stem]) for name in ("tie-ranges", "ap-bits") for block in blocks}
+    assert names == {path.stem for path in (ROOT / "results" / "figures").glob("*.svg")}
+    assert "ap-bits-digits-pixels" in names
+
+
+@pytest.mark.parametrize("name", ["tie-ranges", "ap-bits"])
+@pytest.mark.parametrize("dataset", DATASETS)
+def test_committed_figures_are_those_of_the_committed_results(name, dataset, tmp_path):
+    for drawing in draw_committed(name, dataset):
+        (made,) = plots.write_figure(drawing, tmp_path, ["svg"])
+        stored = ROOT / "results" / "figures" / made.name
+        assert stored.stat().st_size < 300_000
         if f"matplotlib=={mpl.__version__}\n" in (ROOT / "constraints.txt").read_text():
-            assert path.read_bytes() == (stored / path.name).read_bytes(), path.name
+            assert made.read_bytes() == stored.read_bytes(), made.name
 
 
-def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(tmp_path):
-    first = plots.write_figure(draw("ap-bits", datasets=["digits"]), tmp_path / "first")
+def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(digits_alone, tmp_path):
+    choice = {"datasets": ["digits"], "methods": ["itq", "lsh"]}
+    first = plots.write_figure(draw("ap-bits", digits_alone, **choice), tmp_path / "first")
     with mpl.rc_context({"font.size": 30, "svg.hashsalt": None, "svg.fonttype": "none", "axes.grid": False}):
-        again = plots.write_figure(draw("ap-bits", datasets=["digits"]), tmp_path / "again")
+        again = plots.write_figure(draw("ap-bits", digits_alone, **choice), tmp_path / "again")
         assert mpl.rcParams["font.size"] == 30
     assert [path.suffix for path in first] == [".svg", ".png"]
     for one, other in zip(first, again, strict=True):
@@ -241,17 +279,17 @@ def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(tmp_path):
     assert "<text" not in text
 
 
-def test_drawing_leaves_pyplot_alone():
+def test_drawing_leaves_pyplot_alone(digits_alone):
     code = (
-        "import sys; from pathlib import Path; from hashbench import plots\n"
-        f"drawing = next(plots.draw_figures(Path({str(ROOT / 'results')!r}), ['tie-ranges']))\n"
+        "import sys; from pathlib import Path; from hashbench.reports import plots\n"
+        f"drawing = next(plots.draw_figures(Path({str(digits_alone)!r}), ['tie-ranges']))\n"
         "sys.exit('matplotlib.pyplot' in sys.modules)\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, cwd=digits_alone).returncode == 0
 
 
-def test_figures_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    drawing = draw("tie-ranges", datasets=["digits"])
+def test_figures_are_written_whole_or_not_at_all(digits_alone, tmp_path, monkeypatch):
+    drawing = draw("tie-ranges", digits_alone, datasets=["digits"], methods=["itq"])
     (path,) = plots.write_figure(drawing, tmp_path, ["svg"])
     path.write_text("before")
     monkeypatch.setattr("os.fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
@@ -262,8 +300,8 @@ def test_figures_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("form", "endings"), [("svg", {".svg"}), ("png", {".png"}), ("both", {".svg", ".png"})])
-def test_command_writes_the_formats_asked_for(hashbench, tmp_path, form, endings):
-    command = ["plot", "ap-bits", "--results", ROOT / "results", "--dataset", "digits", "--metric", "AP@1000"]
+def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path, form, endings):
+    command = ["plot", "ap-bits", "--results", digits_alone, "--dataset", "digits", "--metric", "AP@1000"]
     result = hashbench(*command, "--method", "itq", "--format", form, "--output", tmp_path / "new")
     assert result.exit_code == 0
     written = [Path(line) for line in result.stdout.splitlines()]
@@ -286,8 +324,8 @@ def test_command_writes_the_formats_asked_for(hashbench, tmp_path, form, endings
         (["ap-bits", "--dataset", "digits-pairs", "--method", "oracle-label"], ["of oracle-label on digits-pairs"]),
     ],
 )
-def test_mistake_is_told_in_a_sentence(hashbench, tmp_path, arguments, parts):
-    result = hashbench("plot", *arguments, "--results", ROOT / "results", "--output", tmp_path)
+def test_mistake_is_told_in_a_sentence(hashbench, digits_alone, tmp_path, arguments, parts):
+    result = hashbench("plot", *arguments, "--results", digits_alone, "--output", tmp_path)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     assert all(part in result.stderr for part in parts)
     assert not list(tmp_path.iterdir())
@@ -302,11 +340,25 @@ def test_results_that_are_not_there_are_asked_for(hashbench, tmp_path):
 # ---------------------------------------------------------------- figures of codes
 
 
+@pytest.fixture(scope="module")
+def made(prepared, tmp_path_factory):
+    """A data folder and results of three methods on digits, to be copied."""
+    folder = tmp_path_factory.mktemp("made")
+    shutil.copytree(prepared, folder / "data")
+    methods = ["--method=itq", "--method=lsh", "--method=constant"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
+        command = ["run", *methods, "--bits=12", "--seed=0", "--seed=1", "--metric=AP"]
+        result = CliRunner().invoke(cli, [*command, f"--results={folder / 'results'}"], catch_exceptions=False)
+    assert result.exit_code == 0
+    return folder
+
+
 @pytest.fixture
-def folder(hashbench, digits_data, tmp_path):
+def folder(made, data, tmp_path):
     """Results of three methods on digits, with their codes in the data folder."""
-    grid = ["--method", "itq", "--method", "lsh", "--method", "constant", "--bits", 12, "--seed", 0, "--seed", 1]
-    assert hashbench("run", *grid, "--metric", "AP", "--results", tmp_path / "results").exit_code == 0
+    shutil.copytree(made / "data", data, dirs_exist_ok=True)
+    shutil.copytree(made / "results", tmp_path / "results")
     return tmp_path / "results"
 
 
@@ -336,14 +388,15 @@ def test_curves_are_those_that_evaluate_writes(hashbench, data, folder, tmp_path
             assert [edge.min(), edge.max()] == pytest.approx([low, high])
 
 
-@pytest.mark.parametrize("name", CODE_FIGURES)
-def test_no_text_overlaps_in_figures_of_codes(hashbench, folder, name):
-    assert_all_can_be_read(draw(name, folder).figure)
+def test_no_text_overlaps_in_figures_of_codes(hashbench, folder):
+    for name in CODE_FIGURES:
+        assert_all_can_be_read(draw(name, folder).figure)
     grid = ["--method", "pcah", "--method", "random", "--method", "sh", "--bits", 12, "--metric", "AP"]
     assert hashbench("run", *grid, "--results", folder).exit_code == 0
     label = ["--method", "sph", "--bits", 12, "--metric", "AP", "--param", "max_iter=1234567890123456"]
     assert hashbench("run", *label, "--results", folder).exit_code == 0
-    assert_all_can_be_read(draw(name, folder).figure)
+    for name in CODE_FIGURES:
+        assert_all_can_be_read(draw(name, folder).figure)
 
 
 @pytest.mark.parametrize("name", ["precision-recall", "precision-at-k", "time-quality"])
@@ -409,8 +462,8 @@ def test_codes_that_are_missing_are_named_with_the_command_that_makes_them(hashb
 
 
 @pytest.mark.parametrize("name", CODE_FIGURES)
-def test_figure_without_any_codes_is_one_sentence(hashbench, name, tmp_path):
-    command = ["plot", name, "--results", ROOT / "results", "--dataset", "digits", "--method", "itq"]
+def test_figure_without_any_codes_is_one_sentence(hashbench, digits_alone, name, tmp_path):
+    command = ["plot", name, "--results", digits_alone, "--dataset", "digits", "--method", "itq"]
     result = hashbench(*command, "--output", tmp_path)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
     assert "hashbench encode --dataset digits --method itq --bits" in result.stderr

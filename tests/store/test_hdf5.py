@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from hashbench.errors import HashbenchError
 from hashbench.store import files, hdf5
+from hashbench.store.provenance import Provenance
 
 ARRAYS = ("features", "images", "query", "database", "train", "labels", "neighbours")
 WORDS = ("name", "rule", "features_name", "about", "fingerprint")
@@ -27,22 +28,25 @@ def dataset_file(tiny_file):
 def make_codes(n_bits=12, **changes):
     rng = np.random.default_rng(0)
     fields = {
+        "dataset": "tiny",
+        "features": "pixels",
+        "method": "itq",
+        "params": '{"kind": "full", "n_iter": 50}',
+        "n_bits": n_bits,
+        "seed": 7,
+        "dataset_fingerprint": "0123456789abcdef",
+        "method_version": 4,
+        "libraries": '{"numpy": "2.0"}',
+        "code": "feed",
+    }
+    made = Provenance(**{key: changes.pop(key, value) for key, value in fields.items()})
+    arrays = {
         "query": np.packbits(rng.random((3, n_bits)) < 0.5, axis=1, bitorder="little"),
         "database": np.packbits(rng.random((9, n_bits)) < 0.5, axis=1, bitorder="little"),
-        "n_bits": n_bits,
-        "method": "itq",
-        "method_version": 4,
-        "params": {"n_iter": 50, "kind": "full"},
-        "seed": 7,
-        "dataset": "tiny",
-        "dataset_fingerprint": "0123456789abcdef",
-        "features": "pixels",
-        "libraries": {"numpy": "2.0"},
         "fit_seconds": 0.25,
         "encode_seconds": 1.5,
-        "made_by": "feed",
     }
-    return hdf5.Codes(**(fields | changes))
+    return hdf5.Codes(**(arrays | changes), made=made)
 
 
 @pytest.fixture
@@ -208,7 +212,7 @@ def test_newer_schema_is_named(request, kind):
     ("kind", "key"),
     [
         *(("dataset_file", key) for key in ("query", "train", "name", "rule_params", "fingerprint")),
-        *(("codes_file", key) for key in ("query/codes", "database/codes", "n_bits", "params", "content", "made_by")),
+        *(("codes_file", key) for key in ("query/codes", "database/codes", "n_bits", "params", "content", "libraries")),
     ],
 )
 def test_missing_key_is_named(request, kind, key):
@@ -378,6 +382,7 @@ from pathlib import Path
 import numpy as np
 from hashbench.store import files
 from hashbench.store import hdf5
+from hashbench.store.provenance import Provenance
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 
@@ -385,7 +390,8 @@ folder, limits = Path(sys.argv[1]), json.loads(sys.argv[2])
 n = 2000
 dataset = Dataset("tiny", np.ones((n, 16), np.float32), np.arange(4), np.arange(4, n), np.arange(4, n),
                   "same-label", labels=np.arange(n) % 3)
-codes = hdf5.Codes(np.ones((4, 2), np.uint8), np.ones((n, 2), np.uint8), 16, "lsh", 1, {}, 0, "tiny", "f", "x")
+made = Provenance("tiny", "x", "lsh", "{}", 16, 0, "f", 1)
+codes = hdf5.Codes(np.ones((4, 2), np.uint8), np.ones((n, 2), np.uint8), made)
 writers = {
     "dataset": lambda path: hdf5.write_dataset(dataset, path),
     "codes": lambda path: hdf5.write_codes(codes, path),

@@ -1,11 +1,12 @@
 import os
 
+import h5py
 import numpy as np
 import pytest
 
-from hashbench.scoring.metrics import Scores
-from hashbench.store import score_cache
+from hashbench.store import provenance, score_cache
 from hashbench.store.hdf5 import Codes
+from hashbench.store.provenance import Provenance
 from hashbench.store.results import Row
 
 VALUES = np.array([0.25, np.nan, 0.75, 1.0])
@@ -14,23 +15,22 @@ VALUES = np.array([0.25, np.nan, 0.75, 1.0])
 def codes(seed=0, **changes):
     rng = np.random.default_rng(seed)
     fields = {
-        "query": rng.integers(0, 256, (4, 1), dtype=np.uint8),
-        "database": rng.integers(0, 256, (9, 1), dtype=np.uint8),
-        "n_bits": 8,
-        "method": "lsh",
-        "method_version": 1,
-        "params": {"b": 2, "a": [1, None]},
-        "seed": 3,
         "dataset": "tiny",
-        "dataset_fingerprint": "aaaa",
         "features": "pixels",
+        "method": "lsh",
+        "params": '{"a": [1, null], "b": 2}',
+        "n_bits": 8,
+        "seed": 3,
+        "dataset_fingerprint": "aaaa",
+        "method_version": 1,
     }
-    return Codes(**(fields | changes))
+    arrays = (rng.integers(0, 256, (n, 1), dtype=np.uint8) for n in (4, 9))
+    return Codes(*arrays, made=Provenance(**(fields | changes)))
 
 
-def keep(values, made=None, scored_by="x"):
-    with score_cache.opened(made or codes(), scored_by) as kept:
-        kept.write({**kept.read(), "AP": Scores(values, values - 0.1, values + 0.1)})
+def keep(values, made=None):
+    with score_cache.opened(made or codes()) as kept:
+        kept.write({**kept.read(), "AP": np.stack([values, values - 0.1, values + 0.1])})
     return kept.path
 
 
@@ -93,8 +93,10 @@ def test_scores_of_earlier_codes_stay():
     np.testing.assert_array_equal(score_cache.find_scores(later), VALUES / 2)
 
 
-def test_same_scores_by_other_code_are_found():
-    assert keep(VALUES) != keep(VALUES + 1e-12, scored_by="y")
+def test_same_scores_by_other_code_are_found(monkeypatch):
+    first = keep(VALUES)
+    monkeypatch.setattr(provenance, "code_that_decides", lambda module: "other code")
+    assert keep(VALUES + 1e-12) != first
     np.testing.assert_allclose(score_cache.find_scores(row()), VALUES)
 
 
@@ -113,3 +115,16 @@ def test_oldest_scores_of_a_job_go_first(monkeypatch):
         os.utime(paths[-1], (seed, seed))
     assert [path.exists() for path in paths] == [False, False, True, True, True]
     assert other.exists()
+
+
+@pytest.mark.parametrize("key", ["scores/AP", "scores_content"])
+def test_damaged_scores_are_made_again(key):
+    path = keep(VALUES)
+    with h5py.File(path, "a") as file:
+        if key in file:
+            file[key][0, 0] += 0.125
+        else:
+            file.attrs[key] = "0" * 16
+    with score_cache.opened(codes()) as kept:
+        assert kept.read() == {}
+    assert score_cache.find_scores(row()) is None
