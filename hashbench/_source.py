@@ -6,6 +6,7 @@ finished work again, reading is enough.
 
 import ast
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -35,10 +36,11 @@ def file_of(module: str) -> Path | None:
     return path if path.suffix == ".py" and path.is_file() else None
 
 
-@cache
-def _folders_of(package: str) -> tuple[Path, ...]:
+def _folders_of(package: str) -> list[Path]:
+    if package in sys.modules:
+        return [Path(folder) for folder in getattr(sys.modules[package], "__path__", [])]
     path = file_of(package)
-    return (path.parent,) if path is not None and path.name == "__init__.py" else ()
+    return [path.parent] if path is not None and path.name == "__init__.py" else []
 
 
 @cache

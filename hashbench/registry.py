@@ -33,8 +33,8 @@ class MethodCard:
         See `hashbench.method.HashMethod`.
     version : int
         Of the method.
-    module : str
-        Where its class is.
+    modules : tuple of str
+        Where its class is, and of a third-party one its bases.
     libraries : tuple of str
         Packages that its codes depend on.
     params : mapping
@@ -54,7 +54,7 @@ class MethodCard:
     group: str
     supervision: str
     version: int
-    module: str
+    modules: tuple[str, ...]
     libraries: tuple[str, ...]
     params: Mapping[str, Any]
     meanings: Mapping[str, str] = field(default_factory=dict)
@@ -300,7 +300,7 @@ def _card_of_class(name: str) -> MethodCard:
         group=cls.group,
         supervision=cls.supervision,
         version=cls.version,
-        module=cls.__module__,
+        modules=modules_of(cls),
         libraries=cls.libraries,
         params={key: params[key] for key in sorted(params)},
         meanings=_meanings([base.__doc__ or "" for base in reversed(cls.__mro__)]),
@@ -322,12 +322,18 @@ def _read_card(name: str) -> MethodCard | None:
     return MethodCard(
         name=name,
         summary=method_summary(name),
-        module=module,
+        modules=(module,),
         params={key: found.values[key] for key in sorted(found.fields)},
         meanings=_meanings(found.docstrings),
         is_plain=all(found.methods[key] == "HashMethod" for key in ("recorded_params", "leaves_out")),
         **{key: found.values[key] for key in keys},
     )
+
+
+def modules_of(cls: type) -> tuple[str, ...]:
+    """Name the modules of a class and its bases, as far as plug-ins or hashbench bring them."""
+    homes = dict.fromkeys(base.__module__ for base in cls.__mro__)
+    return tuple(home for home in homes if home.partition(".")[0] not in ("abc", "builtins", "sklearn", "typing"))
 
 
 def _meanings(docstrings: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ def test_the_card_of_a_method_is_that_of_its_class(name):
     card, cls = registry.method_card(name), registry.get_method(name)
     assert dict(card.params) == cls().get_params(deep=False)
     assert (card.group, card.supervision, card.version) == (cls.group, cls.supervision, cls.version)
-    assert (card.libraries, card.is_slow, card.module) == (cls.libraries, cls.is_slow, cls.__module__)
+    assert (card.libraries, card.is_slow, card.modules) == (cls.libraries, cls.is_slow, (cls.__module__,))
     assert set(card.presets) == set(cls.presets)
     for preset in cls.presets:
         for n_bits in (16, 48):
@@ -45,7 +45,7 @@ def package(tmp_path, monkeypatch):
         folder.mkdir(exist_ok=True)
         for name, text in {"__init__": "", **modules}.items():
             (folder / f"{name}.py").write_text(text)
-        for function in (_source.file_of, _source.tree_of, _source.imports_of, _source._code_of, _source._folders_of):
+        for function in (_source.file_of, _source.tree_of, _source.imports_of, _source._code_of):
             function.cache_clear()
 
     return write

@@ -81,7 +81,7 @@ class Job:
             dataset_fingerprint=dataset.fingerprint,
             method_version=self.card.version,
             libraries=versions(self.card.libraries),
-            code=code_that_decides(self.card.module, leaves_out),
+            code=code_that_decides(*self.card.modules, leaves_out=leaves_out),
         )
 
 

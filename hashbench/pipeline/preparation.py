@@ -13,7 +13,7 @@ from hashbench._typing import Progress, silent
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset, check_name
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.registry import dataset_class, dataset_names, get_dataset, resolve_dataset
+from hashbench.registry import dataset_class, dataset_names, get_dataset, modules_of, resolve_dataset
 from hashbench.sources.features import extraction
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, locked
@@ -175,7 +175,7 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
 
 def _code_of(name: str) -> str:
     """Digest the code that decides a dataset."""
-    return code_that_decides(dataset_class(name).__module__)
+    return code_that_decides(*modules_of(dataset_class(name)))
 
 
 def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """What made a file: one value from which codes, kept scores and rows derive their keys."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
@@ -103,9 +103,9 @@ _KINDS = {key: int if key in ("n_bits", "seed", "method_version") else str for k
 
 
 @cache
-def code_that_decides(module: str, leaves_out: Iterable[str] = ()) -> str:
-    """Digest the code of a method, scorer or adapter: its module and all it imports that can change a number."""
-    return code_digest([module], (*_WITHOUT_A_SAY, *leaves_out))
+def code_that_decides(*modules: str, leaves_out: tuple[str, ...] = ()) -> str:
+    """Digest the code of a method, scorer or adapter: its modules and all they import that can change a number."""
+    return code_digest(modules, (*_WITHOUT_A_SAY, *leaves_out))
 
 
 @cache

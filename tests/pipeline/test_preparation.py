@@ -43,7 +43,7 @@ def toy(monkeypatch):
 @pytest.fixture
 def change_code(monkeypatch):
     def change():
-        monkeypatch.setattr(preparation, "code_that_decides", lambda module: "another version")
+        monkeypatch.setattr(preparation, "code_that_decides", lambda *modules: "another version")
 
     return change
 

@@ -95,7 +95,7 @@ def test_scores_of_earlier_codes_stay():
 
 def test_same_scores_by_other_code_are_found(monkeypatch):
     first = keep(VALUES)
-    monkeypatch.setattr(provenance, "code_that_decides", lambda module: "other code")
+    monkeypatch.setattr(provenance, "code_that_decides", lambda *modules: "other code")
     assert keep(VALUES + 1e-12) != first
     np.testing.assert_allclose(score_cache.find_scores(row()), VALUES)
 
