@@ -5,54 +5,77 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from hashbench.adapter import DatasetAdapter, Options, OwnData
     from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
     from hashbench.dataset import Dataset
-    from hashbench.errors import HashbenchError
-    from hashbench.method import HashMethod
+    from hashbench.errors import HashbenchError, Refusal
+    from hashbench.learning.base import LearnedHash
+    from hashbench.learning.batch import Batch
+    from hashbench.method import HashMethod, choice, real, setting, whole
     from hashbench.scoring.code_statistics import CodeUsage, code_usage
-    from hashbench.scoring.evaluation import Evaluation
+    from hashbench.scoring.evaluation import Evaluation, Summary
     from hashbench.scoring.evaluator import evaluate
+    from hashbench.scoring.histogram import TieHistogram
+    from hashbench.scoring.metrics import Scores
+    from hashbench.sources.download import Needed, demand, fetch
+    from hashbench.sources.features.extraction import extract
     from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 
 __all__ = [
     "Affinity",
+    "Batch",
     "CodeUsage",
     "Dataset",
+    "DatasetAdapter",
     "Distance",
     "Evaluation",
     "Explicit",
     "HashMethod",
     "HashbenchError",
     "Hierarchy",
+    "LearnedHash",
+    "Needed",
+    "Options",
+    "OwnData",
+    "Refusal",
     "SameLabel",
+    "Scores",
     "SharedLabels",
+    "Summary",
+    "TieHistogram",
     "__version__",
+    "choice",
     "code_usage",
+    "demand",
     "draw_any",
     "draw_by_label",
     "draw_split",
     "evaluate",
+    "extract",
+    "fetch",
+    "real",
+    "setting",
+    "whole",
 ]
 
-# Imported on first use, so that `hashbench --help` never waits for NumPy.
-_HOMES = {
-    "CodeUsage": "hashbench.scoring.code_statistics",
-    "code_usage": "hashbench.scoring.code_statistics",
-    "Affinity": "hashbench.affinity",
-    "Dataset": "hashbench.dataset",
-    "HashMethod": "hashbench.method",
-    "Distance": "hashbench.affinity",
-    "Evaluation": "hashbench.scoring.evaluation",
-    "Explicit": "hashbench.affinity",
-    "Hierarchy": "hashbench.affinity",
-    "HashbenchError": "hashbench.errors",
-    "SameLabel": "hashbench.affinity",
-    "SharedLabels": "hashbench.affinity",
-    "draw_any": "hashbench.sources.splits",
-    "draw_by_label": "hashbench.sources.splits",
-    "draw_split": "hashbench.sources.splits",
-    "evaluate": "hashbench.scoring.evaluator",
+_NAMES = {  # of each module; imported on first use, so that `hashbench --help` never waits for NumPy
+    "hashbench.adapter": ("DatasetAdapter", "Options", "OwnData"),
+    "hashbench.affinity": ("Affinity", "Distance", "Explicit", "Hierarchy", "SameLabel", "SharedLabels"),
+    "hashbench.dataset": ("Dataset",),
+    "hashbench.errors": ("HashbenchError", "Refusal"),
+    "hashbench.learning.base": ("LearnedHash",),
+    "hashbench.learning.batch": ("Batch",),
+    "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
+    "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
+    "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
+    "hashbench.scoring.evaluator": ("evaluate",),
+    "hashbench.scoring.histogram": ("TieHistogram",),
+    "hashbench.scoring.metrics": ("Scores",),
+    "hashbench.sources.download": ("Needed", "demand", "fetch"),
+    "hashbench.sources.features.extraction": ("extract",),
+    "hashbench.sources.splits": ("draw_any", "draw_by_label", "draw_split"),
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __dir__() -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import IntArray
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, unknown_name
 
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
@@ -230,6 +230,15 @@ def allowed_values(cls: type) -> dict[str, tuple[Any, ...]]:
             if _ALLOWED in declared.metadata:
                 found[name] = declared.metadata[_ALLOWED]
     return found
+
+
+def preset_settings(presets: Mapping[str, Mapping[str, Any]], owner: str, name: str, n_bits: int) -> dict[str, Any]:
+    """Give the settings of a name for a code length; a value may be a function of it."""
+    if not presets:
+        raise HashbenchError(f"{owner} has no presets, got {name!r}. Leave the preset out for it.")
+    if name not in presets:
+        raise unknown_name(f"{owner} preset", name, presets)
+    return {key: value(n_bits) if callable(value) else value for key, value in presets[name].items()}
 
 
 def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, Any], owner: str) -> None:

@@ -12,11 +12,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashbench._typing import BoolArray, FloatArray
-from hashbench._validation import allowed_values, check_settings, choice, real, setting, whole
+from hashbench._validation import allowed_values, check_settings, choice, preset_settings, real, setting, whole
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, check_n_bits
 from hashbench.dataset import RULES_OF_QUERIES, Dataset
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError
 
 __all__ = ["GROUPS", "HashMethod", "choice", "real", "setting", "whole"]
 
@@ -133,11 +133,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         HashbenchError
             If there are no settings of that name.
         """
-        if not cls.presets:
-            raise HashbenchError(f"{cls._name()} has no presets, got {name!r}. Leave the preset out for it.")
-        if name not in cls.presets:
-            raise unknown_name(f"{cls._name()} preset", name, cls.presets)
-        return {key: value(n_bits) if callable(value) else value for key, value in cls.presets[name].items()}
+        return preset_settings(cls.presets, cls._name(), name, n_bits)
 
     def project(self, X: npt.ArrayLike) -> FloatArray:
         """Compute the real value behind each bit.

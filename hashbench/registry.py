@@ -64,32 +64,18 @@ class MethodCard:
 
     def preset(self, name: str, n_bits: int) -> dict[str, Any]:
         """Give the settings of a name for a code length."""
-        if not self.presets:
-            raise HashbenchError(f"{self.name} has no presets, got {name!r}. Leave the preset out for it.")
-        if name not in self.presets:
-            raise unknown_name(f"{self.name} preset", name, self.presets)
-        return {key: value(n_bits) if callable(value) else value for key, value in self.presets[name].items()}
+        from hashbench._validation import preset_settings
+
+        return preset_settings(self.presets, self.name, name, n_bits)
 
 
 def method_names() -> list[str]:
-    """List the names of all methods, built-in and third-party, without importing any.
-
-    Returns
-    -------
-    list of str
-        Sorted names.
-    """
+    """List the names of all methods, built-in and third-party, sorted, without importing any."""
     return sorted({*_module_names("hashbench.methods"), *_entry_points("hashbench.methods")})
 
 
 def dataset_names() -> list[str]:
-    """List the names of all datasets that can be prepared.
-
-    Returns
-    -------
-    list of str
-        Sorted names.
-    """
+    """List the names of all datasets that can be prepared, sorted."""
     return sorted({*_adapters(), *_entry_points("hashbench.datasets")})
 
 
@@ -161,23 +147,7 @@ def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter"
 
 
 def dataset_class(name: str) -> "type[DatasetAdapter]":
-    """Find the class of a dataset's adapter.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``digits``.
-
-    Returns
-    -------
-    type
-        A subclass of `hashbench.adapter.DatasetAdapter`.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such dataset, or its plugin cannot be imported.
-    """
+    """Find the class of a dataset's adapter by the dataset's name; refuse unknown names and broken plug-ins."""
     from hashbench.adapter import DatasetAdapter
 
     _demand_one("dataset", name, name in _adapters())
@@ -192,26 +162,9 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
 
 
 def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, str]:
-    """Tell which dataset a name means.
+    """Tell which dataset ``NAME`` or ``NAME:FEATURES`` means: its name, kind of features, and the one spelling of both.
 
-    Parameters
-    ----------
-    spec : str
-        A known name, or ``NAME:FEATURES``.
-    features : str, optional
-        The kind of features; by default the one in ``spec``, else the first.
-
-    Returns
-    -------
-    name, kind : str
-        Dataset and kind of features.
-    spec : str
-        The one spelling of both: the name alone for the first kind, else ``NAME:FEATURES``.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such dataset, or it has no such features.
+    ``features`` has the last word on the kind; by default it is the adapter's first.
     """
     name, _, kind = spec.partition(":")
     kinds = dataset_class(name).features
@@ -222,17 +175,9 @@ def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, s
 
 
 def dataset_spec(name: str, features_name: str) -> str:
-    """Say how users call a dataset with its features.
+    """Say how users call a dataset with its features: its name, or ``NAME:FEATURES`` if these are not its first.
 
-    Parameters
-    ----------
-    name, features_name : str
-        As in a dataset or a row of results, where words such as ``(JPEG)`` may follow the kind of features.
-
-    Returns
-    -------
-    str
-        Its name, or ``NAME:FEATURES`` where these are not the first of a known dataset.
+    ``features_name`` is that of a dataset or a row of results, where words such as ``(JPEG)`` may follow the kind.
     """
     kind = features_kind(features_name)
     is_usual = name not in dataset_names() or dataset_class(name).features[0] == kind
@@ -240,17 +185,7 @@ def dataset_spec(name: str, features_name: str) -> str:
 
 
 def features_kind(features_name: str) -> str:
-    """Say how users call a kind of features.
-
-    Parameters
-    ----------
-    features_name : str
-        As in a dataset or a row of results.
-
-    Returns
-    -------
-    str
-        Its first word.
+    """Give what users call a kind of features: the first word of its name.
 
     Examples
     --------
@@ -262,23 +197,7 @@ def features_kind(features_name: str) -> str:
 
 @cache
 def method_card(name: str) -> MethodCard:
-    """Tell what is known of a method; of a built-in one its source is read, of others the class is imported.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``itq``.
-
-    Returns
-    -------
-    MethodCard
-        What there is to know before one is made.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such method, or its plugin cannot be imported.
-    """
+    """Tell what is known of a method; of a built-in one its source is read, of others the class is imported."""
     if name in _module_names("hashbench.methods") and name not in _entry_points("hashbench.methods"):
         try:
             card = _read_card(name)
@@ -350,18 +269,7 @@ def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
 
 
 def method_summary(name: str) -> str:
-    """Give a line about a method: of a built-in one without importing it.
-
-    Parameters
-    ----------
-    name : str
-        The method's name.
-
-    Returns
-    -------
-    str
-        The first line of its module's docstring, else its class's; why there is none, if it cannot be imported.
-    """
+    """Give the first line of a method's docstring, or why there is none; of a built-in one without importing it."""
     if name in _module_names("hashbench.methods"):
         try:
             docstrings = _source.docstrings_of(f"hashbench.methods.{name.replace('-', '_')}")
@@ -377,18 +285,7 @@ def method_summary(name: str) -> str:
 
 
 def dataset_summary(name: str) -> str:
-    """Give a line about a dataset.
-
-    Parameters
-    ----------
-    name : str
-        The dataset's name.
-
-    Returns
-    -------
-    str
-        Its summary; why it is not there, if its plugin cannot be imported.
-    """
+    """Give a line about a dataset, or why there is none."""
     try:
         adapter = get_dataset(name)
     except HashbenchError as error:

@@ -1,1 +1,8 @@
-"""From a name to rows."""
+"""From a name to rows: prepare, encode, score, whatever of it is not done yet.
+
+grid         the jobs that options span, each with its method
+preparation  datasets: where they lie, made when asked for, found again by name
+steps        encode and score one job, each found again by its provenance
+runner       the jobs of a grid one after the other, and the rows they give
+own_codes    scores of codes that users bring in files
+"""

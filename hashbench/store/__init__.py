@@ -1,1 +1,8 @@
-"""What lies on disk, whole or not at all."""
+"""What lies on disk, whole or not at all, and what made it.
+
+files        where things lie, locks between processes, writing whole or not at all
+provenance   the one value that says what made a file, from which all keys derive
+hdf5         the layout of dataset, codes and score files, checked on reading
+score_cache  the scores of every query, of a job's earlier codes too
+results      the committed rows, results/<dataset>.csv
+"""
