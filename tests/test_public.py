@@ -1,0 +1,34 @@
+"""The names that users and plug-in authors import are listed in one document, and there."""
+
+import re
+from importlib import import_module
+
+import pytest
+from places import ROOT
+
+import hashbench
+
+ROWS = re.findall(r"^\| (.*?) \| .*? \| `(hashbench[\w.]*)` \|$", (ROOT / "docs" / "python.md").read_text(), re.MULTILINE)
+LISTED = [(name, module) for names, module in ROWS for name in re.findall(r"`(\w+)`", names)]
+
+
+@pytest.mark.parametrize(("name", "module"), LISTED)
+def test_a_listed_name_is_that_of_its_module(name, module):
+    assert getattr(hashbench, name) is getattr(import_module(module), name)
+
+
+def test_every_public_name_is_listed_once():
+    assert sorted(name for name, _ in LISTED) == sorted(set(hashbench.__all__) - {"__version__"})
+    assert dir(hashbench) == hashbench.__all__
+
+
+def test_other_names_are_refused():
+    with pytest.raises(AttributeError, match="'hashbench' has no attribute 'evalute'"):
+        _ = hashbench.evalute
+
+
+def test_suites_for_plugins_are_where_the_document_says():
+    from hashbench import testing
+
+    assert testing.METHOD_CHECKS
+    assert testing.DATASET_CHECKS
