@@ -5,10 +5,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from test_golden import GOLDEN, make_digits, make_golden_tables
+from test_golden import GOLDEN, OPTIMISED, make_digits, make_golden_tables, make_quick
 
 with tempfile.TemporaryDirectory() as folder:
     made = make_digits(Path(folder) / "results", Path(folder) / "data")
     shutil.copyfile(made, GOLDEN / made.name)
+    for method in OPTIMISED:
+        quick = make_quick(Path(folder) / "quick", Path(folder) / "data", method)
+    shutil.copyfile(quick, GOLDEN / "quick" / quick.name)
 make_golden_tables(GOLDEN / "tables")
 sys.stdout.write(f"Written: {GOLDEN / made.name}, {GOLDEN / 'tables'}. See: git diff --stat tests/golden\n")
