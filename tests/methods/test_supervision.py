@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from effort import QUICK
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
@@ -16,6 +17,11 @@ from hashbench.pipeline.grid import grid, make_method
 
 SUPERVISED = ["bre", "fasthash", "ksh", "machash", "sdh", "structhash"]
 FROM_PAIRS = [name for name in SUPERVISED if name != "sdh"]
+
+
+def make(name, n_bits, **params):
+    """Make a method on quick settings."""
+    return registry.get_method(name)(n_bits, **QUICK.get(name, {}) | params)
 
 
 @pytest.fixture
@@ -33,18 +39,16 @@ def classes(rng):
 @pytest.mark.parametrize("name", FROM_PAIRS)
 def test_labels_and_their_affinity_teach_the_same(name, classes):
     X, y = classes
-    cls = registry.get_method(name)
-    expected = cls(8).fit(X, SameLabel(y, y)).transform(X)
-    np.testing.assert_array_equal(cls(8).fit(X, y).transform(X), expected)
-    np.testing.assert_array_equal(cls(8).fit(X, np.array(["a", "b", "c"])[y]).transform(X), expected)
-    np.testing.assert_array_equal(cls(8).fit(X, np.eye(3)[y]).transform(X), expected)
+    expected = make(name, 8).fit(X, SameLabel(y, y)).transform(X)
+    for labels in (y, np.array(["a", "b", "c"])[y], np.eye(3)[y]):
+        np.testing.assert_array_equal(make(name, 8).fit(X, labels).transform(X), expected)
 
 
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_renamed_classes_change_nothing(name, classes):
     X, y = classes
-    cls = registry.get_method(name)
-    np.testing.assert_array_equal(cls(8).fit(X, y).transform(X), cls(8).fit(X, np.array([7, -2, 0])[y]).transform(X))
+    codes = make(name, 8).fit(X, np.array([7, -2, 0])[y]).transform(X)
+    np.testing.assert_array_equal(make(name, 8).fit(X, y).transform(X), codes)
 
 
 @pytest.mark.parametrize("name", FROM_PAIRS)
@@ -55,7 +59,7 @@ def test_every_kind_of_affinity_is_learnt_from(name, classes, rng):
     levels = rng.integers(0, 3, (60, 60))
     near = Distance(X, X, [12.0, 4.0], [1, 5])
     for affinity in (SharedLabels(shared, shared), near, Explicit(levels), Explicit(csr_array(levels))):
-        codes = registry.get_method(name)(12).fit(X, affinity).transform(X)
+        codes = make(name, 12).fit(X, affinity).transform(X)
         assert len(np.unique(codes, axis=0)) > 1
 
 
@@ -99,7 +103,7 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
     X, y = classes
     X, y = np.tile(X[:15], (4, 1)), np.tile(y[:15], 4)
     X = np.column_stack([X, np.full(60, 7.0), np.zeros(60)])
-    method = registry.get_method(name)(16).fit(X, y)
+    method = make(name, 16).fit(X, y)
     codes = method.transform(X)
     np.testing.assert_array_equal(codes[:15], codes[45:])
     assert len(np.unique(codes, axis=0)) > 1
@@ -117,7 +121,7 @@ def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
     same = y[:, None] == y
     contrast = []
     for items in (X, moved):
-        codes = registry.get_method(name)(16, **params).fit(items, y).transform(items)
+        codes = make(name, 16, **params).fit(items, y).transform(items)
         distances = cdist(codes, codes, "cityblock")
         contrast.append((distances[~same].mean() - distances[same].mean()) / 16)
     assert contrast[1] == pytest.approx(contrast[0], abs=0.02)
@@ -135,7 +139,7 @@ def test_labels_of_no_use_are_refused_in_a_sentence(classes):
 def test_codes_of_unseen_items_keep_classes_apart(name, rng):
     y = np.arange(400) % 4
     X = rng.normal(size=(400, 8)) + 4 * np.eye(8)[y]
-    codes = registry.get_method(name)(16).fit(X[:200], y[:200]).transform(X[200:])
+    codes = make(name, 16).fit(X[:200], y[:200]).transform(X[200:])
     distances = cdist(codes, codes, "cityblock")
     same = y[200:, None] == y[200:]
     assert distances[same].mean() < 0.5 * distances[~same].mean()
@@ -144,7 +148,7 @@ def test_codes_of_unseen_items_keep_classes_apart(name, rng):
 @pytest.mark.parametrize("name", FROM_PAIRS)
 def test_more_items_than_are_used_are_no_problem(name, classes):
     X, y = classes
-    method = registry.get_method(name)(8, n_items=30).fit(X, y)
+    method = make(name, 8, n_items=30).fit(X, y)
     assert method.transform(X).shape == (60, 8)
 
 
