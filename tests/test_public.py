@@ -1,14 +1,19 @@
 """The names that users and plug-in authors import are listed in one document, and there."""
 
 import re
+import sys
 from importlib import import_module
+from types import ModuleType
 
 import pytest
 from places import ROOT
 
 import hashbench
+from hashbench.testing import METHOD_CHECKS
 
-ROWS = re.findall(r"^\| (.*?) \| .*? \| `(hashbench[\w.]*)` \|$", (ROOT / "docs" / "python.md").read_text(), re.MULTILINE)
+ROWS = re.findall(
+    r"^\| (.*?) \| .*? \| `(hashbench[\w.]*)` \|$", (ROOT / "docs" / "python.md").read_text(), re.MULTILINE
+)
 LISTED = [(name, module) for names, module in ROWS for name in re.findall(r"`(\w+)`", names)]
 
 
@@ -20,6 +25,16 @@ def test_a_listed_name_is_that_of_its_module(name, module):
 def test_every_public_name_is_listed_once():
     assert sorted(name for name, _ in LISTED) == sorted(set(hashbench.__all__) - {"__version__"})
     assert dir(hashbench) == hashbench.__all__
+
+
+@pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
+def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatch):
+    blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
+    (text,) = [block for block in blocks if "class MyMethod" in block]
+    module = ModuleType("my_package.my_method")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    exec(text, module.__dict__)
+    check(module.MyMethod)
 
 
 def test_other_names_are_refused():
