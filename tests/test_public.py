@@ -31,7 +31,7 @@ def test_every_public_name_is_listed_once():
 def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
     (text,) = [block for block in blocks if "class MyMethod" in block]
-    module = ModuleType("my_package.my_method")
+    module = ModuleType("my_method")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(text, module.__dict__)
     check(module.MyMethod)
