@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from trained import StoppedError, session, stop_after
 
 from hashbench import registry
 from hashbench.dataset import Dataset
@@ -112,14 +113,17 @@ def test_learning_rates_are_those_of_head_biases_and_pretrained_layers(weights):
     assert {group["multiplier"] for group in networks.parameter_groups(network, 0.1, 0)} == {1.0, 0.1}
 
 
-@pytest.mark.parametrize(("name", "size"), [("alexnet", 64), ("vgg-f", 199), ("resnet18", 33)])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("alexnet", 64), pytest.param("vgg-f", 199, marks=pytest.mark.slow), ("resnet18", 33)],
+)
 def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, example, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
-    images, labels = example
+    images, labels = (part[:4] for part in example)
     params = {"backbone": name, "weights": str(path), "image_size": size, "head": "linear", "epochs": 1}
-    method = TALRAP(8, batch_size=4, pretrained_multiplier=1e-9, **params).fit(images[:8], labels[:8])
-    frozen = TALRAP(8, batch_size=4, pretrained_multiplier=0, **params).fit(images[:8], labels[:8])
-    np.testing.assert_allclose(method.project(images[:8]), frozen.project(images[:8]), rtol=1e-3, atol=1e-3)
+    method = TALRAP(8, pretrained_multiplier=1e-9, **params).fit(images, labels)
+    frozen = TALRAP(8, pretrained_multiplier=0, **params).fit(images, labels)
+    np.testing.assert_allclose(method.project(images), frozen.project(images), rtol=1e-3, atol=1e-3)
     before = torch.load(path, weights_only=True)
     for key, value in method.network_.pretrained.state_dict().items():
         if "running" in key or "tracked" in key:
@@ -183,19 +187,10 @@ def test_augmented_training_differs_and_is_repeatable(weights, example):
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, example, tmp_path):
     params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
     whole = make(weights, **params).fit(*example)
-    cut = make(weights, **params)
-    cut.checkpoint = tmp_path / "checkpoint"
-
-    def stop(epoch):
-        if epoch.number == 2:
-            raise KeyboardInterrupt
-
-    cut.on_epoch = stop
-    with pytest.raises(KeyboardInterrupt):
+    cut = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", on_epoch=stop_after(2))
+    with pytest.raises(StoppedError):
         cut.fit(*example)
-    resumed = make(weights, **params)
-    resumed.checkpoint, resumed.resume = tmp_path / "checkpoint", True
-    resumed.fit(*example)
+    resumed = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", resume=True).fit(*example)
     assert [epoch.loss for epoch in resumed.history_] == [epoch.loss for epoch in whole.history_]
     np.testing.assert_array_equal(resumed.project(example[0]), whole.project(example[0]))
 

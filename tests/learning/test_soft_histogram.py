@@ -32,7 +32,7 @@ def loop_over_bins(codes, level_index, n_levels, n_bins):
 @pytest.mark.parametrize(
     ("n_items", "n_bits", "n_bins", "n_levels"), [(40, 12, 12, 2), (30, 16, 8, 5), (25, 32, 12, 3), (9, 8, 16, 2)]
 )
-def test_t8_histogram_equals_the_loop_over_bins_in_value_and_gradient(n_items, n_bits, n_bins, n_levels):
+def test_histogram_equals_the_loop_over_bins_in_value_and_gradient(n_items, n_bits, n_bins, n_levels):
     levels = some_levels(n_items, n_levels)
     weights = torch.randn(n_items, n_levels, n_bins + 1, generator=torch.Generator().manual_seed(5)).double()
     values, gradients = [], []
@@ -49,7 +49,7 @@ def test_t8_histogram_equals_the_loop_over_bins_in_value_and_gradient(n_items, n
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_t8_bins_of_a_level_add_up_to_the_other_items_at_it(scale, dtype):
+def test_bins_of_a_level_add_up_to_the_other_items_at_it(scale, dtype):
     levels = some_levels(50, 4)
     codes = torch.tanh(scale * torch.randn(50, 24, generator=torch.Generator().manual_seed(1), dtype=dtype))
     counted = soft_histogram(codes, levels, 4, 12)
@@ -60,7 +60,7 @@ def test_t8_bins_of_a_level_add_up_to_the_other_items_at_it(scale, dtype):
     np.testing.assert_allclose(counted.sum(dim=2).numpy(), expected, atol=1e-9)
 
 
-def test_t8_whole_codes_are_counted_as_hamming_distances():
+def test_whole_codes_are_counted_as_hamming_distances():
     rng = np.random.default_rng(0)
     bits = rng.integers(0, 2, (30, 11))
     classes = rng.integers(0, 3, 30)
@@ -75,7 +75,7 @@ def test_t8_whole_codes_are_counted_as_hamming_distances():
             np.testing.assert_array_equal(counted[item, level], np.bincount(at_level, minlength=12))
 
 
-def test_t8_gradient_of_codes_follows_from_that_of_distances():
+def test_gradient_of_codes_follows_from_that_of_distances():
     codes, levels = relaxed(12, 6).requires_grad_(), some_levels(12, 2)
     weights = torch.randn(12, 2, 7, generator=torch.Generator().manual_seed(2)).double()
     (soft_histogram(codes, levels, 2, 6) * weights).sum().backward()
@@ -91,7 +91,7 @@ def test_t8_gradient_of_codes_follows_from_that_of_distances():
     np.testing.assert_allclose(codes.grad.numpy(), expected.numpy(), atol=1e-12)
 
 
-def test_t8_an_item_does_not_count_itself_whatever_its_level_to_itself():
+def test_an_item_does_not_count_itself_whatever_its_level_to_itself():
     codes, levels = relaxed(10, 8), some_levels(10, 3)
     changed = levels.clone().fill_diagonal_(2)
     levels.fill_diagonal_(0)
@@ -108,7 +108,7 @@ def test_rounding_never_puts_a_pair_outside_its_own_row():
     np.testing.assert_allclose(counted.numpy(), expected, atol=1e-5)
 
 
-def test_t9_gradcheck_of_the_histogram_through_tanh():
+def test_gradcheck_of_the_histogram_through_tanh():
     levels = some_levels(9, 3)
     outputs = torch.randn(9, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda f: soft_histogram(torch.tanh(f), levels, 3, 5), [outputs])

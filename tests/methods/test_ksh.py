@@ -50,14 +50,14 @@ def test_smooth_loss_has_the_gradient_it_says(problem):
 
 
 def test_kept_bits_are_never_worse_than_the_spectral_start(train):
-    gains = KSH(16).fit(*train).gains_
+    gains = KSH(16, n_anchors=100).fit(*train).gains_
     assert (gains[:, 1] >= gains[:, 0]).all()
     assert (gains[:, 1] > gains[:, 0]).any()
 
 
 def test_gains_account_for_the_fit_to_the_similarity(train):
     X, y = train
-    method = KSH(12).fit(X, y)  # all 1,000 items are used
+    method = KSH(12, n_anchors=100).fit(X, y)  # all 1,000 items are used
     codes = np.where(method.transform(X), 1.0, -1.0)
     similarity = np.where(y[:, None] == y, 12.0, -12.0)
     gains, residual = [], similarity.copy()
@@ -77,7 +77,7 @@ def test_the_smooth_optimisation_fits_the_similarity_better(train):
     similarity = np.where(y[:, None] == y, 1.0, -1.0)
 
     def misfit(n_steps):
-        codes = np.where(KSH(12, n_steps=n_steps).fit(X, y).transform(X), 1.0, -1.0)
+        codes = np.where(KSH(12, n_anchors=100, n_steps=n_steps).fit(X, y).transform(X), 1.0, -1.0)
         return ((codes @ codes.T / 12 - similarity) ** 2).mean()
 
     assert misfit(20) < 0.9 * misfit(0)

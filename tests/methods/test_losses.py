@@ -1,4 +1,4 @@
-"""Losses of pairs and triplets against loops written from the papers; T-numbers are those of our facts sheet."""
+"""Losses of pairs and triplets against loops written from the papers."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import torch
 
 from hashbench import registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
-from hashbench.learning.base import Batch
+from hashbench.learning.batch import Batch
 from hashbench.methods.dpsh import dpsh_loss
 from hashbench.methods.dsh import dispersion_loss, original_loss
 from hashbench.methods.dtsh import dtsh_loss
@@ -55,7 +55,7 @@ def gradient(loss, outputs):
 # ---------------------------------------------------------------- DPSH
 
 
-def test_t1_dpsh_equals_a_double_loop():
+def test_dpsh_equals_a_double_loop():
     u, cache = normal(4, 5), normal(7, 5, seed=1)
     s = normal(4, 7, seed=2) > 0
     total = 0.0
@@ -67,7 +67,7 @@ def test_t1_dpsh_equals_a_double_loop():
     assert float(dpsh_loss(u, cache, s, eta=3.0)) == pytest.approx(total / 28, abs=1e-10)
 
 
-def test_t2_dpsh_gradient_with_a_constant_cache_is_that_of_the_closed_form():
+def test_dpsh_gradient_with_a_constant_cache_is_that_of_the_closed_form():
     u, cache = normal(6, 4), normal(9, 4, seed=1)
     s = (normal(6, 9, seed=2) > 0).double()
     expected = (torch.sigmoid(u @ cache.T / 2) - s) @ cache / 2 + 2 * 5.0 * (u - torch.where(u > 0, 1.0, -1.0))
@@ -75,7 +75,7 @@ def test_t2_dpsh_gradient_with_a_constant_cache_is_that_of_the_closed_form():
     np.testing.assert_allclose(found.numpy(), expected.numpy() / 54, atol=1e-15)
 
 
-def test_t3_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with_the_labels():
+def test_dpsh_is_finite_at_extreme_inner_products_and_0_where_they_agree_with_the_labels():
     u = torch.tensor([[200.0], [-200.0]])
     cache = torch.tensor([[100.0], [-100.0]])  # theta = 10,000 or -10,000
     agree, disagree = torch.eye(2, dtype=torch.bool), ~torch.eye(2, dtype=torch.bool)
@@ -95,7 +95,7 @@ def test_default_penalties_are_those_of_the_docstrings():
     assert float(loss_of("dsh", outputs, affinity)) == pytest.approx(float(expected), abs=1e-12)
 
 
-def test_t3_dpsh_items_without_a_visit_cost_ln_2_and_have_no_gradient():
+def test_dpsh_items_without_a_visit_cost_ln_2_and_have_no_gradient():
     u = normal(3, 4)
     s = torch.ones(3, 5, dtype=torch.bool)
     loss = lambda f: dpsh_loss(f, torch.zeros(5, 4).double(), s, eta=0.0)  # noqa: E731
@@ -124,7 +124,7 @@ def dtsh_by_loops(u, levels, eta):
 
 
 @pytest.mark.parametrize("n_levels", [2, 4])
-def test_t4_dtsh_equals_a_triple_loop(n_levels):
+def test_dtsh_equals_a_triple_loop(n_levels):
     u = normal(9, 6)
     levels = torch.randint(0, n_levels, (9, 9), generator=torch.Generator().manual_seed(4))
     levels = levels.triu() + levels.triu(1).T
@@ -132,7 +132,7 @@ def test_t4_dtsh_equals_a_triple_loop(n_levels):
     assert float(dtsh_loss(u, levels, eta=0.3)) == pytest.approx(dtsh_by_loops(u, levels.numpy(), 0.3), abs=1e-12)
 
 
-def test_t4_dtsh_takes_no_notice_of_the_order_of_the_batch():
+def test_dtsh_takes_no_notice_of_the_order_of_the_batch():
     u, classes = normal(12, 8), np.arange(12) % 3
     order = np.random.default_rng(0).permutation(12)
     shuffled = dtsh_loss(u[order], same_class(classes[order]).int(), eta=0.1)
@@ -140,13 +140,13 @@ def test_t4_dtsh_takes_no_notice_of_the_order_of_the_batch():
 
 
 @pytest.mark.parametrize("levels", [torch.ones(5, 5), torch.eye(5), torch.zeros(1, 1)])
-def test_t4_dtsh_of_a_batch_without_triplets_is_0_with_zero_gradient(levels):
+def test_dtsh_of_a_batch_without_triplets_is_0_with_zero_gradient(levels):
     u = normal(len(levels), 4)
     assert float(dtsh_loss(u, levels.long(), eta=0.0)) == 0
     assert not gradient(lambda f: dtsh_loss(f, levels.long(), eta=0.0), u).any()
 
 
-def test_t4_dtsh_with_two_levels_does_not_depend_on_their_values():
+def test_dtsh_with_two_levels_does_not_depend_on_their_values():
     u, similar = normal(8, 4), same_class(np.arange(8) % 3)
     assert float(dtsh_loss(u, 5 * similar, eta=0.1)) == float(dtsh_loss(u, similar.int(), eta=0.1))
 
@@ -154,7 +154,7 @@ def test_t4_dtsh_with_two_levels_does_not_depend_on_their_values():
 # ---------------------------------------------------------------- HashNet
 
 
-def test_t5_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs():
+def test_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs():
     f, s = normal(7, 6), same_class(np.arange(7) % 3)
     beta, slope = 1.7, 10 / 6
     sums = {True: [], False: []}
@@ -169,7 +169,7 @@ def test_t5_hashnet_is_the_mean_over_similar_plus_the_mean_over_dissimilar_pairs
     assert weighted / 42 == pytest.approx(expected)
 
 
-def test_t5_hashnet_does_not_change_when_dissimilar_pairs_are_doubled():
+def test_hashnet_does_not_change_when_dissimilar_pairs_are_doubled():
     one, many = normal(1, 4), normal(1, 4, seed=1)
     twins = torch.cat([one, one])
     small = hashnet_loss(torch.cat([twins, many]), same_class([0, 0, 1]), 1.0, 2.5)
@@ -181,7 +181,7 @@ def test_t5_hashnet_does_not_change_when_dissimilar_pairs_are_doubled():
     assert float(large) == pytest.approx(float(similar + (8 * dissimilar + 2 * between) / 10), abs=1e-12)
 
 
-def test_t5_hashnet_grows_steeper_in_stages_of_200_steps():
+def test_hashnet_grows_steeper_in_stages_of_200_steps():
     steps = {0: 1.0, 199: 1.0, 200: math.sqrt(2), 10_000: math.sqrt(51)}
     assert {step: pytest.approx(steepness(step)) for step in steps} == steps
     f, affinity = normal(5, 4), SameLabel([0, 0, 1, 1, 2], [0, 0, 1, 1, 2])
@@ -203,12 +203,12 @@ def dsh_by_loops(u, similar, margin, alpha):
     return total / (n * (n - 1)) + alpha * float((u.abs() - 1).abs().sum()) / n
 
 
-def test_t18_dsh_equals_a_loop_over_pairs():
+def test_dsh_equals_a_loop_over_pairs():
     u, s = normal(8, 5), same_class(np.arange(8) % 3)
     assert float(original_loss(u, s, 10.0, 0.2)) == pytest.approx(dsh_by_loops(u, s, 10.0, 0.2), abs=1e-12)
 
 
-def test_t18_dsh_gradient_is_the_official_accumulation():
+def test_dsh_gradient_is_the_official_accumulation():
     u, s = normal(8, 5) / 2, same_class(np.arange(8) % 3)
     expected = torch.zeros_like(u)
     for i, j in itertools.combinations(range(8), 2):
@@ -226,7 +226,7 @@ def test_t18_dsh_gradient_is_the_official_accumulation():
     np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-12)
 
 
-def test_t18_dsh_costs_nothing_for_codes_that_do_all_it_asks():
+def test_dsh_costs_nothing_for_codes_that_do_all_it_asks():
     codes = torch.tensor([[1.0, 1, 1, 1]] * 2 + [[1.0, 1, -1, -1]] * 2 + [[-1.0, 1, -1, 1]] * 2)
     assert float(original_loss(codes, same_class([0, 0, 1, 1, 2, 2]), 8.0, 0.5)) == 0
     assert float(original_loss(codes, same_class([0, 1, 2, 2, 3, 3]), 8.0, 0.5)) > 0
@@ -245,7 +245,7 @@ def dispersion_by_loops(u, levels, margin, alpha, zones):
     return total / (n * (n - 1)) + alpha * float((u.abs() - 1).abs().sum()) / n
 
 
-def test_t19_dispersion_equals_a_loop_over_pairs():
+def test_dispersion_equals_a_loop_over_pairs():
     u = normal(8, 12) / 4
     classes = np.arange(8) % 4
     levels = same_class(classes).int() + same_class(classes // 2).int()
@@ -257,14 +257,14 @@ def test_t19_dispersion_equals_a_loop_over_pairs():
 
 
 @pytest.mark.parametrize(("n_differing", "expected"), [(0, 1.0), (1, 0.0), (2, 0.0), (3, 1.0)])
-def test_t19_dispersion_lets_similar_codes_off_between_a_twelfth_and_a_sixth_of_the_bits(n_differing, expected):
+def test_dispersion_lets_similar_codes_off_between_a_twelfth_and_a_sixth_of_the_bits(n_differing, expected):
     codes = torch.ones(2, 12)
     codes[1, :n_differing] = -1
     pair_loss = 4 * float(dispersion_loss(codes, torch.ones(2, 2), 24.0, 0.01)) / 2  # of the one pair, without 1/n(n-1)
     assert pair_loss == pytest.approx(expected)  # b / 6 / 2 for identical codes
 
 
-def test_t19_a_margin_of_2_b_leaves_three_classes_of_codes_at_a_loss_and_one_of_b_need_not():
+def test_a_margin_of_2_b_leaves_three_classes_of_codes_at_a_loss_and_one_of_b_need_not():
     opposite = torch.tensor([[1.0] * 4, [-1.0] * 4])
     assert float(dispersion_loss(opposite, torch.zeros(2, 2), 8.0, 0.1)) == 0
     codes = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=4)))
@@ -274,7 +274,7 @@ def test_t19_a_margin_of_2_b_leaves_three_classes_of_codes_at_a_loss_and_one_of_
     assert min(losses[4]) == 0
 
 
-def test_t20_two_levels_with_one_class_a_superclass_double_the_weight_of_its_zone():
+def test_two_levels_with_one_class_a_superclass_double_the_weight_of_its_zone():
     u, classes = normal(8, 12) / 4, np.arange(8) % 3
     levels = 2 * same_class(classes).int()
     zones = {1: (2, 4), 2: (1, 2)}
@@ -312,7 +312,7 @@ def affinities(n_items):
 
 @pytest.mark.parametrize("rule", range(4))
 @pytest.mark.parametrize(("name", "params"), VARIANTS)
-def test_t9_gradcheck(name, params, rule):
+def test_gradcheck(name, params, rule):
     outputs = normal(9, 5, seed=6).requires_grad_()
     rows, cache = np.arange(9), outputs.detach().clone()  # DPSH's cache stays while outputs are varied
     method = registry.get_method(name)(5, **params)
@@ -321,7 +321,7 @@ def test_t9_gradcheck(name, params, rule):
 
 
 @pytest.mark.parametrize(("name", "params"), VARIANTS)
-def test_t21_gradients_follow_a_permutation_of_the_batch(name, params):
+def test_gradients_follow_a_permutation_of_the_batch(name, params):
     classes, order = np.arange(12) % 4, np.random.default_rng(0).permutation(12)
     outputs = normal(12, 6)
     plain = gradient(lambda f: loss_of(name, f, SameLabel(classes, classes), **params), outputs)
@@ -334,7 +334,7 @@ def test_t21_gradients_follow_a_permutation_of_the_batch(name, params):
 @pytest.mark.parametrize("scale", [1e3, 1.0, 1e-6])
 @pytest.mark.parametrize("n_items", [1, 2, 40])
 @pytest.mark.parametrize(("name", "params"), VARIANTS)
-def test_t21_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, params, n_items, scale):
+def test_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, params, n_items, scale):
     outputs = scale * normal(n_items, 16, dtype=torch.float32)
     for classes in (np.arange(n_items) % 10, np.zeros(n_items, dtype=int), np.arange(n_items)):
         values = []

@@ -71,12 +71,13 @@ def test_the_functions_kept_are_the_best_of_all_steps(train, kernel):
 
 
 def test_alternating_lowers_the_loss_of_linear_functions(train):
-    losses = MACHash(12).fit(*train).losses_
+    losses = MACHash(12).fit(train[0][::3], train[1][::3]).losses_
     assert losses.min() < losses[0]
 
 
 def test_kernel_functions_fit_better_than_linear_ones(train):
-    linear, kernel = (MACHash(12, kernel=kernel, n_iter=1).fit(*train).losses_.min() for kernel in ("linear", "rbf"))
+    X, y = train[0][::3], train[1][::3]
+    linear, kernel = (MACHash(12, kernel=kernel, n_iter=1).fit(X, y).losses_.min() for kernel in ("linear", "rbf"))
     assert kernel < linear
 
 

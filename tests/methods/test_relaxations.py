@@ -1,4 +1,4 @@
-"""Mutual information, AP and DCG on soft histograms; T-numbers are those of our facts sheet."""
+"""Mutual information, AP and DCG on soft histograms."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from scipy.stats import entropy
 
 from hashbench import registry
 from hashbench.affinity import Explicit, SameLabel
-from hashbench.learning.base import Batch
+from hashbench.learning.batch import Batch
 from hashbench.learning.soft_histogram import soft_histogram
 from hashbench.methods.mihash import mutual_information
 from hashbench.methods.talr_ap import full_ap, simplified_ap
@@ -74,7 +74,7 @@ def random_histograms(n_rows=200, n_bins=13, seed=0):
     )
 
 
-def test_t6_mutual_information_equals_its_other_forms_by_scipy():
+def test_mutual_information_equals_its_other_forms_by_scipy():
     histograms = random_histograms()
     for histogram, found in zip(histograms.numpy(), mutual_information(histograms), strict=True):
         if (histogram.sum(axis=1) == 0).any():
@@ -89,13 +89,13 @@ def test_t6_mutual_information_equals_its_other_forms_by_scipy():
         assert -1e-12 <= float(found) <= min(entropy(of_class, base=2), math.log2(13)) + 1e-12
 
 
-def test_t6_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
+def test_mutual_information_does_not_change_when_relevant_and_irrelevant_swap():
     histograms = random_histograms()
     swapped = mutual_information(histograms.flip(1))
     np.testing.assert_allclose(swapped.numpy(), mutual_information(histograms).numpy(), atol=1e-12)
 
 
-def test_t6_disjoint_distances_tell_all_there_is_and_equal_ones_nothing():
+def test_disjoint_distances_tell_all_there_is_and_equal_ones_nothing():
     disjoint = double([3, 1, 0, 0, 0, 0, 2, 2]).view(1, 2, 4)
     assert float(mutual_information(disjoint)) == pytest.approx(1)
     equal = double([3, 1, 0, 0, 6, 2, 0, 0]).view(1, 2, 4)
@@ -105,7 +105,7 @@ def test_t6_disjoint_distances_tell_all_there_is_and_equal_ones_nothing():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_t7_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
+def test_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
     histograms = random_histograms().to(dtype).requires_grad_()
     assert (histograms == 0).any(dim=2).any()
     assert (histograms.sum(dim=2) == 0).any()
@@ -118,7 +118,7 @@ def test_t7_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
 
 @settings(deadline=None, max_examples=60)
 @given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 9))
-def test_t10_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
+def test_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
     expected = over_all_orders(oracles.average_precision, found)
     assert exact_ap(found) == pytest.approx(expected, abs=1e-12)
     assert float(full_ap(*sizes(found))) == pytest.approx(expected, abs=1e-12)
@@ -126,13 +126,13 @@ def test_t10_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
 
 @settings(deadline=None)
 @given(large_ties)
-def test_t10_full_ap_is_exact_on_whole_counts(found):
+def test_full_ap_is_exact_on_whole_counts(found):
     assert float(full_ap(*sizes(found))) == pytest.approx(exact_ap(found), abs=1e-10)
 
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([(0, 0), (1, 0), (0, 1)]), min_size=1, max_size=12).filter(lambda f: (1, 0) in f))
-def test_t10_without_ties_both_relaxations_are_ordinary_ap(found):
+def test_without_ties_both_relaxations_are_ordinary_ap(found):
     ranked = [n_rel for n_rel, n_irr in found if n_rel + n_irr]
     for relaxed in (full_ap, simplified_ap):
         assert float(relaxed(*sizes(found))) == pytest.approx(oracles.average_precision(ranked), abs=1e-12)
@@ -140,7 +140,7 @@ def test_t10_without_ties_both_relaxations_are_ordinary_ap(found):
 
 @settings(deadline=None)
 @given(large_ties)
-def test_t11_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
+def test_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
     simplified = float(simplified_ap(*sizes(found)))
     assert 0 < simplified <= 1 + 1e-12
     assert -37 / 300 - 1e-12 <= simplified - exact_ap(found) <= 0.0749
@@ -151,7 +151,7 @@ def test_t11_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
 
 @settings(deadline=None)
 @given(large_ties)
-def test_t11_simplified_ap_errs_to_the_side_that_densities_foretell(found):
+def test_simplified_ap_errs_to_the_side_that_densities_foretell(found):
     before = rel_before = 0
     signs = set()
     for n_rel, n_irr in found:
@@ -168,13 +168,13 @@ def test_t11_simplified_ap_errs_to_the_side_that_densities_foretell(found):
         assert error >= -1e-12
 
 
-def test_t11_extreme_error_is_attained():
+def test_extreme_error_is_attained():
     found = [(1, 4)]
     assert exact_ap(found) == pytest.approx(0.45666667)
     assert float(simplified_ap(*sizes(found))) == pytest.approx(1 / 3)
 
 
-def test_t12_full_ap_and_its_gradient_are_finite_on_any_soft_histogram():
+def test_full_ap_and_its_gradient_are_finite_on_any_soft_histogram():
     size, n_rel = (part.requires_grad_() for part in soft_rows())
     values = full_ap(size, n_rel)
     values.sum().backward()
@@ -186,7 +186,7 @@ def test_t12_full_ap_and_its_gradient_are_finite_on_any_soft_histogram():
     assert size.grad.abs().max() < 100
 
 
-def test_t12_full_ap_goes_smoothly_through_a_tie_of_one_and_an_empty_tie():
+def test_full_ap_goes_smoothly_through_a_tie_of_one_and_an_empty_tie():
     def at(first):
         return float(full_ap(double([first, 3, 2]), double([0.5 * first, 1, 1])))
 
@@ -203,7 +203,7 @@ def test_full_ap_of_relevant_items_alone_is_1():
     np.testing.assert_allclose(full_ap(size, size).numpy(), 1, atol=1e-8)
 
 
-def test_t13_a_collapsed_code_scores_near_the_base_rate():
+def test_a_collapsed_code_scores_near_the_base_rate():
     for n_items, expected in ((1000, 0.1058), (5000, 0.1015)):
         n_rel = n_items // 10
         density = (n_rel - 1) / (n_items - 1)
@@ -228,7 +228,7 @@ def exact_dcg(size, gain):
 
 @settings(deadline=None)
 @given(large_ties)
-def test_t14_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fifth_below(found):
+def test_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fifth_below(found):
     size, n_rel = sizes(found)
     gain = 3.0 * n_rel
     exact = exact_dcg([sum(tie) for tie in found], gain[0].tolist())
@@ -236,7 +236,7 @@ def test_t14_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fift
     assert 0.806 * exact <= float(simplified_dcg(size, gain)) <= exact * (1 + 1e-12)
 
 
-def test_t14_without_ties_both_relaxations_are_ordinary_dcg():
+def test_without_ties_both_relaxations_are_ordinary_dcg():
     size = double([1, 0, 1, 1, 0, 1])
     gain = double([3.0, 0, 0, 7, 0, 1])
     expected = 3 / math.log2(2) + 7 / math.log2(4) + 1 / math.log2(5)
@@ -244,7 +244,7 @@ def test_t14_without_ties_both_relaxations_are_ordinary_dcg():
     assert float(full_dcg(size, gain)) == pytest.approx(expected, abs=1e-12)
 
 
-def test_t14_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
+def test_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
     shares = [float(simplified_dcg(double([n]), double([1.0]))) / exact_dcg([n], [1.0]) for n in range(1, 60)]
     assert shares[0] == pytest.approx(1)
     assert int(np.argmin(shares)) + 1 == 19
@@ -253,7 +253,7 @@ def test_t14_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
 
 @settings(deadline=None, max_examples=60)
 @given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 8))
-def test_t14_full_dcg_is_the_mean_over_all_orders_of_tied_items(found):
+def test_full_dcg_is_the_mean_over_all_orders_of_tied_items(found):
     size, n_rel = sizes(found)
     n_items = sum(map(sum, found))
     expected = over_all_orders(lambda ranked: oracles.dcg(ranked, n_items), found)
@@ -271,7 +271,7 @@ def test_full_dcg_and_its_gradient_are_finite_and_below_the_ideal_on_any_soft_hi
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=4, max_size=4))
-def test_t16_ideal_dcg_equals_a_full_sort(counts):
+def test_ideal_dcg_equals_a_full_sort(counts):
     levels = [0, 1, 2, 10]
     ranked = sorted((level for level, n in zip(levels, counts, strict=True) for _ in range(n)), reverse=True)
     gains = torch.tensor([2.0**level - 1 for level in levels], dtype=torch.float64)
@@ -289,7 +289,7 @@ def saturated(bits):
     return 100.0 * (2 * torch.tensor(bits, dtype=torch.float64) - 1)
 
 
-def test_t15_t16_t17_ndcg_of_whole_codes_is_that_over_all_orders_without_the_item_itself():
+def test_ndcg_of_whole_codes_is_that_over_all_orders_without_the_item_itself():
     rng = np.random.default_rng(3)
     bits, levels = rng.integers(0, 2, (7, 3)), rng.choice([0, 1, 10], (7, 7))
     np.fill_diagonal(levels, 10)  # its gain of 1023 would raise the ideal
@@ -305,7 +305,7 @@ def test_t15_t16_t17_ndcg_of_whole_codes_is_that_over_all_orders_without_the_ite
 @pytest.mark.parametrize(
     ("levels", "is_ideal"), [([9, 5, 5, 2, 0], True), ([9, 5, 2, 5, 0], False), ([9, 5, 5, 0, 2], False)]
 )
-def test_t15_ndcg_is_1_where_gains_never_rise_with_distance_and_no_tie_mixes_levels(levels, is_ideal):
+def test_ndcg_is_1_where_gains_never_rise_with_distance_and_no_tie_mixes_levels(levels, is_ideal):
     bits = [[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 1, 1]]  # distances 0, 0, 1, 2 from the first
     matrix = np.tile(levels, (5, 1))
     found = float(ndcg_of(matrix, saturated(bits), relaxation="full")[0])
@@ -313,7 +313,7 @@ def test_t15_ndcg_is_1_where_gains_never_rise_with_distance_and_no_tie_mixes_lev
     assert found <= 1 + 1e-12
 
 
-def test_t15_binary_levels_give_the_histogram_of_talr_ap(monkeypatch):
+def test_binary_levels_give_the_histogram_of_talr_ap(monkeypatch):
     classes, seen = np.arange(12) % 3, []
     outputs, rows = torch.randn(12, 6, generator=torch.Generator().manual_seed(0)), np.arange(12)
 
@@ -328,7 +328,7 @@ def test_t15_binary_levels_give_the_histogram_of_talr_ap(monkeypatch):
     np.testing.assert_array_equal(first.numpy(), second.numpy())
 
 
-def test_t15_levels_that_do_not_occur_change_nothing():
+def test_levels_that_do_not_occur_change_nothing():
     rng = np.random.default_rng(0)
     outputs, levels = torch.randn(8, 5, generator=torch.Generator().manual_seed(0)), rng.choice([0, 1, 3], (8, 8))
     more = np.pad(levels, ((0, 1), (0, 1)), constant_values=2)

@@ -13,7 +13,7 @@ from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._pairs import draw_pairs, similar_matrix
 from hashbench.methods.ksh import KSH
 from hashbench.methods.sdh import SDH
-from hashbench.pipeline.grid import grid, make_method
+from hashbench.pipeline.grid import grid
 
 SUPERVISED = ["bre", "fasthash", "ksh", "machash", "sdh", "structhash"]
 FROM_PAIRS = [name for name in SUPERVISED if name != "sdh"]
@@ -261,6 +261,5 @@ def test_papers_settings_are_a_preset_that_learns(name):
     rng = np.random.default_rng(0)
     labels = np.arange(60) % 3
     X = rng.normal(size=(60, 5)) + 3 * np.eye(5)[labels]
-    method = make_method(name, 4, 0, job.params).fit(X, labels)
-    codes = method.transform(X)
+    codes = job.estimator.fit(X, labels).transform(X)
     assert evaluate(codes, codes, (labels, labels), ["AP"]).summary["AP"].mean > 0.9
