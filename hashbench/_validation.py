@@ -16,20 +16,7 @@ MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
 
 def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
-    """Check class labels.
-
-    Parameters
-    ----------
-    labels : array of shape (n,)
-        Whole numbers or booleans.
-    name : str
-        How the message calls them.
-
-    Returns
-    -------
-    ndarray of shape (n,), int64
-        The labels.
-    """
+    """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; give them as int64."""
     array = np.asarray(labels)
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise HashbenchError(
@@ -40,18 +27,7 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
 
 
 def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
-    """Refuse a class that lies in several superclasses.
-
-    Parameters
-    ----------
-    labels, coarse_labels : ndarray of shape (n,), int64
-        Class and superclass of each item.
-
-    Raises
-    ------
-    HashbenchError
-        If a class has items of several superclasses.
-    """
+    """Refuse a class that lies in several superclasses; class and superclass of each item are both (n,)."""
     pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
     classes, counts = np.unique(pairs[:, 0], return_counts=True)
     if (counts > 1).any():
@@ -59,20 +35,7 @@ def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
 
 
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
-    """Check multi-hot labels.
-
-    Parameters
-    ----------
-    labels : array of shape (n, n_classes)
-        Zeros and ones.
-    name : str
-        How the message calls them.
-
-    Returns
-    -------
-    ndarray of shape (n, n_classes), uint8
-        The labels.
-    """
+    """Check multi-hot labels (n, n_classes), zeros and ones, called ``name`` in messages; give them as uint8."""
     array = np.asarray(labels)
     if array.ndim != 2 or array.shape[1] < 2:
         raise HashbenchError(
@@ -90,51 +53,18 @@ def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
 
 
 def largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
-    """Find the largest number of labels of an item.
-
-    Parameters
-    ----------
-    multi_hot : ndarray of shape (n, n_classes), uint8
-        Labels.
-
-    Returns
-    -------
-    int
-        0 if there are no items.
-    """
+    """Find the largest number of labels of an item in multi-hot labels (n, n_classes); 0 without items."""
     return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported.
-
-    Parameters
-    ----------
-    matrix : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        Whether it is sparse.
-    """
+    """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported."""
     sparse = sys.modules.get("scipy.sparse")
     return sparse is not None and bool(sparse.issparse(matrix))
 
 
 def summed_csr(matrix: Any) -> Any:
-    """Copy a sparse matrix to CSR, entries stored in parts added up.
-
-    Parameters
-    ----------
-    matrix : SciPy sparse matrix
-        Any format.
-
-    Returns
-    -------
-    csr_array
-        A copy.
-    """
+    """Copy a sparse matrix of any format to CSR, entries stored in parts added up."""
     from scipy.sparse import csr_array
 
     summed = csr_array(matrix, copy=True)
@@ -143,23 +73,7 @@ def summed_csr(matrix: Any) -> Any:
 
 
 def check_levels(levels: npt.ArrayLike) -> IntArray:
-    """Check levels and list those that occur.
-
-    Parameters
-    ----------
-    levels : array
-        Whole numbers 0 to ``MAX_LEVEL``.
-
-    Returns
-    -------
-    ndarray of int64
-        0 and the levels that occur, ascending.
-
-    Raises
-    ------
-    HashbenchError
-        If there are other values.
-    """
+    """Check levels, whole numbers 0 to ``MAX_LEVEL``; give 0 and those that occur, ascending."""
     values = np.unique(levels)
     if values.dtype.kind not in "biuf":
         raise HashbenchError(

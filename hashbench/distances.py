@@ -12,25 +12,10 @@ _PAIRS = 1 << 14  # whose features are gathered at a time
 
 
 def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[float]) -> list[float]:
-    """Find percentiles of the squared Euclidean distances between all pairs of items.
+    """Find percentiles of the squared Euclidean distances between all pairs of items (n_samples, n_features).
 
-    Parameters
-    ----------
-    features : array of shape (n_samples, n_features)
-        At least two items.
-    percentiles : sequence of float
-        Percentages in (0, 100].
-
-    Returns
-    -------
-    list of float
-        For each percentage the smallest squared distance that at least so many pairs do not exceed:
-        a distance that occurs, so percentiles of squared and of plain distances name the same pairs.
-
-    Raises
-    ------
-    HashbenchError
-        If there are fewer than two items, a feature is not finite, or a percentage is out of range.
+    For each percentage, above 0 and at most 100, it is the smallest squared distance that at least so many pairs do not
+    exceed: a distance that occurs, so percentiles of squared and of plain distances name the same pairs.
     """
     items = np.asarray(features, dtype=np.float64)
     if items.ndim != 2 or len(items) < 2:

@@ -15,87 +15,30 @@ _BATCH = 8192  # items whose features are held at once
 
 @dataclass(frozen=True)
 class Anchors:
-    """Gaussian kernel features exp(-gamma ||x - a||^2), less their mean.
+    """Gaussian kernel features exp(-gamma ||x - a||^2), less their mean."""
 
-    Parameters
-    ----------
-    items : ndarray of shape (n_anchors, n_features)
-        The anchors.
-    gamma : float
-        Inverse width of the kernel.
-    mean : ndarray of shape (n_anchors,)
-        What is subtracted from each feature.
-    origin : ndarray of shape (n_features,)
-        What is subtracted from items and anchors before.
-    """
-
-    items: FloatArray
-    gamma: float
-    mean: FloatArray
-    origin: FloatArray
+    items: FloatArray  # the anchors, (n_anchors, n_features)
+    gamma: float  # inverse width of the kernel
+    mean: FloatArray  # what is subtracted from each feature, (n_anchors,)
+    origin: FloatArray  # what is subtracted from items and anchors before, (n_features,)
 
     def features(self, X: FloatArray) -> FloatArray:
-        """Compute the features of some items.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Items.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_anchors)
-            Features.
-        """
+        """Compute the features (n_samples, n_anchors) of items (n_samples, n_features)."""
         kernel = rbf_kernel(X - self.origin, self.items - self.origin, gamma=self.gamma)
         return np.asarray(kernel - self.mean)
 
     def project(self, X: FloatArray, weights: FloatArray) -> FloatArray:
-        """Compute linear functions of the features, batch by batch.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            Items.
-        weights : ndarray of shape (n_anchors, n_bits)
-            One function a column.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_bits)
-            Their values.
-        """
+        """Compute linear functions (n_samples, n_bits) of the features, by weights (n_anchors, n_bits), in batches."""
         return np.concatenate([self.features(X[rows]) @ weights for rows in gen_batches(len(X), _BATCH)])
 
 
 def draw_anchors(
     method: HashMethod, X: FloatArray, n_anchors: int, rng: np.random.Generator, *, gamma: float | None = None
 ) -> Anchors:
-    """Draw anchors from the training items.
+    """Draw anchors from the training items (n_samples, n_features); all items if there are fewer.
 
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    X : ndarray of shape (n_samples, n_features)
-        Training items.
-    n_anchors : int
-        How many; all items if there are fewer.
-    rng : Generator
-        Source of randomness.
-    gamma : float, optional
-        Inverse width; by default 1 / (2 s), s the mean squared distance of training items to anchors,
-        and then features are centred as well.
-
-    Returns
-    -------
-    Anchors
-        The kernel features; their mean is taken over all training items.
-
-    Raises
-    ------
-    Refusal
-        If all training items are equal.
+    By default gamma is 1 / (2 s), s the mean squared distance of training items to anchors, and then features are
+    centred as well, by their mean over all training items. Raises Refusal if all training items are equal.
     """
     check_items_differ(method, X)
     items = X[draw_rows(len(X), n_anchors, rng)]

@@ -15,19 +15,7 @@ _CAPACITY = 2**29  # whole-number capacities, whose sums stay in 32 bits
 class Energy:
     """The energy of a bit: the sum of a_ij z_i z_j over pairs and u_i z_i over items, z of -1 and +1.
 
-    Parameters
-    ----------
-    pairs : Pairs
-        Which items are coupled.
-    n_items : int
-        How many items there are.
-    rng : Generator
-        Source of randomness, for the growth and the order of blocks.
-
-    Attributes
-    ----------
-    blocks : list of Block
-        Groups of items without a dissimilar pair inside; each item is in one at least.
+    Its ``blocks`` are groups of items without a dissimilar pair inside; each item is in one at least.
     """
 
     def __init__(self, pairs: Pairs, n_items: int, rng: np.random.Generator) -> None:
@@ -42,23 +30,10 @@ class Energy:
         self.blocks = [Block(items, self._indices, self._indptr) for items in groups]
 
     def lower(self, signs: FloatArray, couplings: FloatArray, unary: FloatArray, n_passes: int) -> FloatArray:
-        """Lower the energy block by block.
+        """Lower the energy block by block, each in turn at its best, the others fixed.
 
-        Parameters
-        ----------
-        signs : ndarray of shape (n_items,)
-            Where to start.
-        couplings : ndarray of shape (n_pairs,)
-            a; at most 0 for similar pairs.
-        unary : ndarray of shape (n_items,)
-            u.
-        n_passes : int
-            How often all blocks are visited, in random order.
-
-        Returns
-        -------
-        ndarray of shape (n_items,)
-            Signs whose energy is not higher: each block in turn at its best, the others fixed.
+        All blocks are visited ``n_passes`` times, in random order. It starts at ``signs`` (n_items,) and gives signs
+        whose energy is not higher. Couplings (n_pairs,) are a, at most 0 for similar pairs; ``unary`` (n_items,) is u.
         """
         signs = signs.copy()
         values = np.tile(couplings, 2)[self._order]
@@ -71,14 +46,9 @@ class Energy:
 
 
 class Block:
-    """Items whose signs are chosen together, by a minimum cut.
+    """Items, ascending, whose signs are chosen together, by a minimum cut.
 
-    Parameters
-    ----------
-    items : ndarray of shape (n,), int64
-        Ascending.
-    indices, indptr : ndarray of int32
-        Columns and rows of the matrix of all couplings, as in CSR.
+    ``indices`` and ``indptr`` are columns and rows of the matrix of all couplings, as in CSR.
     """
 
     def __init__(self, items: IntArray, indices: Int32Array, indptr: Int32Array) -> None:
@@ -101,22 +71,11 @@ class Block:
         self._order, self._indices, self._indptr = graph.data, graph.indices, graph.indptr
 
     def best(self, signs: FloatArray, values: FloatArray, fields: FloatArray) -> FloatArray:
-        """Choose the signs of lowest energy, those of other items fixed.
+        """Choose the signs of the block, (n,), of lowest energy, those of other items fixed.
 
-        Parameters
-        ----------
-        signs : ndarray of shape (n_items,)
-            Present signs of all items.
-        values : ndarray of shape (n_entries,)
-            Couplings a, as data of the CSR matrix of all.
-        fields : ndarray of shape (n_items,)
-            u_i plus the sum of a_ij z_j.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Signs of the block, to about a billionth of the sum of the fields; the present ones if none
-            are better.
+        Given are the present signs (n_items,) of all items, the couplings a (n_entries,) as data of the CSR matrix of
+        all, and the fields (n_items,), u_i plus the sum of a_ij z_j. The choice is best to about a billionth of the sum
+        of the fields; the present signs stay if none are better.
         """
         now, inner = signs[self.items], values[self._entries]
         unary = fields[self.items] - np.bincount(self._rows, inner * now[self._columns], len(now))
@@ -162,22 +121,11 @@ def grow_groups(
     is_dissimilar: BoolArray,
     rng: np.random.Generator,
 ) -> list[IntArray]:
-    """Group items so that no group holds a dissimilar pair.
+    """Group items, ascending, so that no group holds a dissimilar pair.
 
-    Parameters
-    ----------
-    indices, indptr : ndarray of int32
-        Which items are paired: columns and rows of a symmetric matrix, as in CSR.
-    is_dissimilar : ndarray of shape (n_entries,), bool
-        Whether each entry is a dissimilar pair, else it is a similar one.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    list of ndarray
-        Ascending items. Each group grows from an item not yet in any: first by items similar to it,
-        then by all others. Items may be in several groups.
+    ``indices`` and ``indptr`` tell which items are paired: columns and rows of a symmetric matrix, as in CSR;
+    ``is_dissimilar`` (n_entries,) tells of each pair whether it is dissimilar, else it is similar. Each group grows
+    from an item not yet in any: first by items similar to it, then by all others. Items may be in several groups.
     """
     n = len(indptr) - 1
     partners = np.split(indices, indptr[1:-1])

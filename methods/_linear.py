@@ -11,45 +11,20 @@ from hashbench.methods._items import equal_items
 
 
 class _LinearHash(HashMethod):
-    """Bits are signs of linear projections of the centred items.
+    """Bits are signs of linear projections of the centred items."""
 
-    Attributes
-    ----------
-    mean_ : ndarray of shape (n_features,)
-        Mean of the training items.
-    projection_ : ndarray of shape (n_features, n_bits)
-        One direction a bit.
-    """
-
-    mean_: FloatArray
-    projection_: FloatArray
+    mean_: FloatArray  # of the training items, (n_features,)
+    projection_: FloatArray  # one direction a bit, (n_features, n_bits)
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray((X - self.mean_) @ self.projection_)
 
 
 def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the mean of the training items and all principal directions in which they vary.
+    """Find the mean (n_features,) and all principal directions (n_features, rank) in which the training items vary.
 
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    X : ndarray of shape (n_samples, n_features), float64
-        Training items.
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-        Their mean.
-    directions : ndarray of shape (n_features, rank)
-        Orthonormal, by falling variance, the entry of largest magnitude in each positive. Directions
-        without variance, up to rounding, are left out.
-
-    Raises
-    ------
-    Refusal
-        If all items are equal.
+    Directions are orthonormal, by falling variance, the entry of largest magnitude in each positive; those without
+    variance, up to rounding, are left out. Raises Refusal if all items are equal.
     """
     solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
     mean = X.mean(axis=0)
@@ -66,26 +41,9 @@ def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, F
 
 
 def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the mean and the first ``n_bits`` principal directions of the training items.
+    """Find the mean and the first ``n_bits`` principal directions of the training items; see `varying_directions`.
 
-    Parameters
-    ----------
-    method : HashMethod
-        For its ``n_bits`` and its name.
-    X : ndarray of shape (n_samples, n_features), float64
-        Training items.
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-        Their mean.
-    directions : ndarray of shape (n_features, n_bits)
-        The first of `varying_directions`.
-
-    Raises
-    ------
-    Refusal
-        If fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
+    Raises Refusal if fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
     """
     mean, directions = varying_directions(method, X)
     rank = directions.shape[1]
@@ -99,19 +57,6 @@ def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray,
 
 
 def random_rotation(n_bits: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
-    """Draw a rotation uniformly (Haar).
-
-    Parameters
-    ----------
-    n_bits : int
-        Its order.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (n_bits, n_bits)
-        Orthogonal.
-    """
+    """Draw a rotation (n_bits, n_bits) uniformly (Haar)."""
     q, r = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))
     return np.asarray(q * np.sign(np.diag(r)))

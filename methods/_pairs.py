@@ -1,6 +1,7 @@
 """What the supervised methods share: pairs of training items, similar (level above 0) or not.
 
-A pair has one level: where the affinity's two directions differ, the higher one.
+A pair has one level: where the affinity's two directions differ, the higher one. An affinity is of all training items
+to each other, and ``rows`` are the items meant.
 """
 
 from collections.abc import Iterator
@@ -19,42 +20,17 @@ _BATCH = 256  # items whose affinity to all others is held at once
 
 @dataclass(frozen=True)
 class Pairs:
-    """Unordered pairs of different items, each pair once.
+    """Unordered pairs of different items, each pair once."""
 
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_pairs,), int64
-        Positions of the two items, the first the smaller.
-    level : ndarray of shape (n_pairs,), int64
-        Level of the pair; above 0 is similar.
-    """
-
-    first: IntArray
+    first: IntArray  # positions of the items, (n_pairs,); the first is the smaller
     second: IntArray
-    level: IntArray
+    level: IntArray  # of each pair, (n_pairs,); above 0 is similar
 
 
 def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> BoolArray:
-    """Tell for all pairs of some items whether they are similar.
+    """Tell for all pairs of some items whether their level is above 0, (n, n); True on the diagonal.
 
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    affinity : Affinity
-        Of all training items to each other.
-    rows : ndarray of shape (n,), int64
-        The items.
-
-    Returns
-    -------
-    ndarray of shape (n, n), bool
-        Whether the level is above 0; True on the diagonal.
-
-    Raises
-    ------
-    Refusal
-        If no pair is similar, or all are.
+    Raises Refusal if no pair is similar, or all are.
     """
     similar = affinity.block(rows, rows) > 0
     similar |= similar.T
@@ -65,20 +41,7 @@ def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> Bo
 
 
 def levels_among(affinity: Affinity, rows: IntArray) -> IntArray:
-    """Find the levels that pairs of some items have.
-
-    Parameters
-    ----------
-    affinity : Affinity
-        Of all training items to each other.
-    rows : ndarray of shape (n,), int64
-        The items.
-
-    Returns
-    -------
-    ndarray of shape (n_levels,), int64
-        Ascending; of 0 and levels of pairs of different items.
-    """
+    """Find the levels that pairs of different items among some have, and 0; ascending."""
     found = {level for _, levels in _pair_levels(affinity, rows) for level in np.unique(levels).tolist()}
     return np.array(sorted(found - {-1} | {0}))
 
@@ -86,31 +49,10 @@ def levels_among(affinity: Affinity, rows: IntArray) -> IntArray:
 def draw_pairs(
     method: HashMethod, affinity: Affinity, rows: IntArray, n_similar: int, n_dissimilar: int, rng: np.random.Generator
 ) -> Pairs:
-    """Draw similar and dissimilar partners for each item.
+    """Draw ``n_similar`` similar and ``n_dissimilar`` dissimilar partners, or all there are, for each of some items.
 
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    affinity : Affinity
-        Of all training items to each other.
-    rows : ndarray of shape (n,), int64
-        The items that pairs are made of.
-    n_similar, n_dissimilar : int
-        Partners drawn for each item, or all that there are. An item may be drawn as a partner too, and
-        so end in more pairs.
-    rng : Generator
-        Source of randomness.
-
-    Returns
-    -------
-    Pairs
-        Positions in ``rows``.
-
-    Raises
-    ------
-    Refusal
-        If there is no similar pair, or no dissimilar one.
+    The pairs are of positions in ``rows``. An item may be drawn as a partner too, and so end in more pairs. Raises
+    Refusal if there is no similar pair, or no dissimilar one.
     """
     n = len(rows)
     keys, levels = [], []

@@ -11,37 +11,17 @@ from hashbench._typing import FloatArray
 
 
 class Bit(NamedTuple):
-    """One hash function and its bits.
+    """One hash function and its bits."""
 
-    Parameters
-    ----------
-    direction : ndarray of shape (n_features,)
-        The function a.
-    signs : ndarray of shape (n_items,)
-        h = sgn(K a), -1 or +1.
-    gain : float
-        h^T M h.
-    """
-
-    direction: FloatArray
-    signs: FloatArray
-    gain: float
+    direction: FloatArray  # the function a, (n_features,)
+    signs: FloatArray  # h = sgn(K a), -1 or +1, (n_items,)
+    gain: float  # h^T M h
 
 
 def whitening(features: FloatArray, ridge: float) -> FloatArray:
-    """Factor K^T K with a ridge.
+    """Factor K^T K with a ridge, for features K (n_items, n_anchors): lower triangular L with L L^T = K^T K + ridge.
 
-    Parameters
-    ----------
-    features : ndarray of shape (n_items, n_anchors)
-        K.
-    ridge : float
-        What is added to the diagonal, as a share of its mean; it lets anchors repeat.
-
-    Returns
-    -------
-    ndarray of shape (n_anchors, n_anchors)
-        Lower triangular L with L L^T = K^T K + ridge.
+    The ridge is added to the diagonal, as a share of its mean; it lets anchors repeat.
     """
     gram = features.T @ features
     return np.asarray(np.linalg.cholesky(gram + ridge * np.trace(gram) / len(gram) * np.eye(len(gram))))
@@ -52,24 +32,10 @@ def candidate_bits(
 ) -> list[Bit]:
     """Look for the bits h that maximise h^T M h.
 
-    Parameters
-    ----------
-    white : ndarray of shape (n_items, n_features)
-        K, with K^T K about the identity.
-    matrix : ndarray or csr_array of shape (n_items, n_items)
-        M, symmetric.
-    reduced : ndarray of shape (n_features, n_features)
-        K^T M K.
-    n_starts : int
-        Eigenvectors of ``reduced`` to give, by falling eigenvalue.
-    max_iter : int
-        Most steps of the smooth optimisation.
-
-    Returns
-    -------
-    list of Bit
-        First the maximiser of u^T M u, u = tanh(K a / 2), found by L-BFGS from the first eigenvector;
-        then the eigenvectors.
+    ``white`` is K (n_items, n_features), with K^T K about the identity; ``matrix`` is M (n_items, n_items), symmetric;
+    ``reduced`` is K^T M K. First comes the maximiser of u^T M u, u = tanh(K a / 2), found by at most ``max_iter`` steps
+    of L-BFGS from the first eigenvector of ``reduced``; then its first ``n_starts`` eigenvectors, by falling
+    eigenvalue.
     """
     top = len(reduced)
     vectors = eigh(reduced, subset_by_index=[max(top - n_starts, 0), top - 1])[1] * np.sqrt(len(white))
@@ -85,23 +51,9 @@ def candidate_bits(
 
 
 def smooth_loss(direction: FloatArray, white: FloatArray, matrix: FloatArray | csr_array) -> tuple[float, FloatArray]:
-    """Compute -u^T M u for u = tanh(K a / 2), and its gradient.
+    """Compute -u^T M u for u = tanh(K a / 2), and its gradient by a, the ``direction`` (n_features,).
 
-    Parameters
-    ----------
-    direction : ndarray of shape (n_features,)
-        The function a.
-    white : ndarray of shape (n_items, n_features)
-        K.
-    matrix : ndarray or csr_array of shape (n_items, n_items)
-        M, symmetric.
-
-    Returns
-    -------
-    loss : float
-        -u^T M u.
-    gradient : ndarray of shape (n_features,)
-        Its derivative by a.
+    ``white`` is K (n_items, n_features), ``matrix`` is M (n_items, n_items), symmetric.
     """
     smooth = np.tanh(white @ direction / 2)
     pulled = matrix @ smooth

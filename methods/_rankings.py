@@ -13,15 +13,7 @@ from hashbench.errors import HashbenchError
 
 @dataclass(frozen=True)
 class RankedList:
-    """A query and the items to rank.
-
-    Parameters
-    ----------
-    query : int
-        Its position.
-    relevant, irrelevant : ndarray of int64
-        Positions of the items.
-    """
+    """A query and the items to rank, by their positions."""
 
     query: int
     relevant: IntArray
@@ -30,20 +22,10 @@ class RankedList:
 
 @compiled
 def worst_ranking(relevant: FloatArray, irrelevant: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """Find the ranking of a list that maximises 1 - NDCG less its margin.
+    """Find the ranking of a list that maximises 1 - NDCG less its margin, from scores, each descending.
 
-    Parameters
-    ----------
-    relevant, irrelevant : ndarray
-        Scores, each descending.
-
-    Returns
-    -------
-    loss : float
-        1 - NDCG of that ranking, for binary relevance.
-    ours, theirs : ndarray
-        Coefficients of the margin, that is ``ours @ relevant + theirs @ irrelevant``: 2 / (p q) for each
-        irrelevant item above a relevant one. They add up to 0.
+    Gives 1 - NDCG of that ranking, for binary relevance, and coefficients of the margin, that is
+    ``ours @ relevant + theirs @ irrelevant``: 2 / (p q) for each irrelevant item above a relevant one. They sum to 0.
 
     Notes
     -----
@@ -78,23 +60,10 @@ def worst_ranking(relevant: FloatArray, irrelevant: FloatArray) -> tuple[float, 
 
 
 def worst_rankings(lists: list[RankedList], signs: FloatArray, weights: FloatArray) -> tuple[float, csr_array]:
-    """Find the most violated constraint.
+    """Find the most violated constraint, for bits of -1 and +1 (n_items, n_bits) and their weights (n_bits,).
 
-    Parameters
-    ----------
-    lists : list of RankedList
-        What to rank.
-    signs : ndarray of shape (n_items, n_bits)
-        Bits of -1 and +1.
-    weights : ndarray of shape (n_bits,)
-        Weights of the bits.
-
-    Returns
-    -------
-    loss : float
-        1 - NDCG of the worst rankings, mean over the lists.
-    couplings : csr_array of shape (n_items, n_items)
-        a, with which the mean margin of a bit is the sum of a_ij z_i z_j / 2.
+    Gives its loss, 1 - NDCG of the worst rankings, mean over the lists; and its couplings a (n_items, n_items), with
+    which the mean margin of a bit is the sum of a_ij z_i z_j / 2.
     """
     losses, rows, columns, values = [], [], [], []
     for ranked in lists:
@@ -111,93 +80,31 @@ def worst_rankings(lists: list[RankedList], signs: FloatArray, weights: FloatArr
 
 @dataclass
 class Master:
-    """Minimise sum w + C xi over w, xi >= 0 subject to w . g^c >= loss^c - xi for the constraints c so far.
+    """Minimise sum w + C xi over w, xi >= 0 subject to w . g^c >= loss^c - xi for the constraints c so far."""
 
-    Parameters
-    ----------
-    C : float
-        Weight of the loss.
-    losses : list of float
-        One a constraint.
-    couplings : list of csr_array
-        One a constraint, from which g follows.
-    gains : list of list of float
-        g, one row a constraint and one entry a bit.
-    """
-
-    C: float
-    losses: list[float] = field(default_factory=list)
-    couplings: list[csr_array] = field(default_factory=list)
-    gains: list[list[float]] = field(default_factory=list)
+    C: float  # weight of the loss
+    losses: list[float] = field(default_factory=list)  # one a constraint
+    couplings: list[csr_array] = field(default_factory=list)  # one a constraint, from which g follows
+    gains: list[list[float]] = field(default_factory=list)  # g, one row a constraint and one entry a bit
 
     def add_constraint(self, loss: float, couplings: csr_array, signs: FloatArray) -> None:
-        """Add a constraint.
-
-        Parameters
-        ----------
-        loss : float
-            Its loss.
-        couplings : csr_array of shape (n_items, n_items)
-            Its couplings.
-        signs : ndarray of shape (n_items, n_bits)
-            The bits so far.
-        """
+        """Add a constraint of couplings (n_items, n_items), for the bits so far (n_items, n_bits)."""
         self.losses.append(loss)
         self.couplings.append(couplings)
         self.gains.append([_gain(couplings, bit) for bit in signs.T])
 
     def add_bit(self, signs: FloatArray) -> None:
-        """Add a bit.
-
-        Parameters
-        ----------
-        signs : ndarray of shape (n_items,)
-            Of -1 and +1.
-        """
+        """Add a bit, (n_items,) of -1 and +1."""
         for row, couplings in zip(self.gains, self.couplings, strict=True):
             row.append(_gain(couplings, signs))
 
     def violation(self, loss: float, couplings: csr_array, signs: FloatArray, weights: FloatArray) -> float:
-        """Compute loss - w . g of a constraint, which xi must not fall below.
-
-        Parameters
-        ----------
-        loss : float
-            Its loss.
-        couplings : csr_array of shape (n_items, n_items)
-            Its couplings.
-        signs : ndarray of shape (n_items, n_bits)
-            The bits.
-        weights : ndarray of shape (n_bits,)
-            w.
-
-        Returns
-        -------
-        float
-            The violation.
-        """
+        """Compute loss - w . g of a constraint, which xi must not fall below; w are the weights (n_bits,)."""
         gains = [_gain(couplings, bit) for bit in signs.T]
         return float(loss - np.dot(weights, gains))
 
     def solve(self) -> tuple[float, FloatArray, float, FloatArray]:
-        """Solve the linear program.
-
-        Returns
-        -------
-        objective : float
-            Its value.
-        weights : ndarray of shape (n_bits,)
-            w.
-        slack : float
-            The xi of the solution.
-        duals : ndarray of shape (n_constraints,)
-            Multipliers of the constraints, at least 0.
-
-        Raises
-        ------
-        HashbenchError
-            If the solver fails.
-        """
+        """Solve the linear program; give its value, w (n_bits,), xi, and the constraints' multipliers, at least 0."""
         gains = np.array(self.gains)
         cost = np.append(np.ones(gains.shape[1]), self.C)
         solved = linprog(cost, A_ub=-np.column_stack([gains, np.ones(len(gains))]), b_ub=-np.array(self.losses))
@@ -206,18 +113,7 @@ class Master:
         return float(solved.fun), solved.x[:-1], float(solved.x[-1]), -solved.ineqlin.marginals
 
     def combined(self, duals: FloatArray) -> csr_array:
-        """Add up the couplings of all constraints.
-
-        Parameters
-        ----------
-        duals : ndarray of shape (n_constraints,)
-            Their multipliers.
-
-        Returns
-        -------
-        csr_array of shape (n_items, n_items)
-            M, symmetric; a new bit z promises z^T M z / 2.
-        """
+        """Add up the constraints' couplings by their multipliers: M, symmetric; a new bit z promises z^T M z / 2."""
         total = sum(dual * couplings for dual, couplings in zip(duals, self.couplings, strict=True) if dual > 0)
         return csr_array((total + total.T) / 2)
 

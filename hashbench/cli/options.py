@@ -8,18 +8,7 @@ import click
 
 
 def chosen_params(params: Sequence[str]) -> list[str]:
-    """Give the method parameters of the running command: those of ``--param``, and of options of their own.
-
-    Parameters
-    ----------
-    params : sequence of str
-        Of ``--param``, ``name=value``.
-
-    Returns
-    -------
-    list of str
-        All of them in that form.
-    """
+    """Give the running command's method parameters, ``name=value``: of ``--param``, and of options of their own."""
     return [*params, *click.get_current_context().meta.get(_PARAMS, ())]
 
 

@@ -26,16 +26,8 @@ _SHIFT = 8  # images move by up to a part in so many of their height and width
 def reproducible(device: torch.device) -> Iterator[None]:
     """Make the same seed give the same numbers on a CPU, however many processors it has and whatever the caller set.
 
-    Parameters
-    ----------
-    device : torch.device
-        Everywhere, products of float32 matrices in float32; on a CPU, one thread and deterministic
-        algorithms alone; on a GPU, sums of some kernels keep an order of their own.
-
-    Yields
-    ------
-    None
-        Until then; PyTorch is left as it was found.
+    Everywhere, products of float32 matrices in float32; on a CPU, one thread and deterministic algorithms alone; on a
+    GPU, sums of some kernels keep an order of their own. PyTorch is left as it was found.
     """
     cpu: Any = torch.backends.mkldnn
     products = (cpu.matmul, cpu.conv, torch.backends.cuda.matmul)
@@ -67,38 +59,15 @@ class CentredReLU(nn.ReLU):
     variance = 1 / 2 - mean**2
 
     def forward(self, input: Tensor) -> Tensor:
-        """Rectify and centre.
-
-        Parameters
-        ----------
-        input : Tensor
-            Of any shape.
-
-        Returns
-        -------
-        Tensor
-            Of the same shape.
-        """
+        """Rectify and centre."""
         return super().forward(input) - self.mean
 
 
 def make_head(n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Generator) -> nn.Sequential:
-    """Make the layers from features to outputs, one output a bit.
+    """Make the layers from features to outputs, one output a bit, with ``n_hidden`` units between; 0 for a linear head.
 
-    Parameters
-    ----------
-    n_inputs, n_bits : int
-        Features and outputs.
-    n_hidden : int
-        Units of a hidden layer; 0 for a linear head.
-    generator : torch.Generator
-        Source of randomness.
-
-    Returns
-    -------
-    nn.Sequential
-        Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1,
-        through a hidden layer as well.
+    Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1, through a hidden layer
+    as well.
     """
     first = _linear(n_inputs, n_hidden or n_bits, 2 / n_inputs, generator)
     if not n_hidden:
@@ -108,21 +77,10 @@ def make_head(n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Genera
 
 
 def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_multiplier: float) -> list[dict[str, Any]]:
-    """Group a network's parameters by their learning rate.
+    """Group a network's parameters by their learning rate, for an optimizer; each group has its ``multiplier``.
 
-    Parameters
-    ----------
-    network : nn.Module
-        The network; what its parameters of names ``pretrained.*`` know is to be kept.
-    bias_multiplier : float
-        Of the learning rate of the other biases.
-    pretrained_multiplier : float
-        Of that of pretrained weights and biases.
-
-    Returns
-    -------
-    list of dict
-        Groups for an optimizer, each with its ``multiplier``.
+    What parameters of names ``pretrained.*`` know is to be kept: they have a multiplier of their own, the other biases
+    another one. Those of multiplier 0 are left out.
     """
     groups: dict[float, list[nn.Parameter]] = {}
     for name, value in network.named_parameters():
@@ -135,22 +93,10 @@ def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_mult
 
 
 def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
-    """Vary images as one meets them in training.
+    """Vary images (n, height, width, n_channels) as one meets them in training, other ones each time.
 
-    Parameters
-    ----------
-    images : Tensor of shape (n, height, width, n_channels)
-        The images.
-    how : {"none", "flip", "crop"}
-        Leave them alone; mirror every second one, left to right; or also move each by up to an eighth of its
-        height and width, where what moves in repeats the edge.
-    generator : torch.Generator
-        Decides which ones, and how far.
-
-    Returns
-    -------
-    Tensor of the same shape and dtype
-        Other images each time.
+    ``how`` they vary: "none" leaves them alone; "flip" mirrors each, left to right, with probability 1/2; "crop" also
+    moves each by up to an eighth of its height and width, where what moves in repeats the edge.
     """
     if how == "none":
         return images
@@ -164,18 +110,7 @@ def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
 
 
 def head_layers(head: nn.Sequential) -> Layers:
-    """Take the weights out of a head.
-
-    Parameters
-    ----------
-    head : nn.Sequential
-        Linear layers with `CentredReLU` between.
-
-    Returns
-    -------
-    list of tuple of ndarray
-        Weights (n_in, n_out) and biases (n_out,) of each linear layer, float64.
-    """
+    """Take the weights (n_in, n_out) and biases (n_out,) of each linear layer out of a head, float64."""
     linear = [layer for layer in head if isinstance(layer, nn.Linear)]
     return [(_as_array(layer.weight).T.copy(), _as_array(layer.bias)) for layer in linear]
 

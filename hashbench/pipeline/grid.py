@@ -23,25 +23,13 @@ _FOR_SOME = ("device", "preset", "validation")  # options that other methods of 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """One cell of a grid.
+    """One cell of a grid."""
 
-    Parameters
-    ----------
-    dataset : str
-        Name, or path of a dataset file.
-    card : MethodCard
-        The method.
-    n_bits, seed : int
-        Code length and random state; the seed of a method without randomness counts as 0.
-    params : mapping
-        Parameters that differ from the method's defaults.
-    """
-
-    dataset: str
+    dataset: str  # name, or path of a dataset file
     card: MethodCard
     n_bits: int
-    seed: int = 0
-    params: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0  # 0 for a method without randomness
+    params: Mapping[str, Any] = field(default_factory=dict)  # that differ from the method's defaults
 
     def __str__(self) -> str:
         params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
@@ -92,25 +80,10 @@ def grid(
     seeds: Iterable[int],
     params: Mapping[str, Any],
 ) -> list[Job]:
-    """Span a grid of jobs.
+    """Span a grid of jobs, each once: methods without randomness run with seed 0 alone.
 
-    Parameters
-    ----------
-    datasets, methods, n_bits, seeds : iterable
-        The axes.
-    params : mapping
-        Method parameters of all jobs; ``preset`` stands for the settings of that name that the method
-        brings, before the others. Like ``device`` and ``validation`` it is for methods that have it.
-
-    Returns
-    -------
-    list of Job
-        Without duplicates: methods without randomness run once, with seed 0.
-
-    Raises
-    ------
-    HashbenchError
-        If a method or parameter is unknown, or a code length impossible.
+    ``params`` are for all methods, but ``device``, ``validation`` and ``preset`` for those that have them; a preset
+    stands for the settings of that name that the method brings, before the others.
     """
     lengths, axis_of_seeds, cards = _unique(n_bits), _unique(seeds), [method_card(name) for name in _unique(methods)]
     for length in lengths:

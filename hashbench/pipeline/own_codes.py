@@ -25,37 +25,11 @@ def evaluate_files(
     distance: str = "hamming",
     undefined: str = "skip",
 ) -> Evaluation:
-    """Score codes read from files.
+    """Score codes read from ``.npy`` files; see `hashbench.evaluate` for what is not a file.
 
-    Parameters
-    ----------
-    metrics : iterable of str
-        Metric names.
-    query_codes, database_codes : Path
-        ``.npy`` files of codes, see `hashbench.evaluate`.
-    query_labels, database_labels : Path, optional
-        ``.npy`` files of class labels (n,) or multi-hot labels (n, n_classes).
-    query_coarse, database_coarse : Path, optional
-        ``.npy`` files of superclasses (n,): equal classes are level 2, equal superclasses level 1.
-    affinity : Path, optional
-        Instead of labels: ``.npy`` matrix (queries, database) of levels, or ``.npz`` as written by
-        `scipy.sparse.save_npz`.
-    n_bits : int, optional
-        Code length of packed codes.
-    distance : {"hamming", "cosine"}, default="hamming"
-        See `hashbench.evaluate`.
-    undefined : {"skip", "paper"}, default="skip"
-        See `hashbench.evaluate`.
-
-    Returns
-    -------
-    Evaluation
-        Scores of every query.
-
-    Raises
-    ------
-    HashbenchError
-        If a file cannot be read, or files do not fit together.
+    Labels are classes (n,), with superclasses (n,) if there are any (level 2 for equal classes, 1 for equal
+    superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
+    levels, in ``.npy`` or in ``.npz`` as `scipy.sparse.save_npz` writes it.
     """
     if affinity is not None and query_labels is None and database_labels is None:
         relevance: Any = load_matrix(affinity)

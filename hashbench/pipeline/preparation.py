@@ -24,41 +24,14 @@ OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
 def dataset_path(spec: str) -> Path:
-    """Tell where a prepared dataset lies.
-
-    Parameters
-    ----------
-    spec : str
-        Its name, or ``NAME:FEATURES``.
-
-    Returns
-    -------
-    Path
-        Inside the data folder; need not exist.
-    """
+    """Tell where a prepared dataset, ``NAME`` or ``NAME:FEATURES``, lies in the data folder; it need not exist."""
     return data_dir() / "datasets" / f"{spec.replace(':', '-')}.h5"
 
 
 def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, bool]:
-    """Make a named dataset, or find it again.
+    """Make a dataset, ``NAME`` or ``NAME:FEATURES``, or find it again; give it, its file, and whether it was made now.
 
-    Parameters
-    ----------
-    spec : str
-        A known name, or ``NAME:FEATURES``.
-    options : Options, optional
-        Where the data come from and so on. What is left open stays as it was chosen the last time.
-    force : bool, default=False
-        Make it even if it is there.
-
-    Returns
-    -------
-    dataset : Dataset
-        Its content.
-    path : Path
-        Its file.
-    is_new : bool
-        Whether it was made now.
+    What the options leave open stays as it was chosen the last time, unless forced.
     """
     options = options or Options()
     name, kind, spec = resolve_dataset(spec, options.features)
@@ -91,12 +64,8 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
 def find_prepared() -> tuple[list[str], dict[str, str]]:
     """Find the known datasets that cannot be made out of nothing: those that are prepared, and the others.
 
-    Returns
-    -------
-    prepared : list of str
-        Names, and ``NAME:FEATURES``, whose files are up to date.
-    missing : dict of str to str
-        The other names, each with the command that would add it and what that needs.
+    The former are those, as ``NAME`` or ``NAME:FEATURES``, whose files are up to date; the latter come each with the
+    command that would add it and what that needs.
     """
     prepared: list[str] = []
     missing: dict[str, str] = {}
@@ -120,26 +89,9 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
 
 
 def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
-    """Make a dataset of the user's own files; it is made anew each time, since these may have changed.
+    """Make a dataset of the user's own files, and give it with its file; anew each time, since these may have changed.
 
-    Parameters
-    ----------
-    own : OwnData
-        Files, labels, split.
-    options : Options
-        Features, weights and so on, for folders of images.
-
-    Returns
-    -------
-    dataset : Dataset
-        Its content.
-    path : Path
-        Its file.
-
-    Raises
-    ------
-    HashbenchError
-        If the name is a known dataset's, or the files do not make a dataset.
+    The name of a known dataset is refused.
     """
     check_name(own.name)
     folded = own.name.casefold()
@@ -216,46 +168,15 @@ def _chosen(options: Options) -> dict[str, Any]:
 
 
 def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:
-    """Find a prepared dataset by what it holds.
-
-    Parameters
-    ----------
-    fingerprint : str
-        Of its content.
-    first : sequence of Path, optional
-        Files to look at before those in the data folder.
-
-    Returns
-    -------
-    Path or None
-        Its file, if there is one.
-    """
+    """Find the file of a prepared dataset by its content's fingerprint, among ``first`` before the data folder."""
     paths = [*first, *sorted((data_dir() / "datasets").glob("*.h5"))]
     return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
 
 
 def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dataset, bool]:
-    """Open a dataset file, or prepare a named dataset if need be.
+    """Open a dataset file, or prepare a named dataset if need be; give it, and whether it was made now.
 
-    Parameters
-    ----------
-    spec_or_path : str
-        A known name, ``NAME:FEATURES``, the name of a dataset that the user prepared from own files, or the path of
-        a dataset file.
-    on_progress : callable, optional
-        Called while it is prepared, see `hashbench.adapter.Options`.
-
-    Returns
-    -------
-    dataset : Dataset
-        Its content.
-    is_new : bool
-        Whether it was made now.
-
-    Raises
-    ------
-    HashbenchError
-        If it is none of these.
+    Besides a path, ``NAME`` and ``NAME:FEATURES``, the name of a dataset that the user prepared from own files will do.
     """
     name, _, kind = spec_or_path.partition(":")
     if name in dataset_names():

@@ -17,33 +17,15 @@ from hashbench.store.results import Row
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What became of a job.
-
-    Parameters
-    ----------
-    job : Job
-        The job.
-    evaluation : Evaluation or None
-        Its scores; None if the method refused, or if only codes were asked for.
-    refusal : str
-        Why it refused.
-    has_failed : bool
-        Whether it refused because something went wrong, such as training.
-    codes : Path or None
-        The codes file.
-    rows : tuple of Row
-        The lines for the results file.
-    notes : tuple of str
-        What was done and what was found again.
-    """
+    """What became of a job."""
 
     job: Job
-    evaluation: Evaluation | None
-    refusal: str = ""
-    has_failed: bool = False
-    codes: Path | None = None
-    rows: tuple[Row, ...] = ()
-    notes: tuple[str, ...] = ()
+    evaluation: Evaluation | None  # None if the method refused, or if only codes were asked for
+    refusal: str = ""  # why it refused
+    has_failed: bool = False  # whether it refused because something went wrong, such as training
+    codes: Path | None = None  # their file
+    rows: tuple[Row, ...] = ()  # for the results file
+    notes: tuple[str, ...] = ()  # what was done and what was found again
 
 
 def run(
@@ -54,25 +36,10 @@ def run(
     resume: bool = False,
     on_progress: Progress = silent,
 ) -> Iterator[Outcome]:
-    """Do the jobs of a grid one after the other.
+    """Do the jobs of a grid one after the other, and yield what became of each.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        What `grid` spans.
-    metric_names : sequence of str
-        Metrics; if there are none, the jobs end with their codes.
-    force : bool, default=False
-        Repeat finished steps.
-    resume : bool, default=False
-        Go on with interrupted training where its last epoch ended.
-    on_progress : callable, optional
-        Told of the current step.
-
-    Yields
-    ------
-    Outcome
-        One for each job, in order.
+    Without metrics they end with their codes. ``force`` repeats finished steps, ``resume`` goes on with interrupted
+    training where its last epoch ended.
     """
     names = [get_metric(name).name for name in metric_names]
     datasets: dict[str, Dataset] = {}

@@ -37,26 +37,8 @@ def codes_path(dataset: Dataset, job: Job) -> Path:
 def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Progress = silent) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        What to learn from and encode.
-    job : Job
-        Method, code length, seed and parameters.
-    resume : bool, default=False
-        Go on from the checkpoint that an interrupted training left, if there is one.
-    on_progress : callable, optional
-        Told of items encoded; before, of epochs done, and how the last one went.
-
-    Returns
-    -------
-    Codes
-        Packed codes with their provenance.
-
-    Raises
-    ------
-    Refusal
-        If the method cannot run on this dataset.
+    ``resume`` goes on from the checkpoint that an interrupted training left, if there is one. Progress is of epochs
+    done, with how the last one went, then of items encoded. Raises Refusal if the method cannot run on this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches

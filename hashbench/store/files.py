@@ -13,47 +13,22 @@ from hashbench.errors import HashbenchError, one_line
 
 
 def data_dir() -> Path:
-    """Find the folder for datasets, codes and scores.
-
-    Returns
-    -------
-    Path
-        ``$HASHBENCH_DATA``, else the user's cache folder.
-    """
+    """Find the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""
     return Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench")).expanduser()
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from making the same file at the same time.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be made; its lock ``.NAME.lock`` lies beside it.
-
-    Yields
-    ------
-    None
-        While the lock is held. The same process may enter again.
-    """
+    """Keep other processes from making the same file, by ``.NAME.lock`` beside it; the same one may enter again."""
     with _holding(path.with_name(f".{path.name}.lock")):
         yield
 
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from replacing files in a folder.
+    """Keep other processes from replacing files in a folder, by ``.lock`` inside; the same one may enter again.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if need be; its lock is the file ``.lock`` inside. To be held for short.
-
-    Yields
-    ------
-    None
-        While the lock is held. The same process may enter again.
+    To be held for short.
     """
     with _holding(folder / ".lock"):
         yield
@@ -61,23 +36,10 @@ def locked_folder(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Write a file whole or not at all.
+    """Write a file whole or not at all, to a temporary name beside it that takes its place in the end.
 
-    Parameters
-    ----------
-    path : Path
-        The file to be made or replaced; its folder is made if need be.
-
-    Yields
-    ------
-    Path
-        A temporary name beside it to write to. On success it takes the place of ``path``; on an
-        error it is removed and ``path`` stays as it was. What a killed process left behind goes too.
-
-    Raises
-    ------
-    HashbenchError
-        If the file cannot be written: disk full, no permission.
+    On an error the temporary file is removed and ``path`` stays as it was; what a killed process left behind goes too.
+    Raises HashbenchError if the file cannot be written: disk full, no permission.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with _spelled_out(path):
@@ -93,28 +55,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file (UTF-8, LF) whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be made or replaced; untouched if it holds just this text.
-    text : str
-        Its content.
-    """
+    """Write a text file (UTF-8, LF) whole or not at all; one that holds just this text stays untouched."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all.
-
-    Parameters
-    ----------
-    path : Path
-        The file to be made or replaced; untouched if it holds just these bytes.
-    content : bytes
-        Its content.
-    """
+    """Write a file whole or not at all; one that holds just these bytes stays untouched."""
     if path.is_file() and path.read_bytes() == content:
         return
     with replacing(path) as part:

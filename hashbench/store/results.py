@@ -16,41 +16,21 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One metric of one method on one dataset; the fields up to ``metric`` are its key.
-
-    Parameters
-    ----------
-    dataset, features, method : str
-        Names.
-    params : str
-        The method's parameters as sorted JSON.
-    n_bits, seed : int
-        Code length and random state.
-    metric : str
-        Canonical name.
-    value, low, high : str
-        Mean over the queries of expectation, minimum and maximum over tie orders; six decimals.
-    n_queries, n_undefined : int
-        All queries, and those without relevant items, which are left out of the means.
-    dataset_fingerprint : str
-        Content of the dataset.
-    method_version : int
-        Version of the method.
-    """
+    """One metric of one method on one dataset; the fields up to ``metric`` are its key."""
 
     dataset: str
     features: str
     method: str
-    params: str
+    params: str  # the method's, as sorted JSON
     n_bits: int
     seed: int
-    metric: str
-    value: str
-    low: str
-    high: str
+    metric: str  # canonical name
+    value: str  # mean over the queries of the expectation over tie orders; six decimals
+    low: str  # likewise of the minimum
+    high: str  # likewise of the maximum
     n_queries: int
-    n_undefined: int
-    dataset_fingerprint: str
+    n_undefined: int  # those without relevant items, which are left out of the means
+    dataset_fingerprint: str  # of its content
     method_version: int
 
     @property
@@ -143,23 +123,7 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 
 def read_results(folder: Path) -> "pd.DataFrame":
-    """Read all results of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Holds ``<dataset>.csv`` files.
-
-    Returns
-    -------
-    DataFrame
-        One row a `Row`, with float ``value``, ``low`` and ``high``.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no results.
-    """
+    """Read all results of a folder, a `Row` a line, ``value``, ``low`` and ``high`` as float; refuse one without."""
     import pandas as pd
 
     rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
