@@ -8,7 +8,7 @@ import subprocess
 import click
 import numpy as np
 import pytest
-from places import ROOT
+from places import ROOT, built_in_datasets, built_in_methods
 
 import hashbench as package
 from hashbench import registry
@@ -28,12 +28,12 @@ def code_blocks(language, text=README):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", [*registry.method_names(), *registry.dataset_names(), *metric_names()])
+@pytest.mark.parametrize("name", [*built_in_methods(), *built_in_datasets(), *metric_names()])
 def test_readme_mentions_every_plugin_and_metric(name):
     assert f"`{name}`" in README
 
 
-@pytest.mark.parametrize("name", registry.dataset_names())
+@pytest.mark.parametrize("name", built_in_datasets())
 def test_the_page_on_datasets_mentions_every_dataset(name):
     assert f"`{name}`" in (ROOT / "docs" / "datasets.md").read_text()
 
@@ -157,7 +157,7 @@ def test_examples_are_found():
 
 
 def test_every_method_shows_an_example_and_cites_its_source_or_is_a_baseline():
-    for name in registry.method_names():
+    for name in built_in_methods():
         cls = registry.get_method(name)
         if cls.group != "baseline":
             assert ">>> " in cls.__doc__

@@ -1,6 +1,7 @@
 import sys
 
 import pytest
+from places import built_in_datasets, built_in_methods
 
 from hashbench import _source, registry
 from hashbench.adapter import DatasetAdapter
@@ -16,7 +17,7 @@ def test_built_in_plugins_are_listed_by_the_names_of_their_files():
         assert not any(name.startswith("_") or name.startswith("-") for name in names)
 
 
-@pytest.mark.parametrize("name", registry.method_names())
+@pytest.mark.parametrize("name", built_in_methods())
 def test_method_is_found_by_its_name_and_has_a_line_about_it(name):
     cls = registry.get_method(name)
     assert issubclass(cls, HashMethod)
@@ -26,7 +27,7 @@ def test_method_is_found_by_its_name_and_has_a_line_about_it(name):
     assert len(summary) < 100
 
 
-@pytest.mark.parametrize("name", registry.dataset_names())
+@pytest.mark.parametrize("name", built_in_datasets())
 def test_dataset_is_found_by_its_name_and_has_a_line_about_it(name):
     adapter = registry.get_dataset(name)
     assert isinstance(adapter, DatasetAdapter)
