@@ -2,7 +2,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.spatial.distance import pdist
@@ -89,7 +89,6 @@ def rows_of(n):
     return st.one_of(st.just(slice(None)), slices, numbers)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([*CASES]), rows_of(N_QUERIES), rows_of(N_DATABASE), st.data())
 def test_a_part_equals_the_block_of_the_whole_and_stays_the_same_rule(name, query, database, data):
     affinity, expected = CASES[name]
@@ -136,7 +135,6 @@ def test_levels_ascend_from_0_and_cover_all_that_occurs(name):
     assert np.isin(expected, affinity.levels).all()
 
 
-@settings(deadline=None)
 @given(
     points=hnp.arrays(np.int64, st.tuples(st.integers(2, 12), st.integers(1, 4)), elements=st.integers(-4, 4)),
     shift=st.sampled_from([0, 1000, 2**30]),
@@ -150,7 +148,6 @@ def test_distance_levels_are_exact_at_the_thresholds_wherever_the_origin_lies(po
     np.testing.assert_array_equal(block, oracles.distance_levels(points, points, thresholds, levels))
 
 
-@settings(deadline=None)
 @given(
     points=hnp.arrays(np.int64, st.tuples(st.integers(2, 20), st.integers(1, 4)), elements=st.integers(-4, 4)),
     percentiles=st.lists(

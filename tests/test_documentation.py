@@ -4,6 +4,8 @@ import importlib
 import pkgutil
 import re
 import subprocess
+from contextlib import redirect_stdout
+from io import StringIO
 
 import click
 import numpy as np
@@ -50,8 +52,8 @@ def test_readme_examples_run(tmp_path, hashbench):
     scope = {}
     with np.printoptions(), pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        patch.setattr("builtins.print", lambda *values, **options: None)
-        exec("\n".join(blocks), scope)
+        with redirect_stdout(StringIO()):
+            exec("\n".join(blocks), scope)
         patch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
         commands = "".join(code_blocks("sh")).splitlines()
         chosen = [line for line in commands if any(word in line for word in ("--query-codes", "--from", "mydata"))]

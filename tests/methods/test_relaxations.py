@@ -7,7 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import entropy
 
@@ -116,7 +116,6 @@ def test_gradient_is_finite_with_empty_bins_and_empty_classes(dtype):
 # ---------------------------------------------------------------- TALR-AP
 
 
-@settings(deadline=None, max_examples=60)
 @given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 9))
 def test_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
     expected = over_all_orders(oracles.average_precision, found)
@@ -124,13 +123,11 @@ def test_full_ap_is_the_mean_over_all_orders_of_tied_items(found):
     assert float(full_ap(*sizes(found))) == pytest.approx(expected, abs=1e-12)
 
 
-@settings(deadline=None)
 @given(large_ties)
 def test_full_ap_is_exact_on_whole_counts(found):
     assert float(full_ap(*sizes(found))) == pytest.approx(exact_ap(found), abs=1e-10)
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([(0, 0), (1, 0), (0, 1)]), min_size=1, max_size=12).filter(lambda f: (1, 0) in f))
 def test_without_ties_both_relaxations_are_ordinary_ap(found):
     ranked = [n_rel for n_rel, n_irr in found if n_rel + n_irr]
@@ -138,7 +135,6 @@ def test_without_ties_both_relaxations_are_ordinary_ap(found):
         assert float(relaxed(*sizes(found))) == pytest.approx(oracles.average_precision(ranked), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(large_ties)
 def test_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
     simplified = float(simplified_ap(*sizes(found)))
@@ -149,7 +145,6 @@ def test_simplified_ap_is_between_0_and_1_and_near_the_exact_one(found):
     assert is_clean == (simplified > 1 - 1e-9)
 
 
-@settings(deadline=None)
 @given(large_ties)
 def test_simplified_ap_errs_to_the_side_that_densities_foretell(found):
     before = rel_before = 0
@@ -226,7 +221,6 @@ def exact_dcg(size, gain):
     return total
 
 
-@settings(deadline=None)
 @given(large_ties)
 def test_full_dcg_is_exact_on_whole_counts_and_simplified_dcg_at_most_a_fifth_below(found):
     size, n_rel = sizes(found)
@@ -251,7 +245,6 @@ def test_simplified_dcg_falls_short_most_in_a_first_tie_of_19():
     assert min(shares) == pytest.approx(0.806, abs=5e-4)
 
 
-@settings(deadline=None, max_examples=60)
 @given(ties.filter(lambda found: max(map(sum, found)) <= 4 and sum(map(sum, found)) <= 8))
 def test_full_dcg_is_the_mean_over_all_orders_of_tied_items(found):
     size, n_rel = sizes(found)
@@ -269,7 +262,6 @@ def test_full_dcg_and_its_gradient_are_finite_and_below_the_ideal_on_any_soft_hi
     assert (values <= gain.sum(dim=1) + 1e-9).all()  # every discount is 1 at most
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 5), min_size=4, max_size=4))
 def test_ideal_dcg_equals_a_full_sort(counts):
     levels = [0, 1, 2, 10]
