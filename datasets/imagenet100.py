@@ -6,7 +6,7 @@ import numpy as np
 
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
-from hashbench.datasets._listed import find_images, needed_images, read_lines
+from hashbench.datasets._image_lists import find_images, needed_images, read_lines
 from hashbench.errors import HashbenchError
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.features.extraction import KINDS, extract

@@ -8,7 +8,7 @@ from hashbench._typing import ByteArray, IntArray
 from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
-from hashbench.datasets._listed import find_images, needed_images, read_lines
+from hashbench.datasets._image_lists import find_images, needed_images, read_lines
 from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.array_files import read_features
 from hashbench.sources.download import Needed, demand

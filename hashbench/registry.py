@@ -13,7 +13,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from hashbench import _source
+from hashbench import _source_code
 from hashbench.errors import HashbenchError, one_line, unknown_name
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def _card_of_class(name: str) -> MethodCard:
 def _read_card(name: str) -> MethodCard | None:
     """Read the card of a built-in method from its source; None if that does not tell all."""
     module = f"hashbench.methods.{name.replace('-', '_')}"
-    classes = [found for found in _source.classes_of(module) if "supervision" in found.values]
+    classes = [found for found in _source_code.classes_of(module) if "supervision" in found.values]
     if len(classes) != 1 or not {*classes[0].fields} <= {*classes[0].values}:
         return None
     (found,) = classes
@@ -272,7 +272,7 @@ def method_summary(name: str) -> str:
     """Give the first line of a method's docstring, or why there is none; of a built-in one without importing it."""
     if name in _module_names("hashbench.methods"):
         try:
-            docstrings = _source.docstrings_of(f"hashbench.methods.{name.replace('-', '_')}")
+            docstrings = _source_code.docstrings_of(f"hashbench.methods.{name.replace('-', '_')}")
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             return f"(cannot be imported: {type(error).__name__}: {one_line(error)})"
     else:

@@ -8,7 +8,7 @@ from sklearn.utils import gen_batches
 
 from hashbench._typing import FloatArray
 from hashbench.method import HashMethod
-from hashbench.methods._items import check_items_differ, draw_rows, mean_squared_distance, origin
+from hashbench.methods._training_items import check_items_differ, draw_rows, mean_squared_distance, origin
 
 _BATCH = 8192  # items whose features are held at once
 

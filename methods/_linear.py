@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from hashbench._typing import FloatArray
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod
-from hashbench.methods._items import equal_items
+from hashbench.methods._training_items import equal_items
 
 
 class _LinearHash(HashMethod):

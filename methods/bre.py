@@ -8,8 +8,8 @@ import numpy as np
 from hashbench._parallel import compiled
 from hashbench._typing import BoolArray, FloatArray, IntArray
 from hashbench.method import HashMethod, real, setting, whole
-from hashbench.methods._items import check_items_differ, draw_rows, unit_rows
 from hashbench.methods._pairs import draw_pairs, levels_among
+from hashbench.methods._training_items import check_items_differ, draw_rows, unit_rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

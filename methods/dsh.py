@@ -7,7 +7,7 @@ from hashbench.affinity import Hierarchy
 from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
 from hashbench.method import choice, real, setting
-from hashbench.methods._batches import mean_over, others
+from hashbench.methods._pair_losses import mean_over, others
 
 if TYPE_CHECKING:
     from torch import Tensor

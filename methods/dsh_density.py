@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod, real, setting, whole
-from hashbench.methods._items import check_items_differ, origin
+from hashbench.methods._training_items import check_items_differ, origin
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

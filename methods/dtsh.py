@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
 from hashbench.method import real, setting
-from hashbench.methods._batches import others, signs
+from hashbench.methods._pair_losses import others, signs
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,9 +9,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hashbench._typing import BoolArray, FloatArray
 from hashbench.method import HashMethod, choice, real, setting, whole
-from hashbench.methods._cuts import Energy
-from hashbench.methods._items import check_items_differ, draw_rows
+from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import draw_pairs
+from hashbench.methods._training_items import check_items_differ, draw_rows
 
 _N_BINS = 63
 

@@ -9,9 +9,9 @@ from scipy.linalg import solve_triangular
 from hashbench._typing import FloatArray
 from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
-from hashbench.methods._items import draw_rows
 from hashbench.methods._pairs import similar_matrix
 from hashbench.methods._quadratic import candidate_bits, whitening
+from hashbench.methods._training_items import draw_rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -10,9 +10,9 @@ from sklearn.svm import LinearSVC
 from hashbench._typing import FloatArray
 from hashbench.method import HashMethod, choice, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
-from hashbench.methods._cuts import Energy
-from hashbench.methods._items import check_items_differ, draw_rows
+from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import Pairs, draw_pairs
+from hashbench.methods._training_items import check_items_differ, draw_rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

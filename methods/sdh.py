@@ -11,7 +11,7 @@ from hashbench._validation import multi_hot
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
-from hashbench.methods._items import unit_rows
+from hashbench.methods._training_items import unit_rows
 
 _LEAST_SPREAD = 2e-3  # of the largest kernel feature, which lies between 0 and 1; less is noise to the ridge
 

@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 
 from hashbench._typing import FloatArray
 from hashbench.method import HashMethod, real, setting, whole
-from hashbench.methods._items import equal_items
+from hashbench.methods._training_items import equal_items
 
 _N_SAMPLED = 100  # items whose neighbours set the scale
 

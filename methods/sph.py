@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from hashbench._typing import FloatArray
 from hashbench.method import HashMethod, setting, whole
-from hashbench.methods._items import equal_items
+from hashbench.methods._training_items import equal_items
 
 _N_SEEDS = 5  # items whose mean is the first centre of a ball
 _MEAN_TOLERANCE = 0.10  # of the overlaps from n/4, as a share of it

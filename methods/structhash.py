@@ -14,9 +14,9 @@ from hashbench.affinity import Affinity
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
-from hashbench.methods._items import draw_rows
+from hashbench.methods._ndcg_bound import Master, RankedList, worst_rankings
 from hashbench.methods._quadratic import Bit, candidate_bits, whitening
-from hashbench.methods._rankings import Master, RankedList, worst_rankings
+from hashbench.methods._training_items import draw_rows
 
 _BATCH = 256  # queries whose levels are held at once
 _N_STARTS = 4  # eigenvectors that stand in where the best bit is there already

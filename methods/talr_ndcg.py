@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
-from hashbench.methods._ranked import _TALR
+from hashbench.methods._histogram_losses import _TALR
 
 if TYPE_CHECKING:
     from torch import Tensor

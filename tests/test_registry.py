@@ -3,7 +3,7 @@ import sys
 import pytest
 from places import built_in_datasets, built_in_methods
 
-from hashbench import _source, registry
+from hashbench import _source_code, registry
 from hashbench.adapter import DatasetAdapter
 from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
@@ -84,10 +84,10 @@ METHOD = "from base_of_mine import Base\nclass Mine(Base):\n    pass\n"
 
 def test_digest_of_a_third_party_class_follows_its_bases(importing):
     def digest(method, base):
-        for function in (_source.tree_of, _source.imports_of, _source._code_of):
+        for function in (_source_code.tree_of, _source_code.imports_of, _source_code._code_of):
             function.cache_clear()
         importing("base_of_mine", base)
-        return _source.code_digest(registry.modules_of(importing("method_of_mine", method).Mine))
+        return _source_code.code_digest(registry.modules_of(importing("method_of_mine", method).Mine))
 
     first = digest(METHOD, BASE)
     assert digest(METHOD + "# a comment\n", BASE) == first

@@ -8,12 +8,12 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
-from hashbench._source import code_digest
+from hashbench._source_code import code_digest
 from hashbench.dataset import canonical_json
 
 # What methods, scorers and adapters import that cannot change a number: words, names, files read and written whole.
 _WITHOUT_A_SAY = (
-    "hashbench._source",
+    "hashbench._source_code",
     "hashbench._typing",
     "hashbench.errors",
     "hashbench.registry",

@@ -3,7 +3,7 @@ import pytest
 from scipy.spatial.distance import cdist
 
 from hashbench.affinity import Explicit, SharedLabels
-from hashbench.methods._items import draw_rows
+from hashbench.methods._training_items import draw_rows
 from hashbench.methods.bre import BRE, best_step
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from hashbench.affinity import SameLabel
-from hashbench.methods._cuts import Energy
+from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import draw_pairs
 from hashbench.methods.fasthash import FastHash, pair_losses
 from hashbench.methods.lsh import LSH

@@ -3,7 +3,7 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from hashbench.affinity import SameLabel
-from hashbench.methods._cuts import Energy
+from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import Pairs
 from hashbench.methods.machash import MACHash, agreement_gaps, coupling_sums, update_codes
 

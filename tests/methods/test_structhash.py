@@ -6,9 +6,9 @@ import pytest
 from hashbench import evaluate
 from hashbench.affinity import Explicit, SameLabel
 from hashbench.methods._anchors import draw_anchors
-from hashbench.methods._items import draw_rows
+from hashbench.methods._ndcg_bound import Master, RankedList, worst_ranking, worst_rankings
 from hashbench.methods._quadratic import whitening
-from hashbench.methods._rankings import Master, RankedList, worst_ranking, worst_rankings
+from hashbench.methods._training_items import draw_rows
 from hashbench.methods.structhash import StructHash
 
 

@@ -5,7 +5,7 @@ import h5py
 import numpy as np
 import pytest
 
-from hashbench import _source, registry
+from hashbench import _source_code, registry
 from hashbench.adapter import DatasetAdapter, Options
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
@@ -255,9 +255,9 @@ def test_another_version_of_the_code_makes_a_named_dataset_anew(change_code):
 
 
 def test_helpers_of_datasets_are_part_of_the_code_that_made_them():
-    imported = _source.imports_of("hashbench.datasets.nuswide")
-    assert {"hashbench.datasets._listed", "hashbench.sources.array_files", "hashbench.dataset"} <= imported
-    assert "hashbench.sources.images" in _source.imports_of("hashbench.datasets._listed")
+    imported = _source_code.imports_of("hashbench.datasets.nuswide")
+    assert {"hashbench.datasets._image_lists", "hashbench.sources.array_files", "hashbench.dataset"} <= imported
+    assert "hashbench.sources.images" in _source_code.imports_of("hashbench.datasets._image_lists")
 
 
 @pytest.mark.parametrize(

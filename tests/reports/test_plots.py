@@ -21,9 +21,9 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import get_method
 from hashbench.reports import plots
-from hashbench.reports.plots.look import choose_looks
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.selection import Selection
+from hashbench.reports.plots.style import choose_looks
 from hashbench.store import results
 
 DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of

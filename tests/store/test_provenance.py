@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from hashbench import _source
+from hashbench import _source_code
 from hashbench.pipeline.grid import grid
 from hashbench.store import provenance
 from hashbench.store.provenance import Provenance, code_that_decides
@@ -14,7 +14,7 @@ from hashbench.store.provenance import Provenance, code_that_decides
 @pytest.fixture
 def changed(tmp_path, monkeypatch):
     """Pretend that modules hold other code than they do."""
-    real = _source.file_of
+    real = _source_code.file_of
 
     def change(**texts):
         paths = {}
@@ -23,13 +23,13 @@ def changed(tmp_path, monkeypatch):
             path = tmp_path / f"{name}.py"
             path.write_text((real(module).read_text() if real(module) else "") + text)
             paths[module] = path
-        monkeypatch.setattr(_source, "file_of", lambda module: paths.get(module) or real(module))
-        for function in (_source.tree_of, _source.imports_of, _source._code_of, code_that_decides):
+        monkeypatch.setattr(_source_code, "file_of", lambda module: paths.get(module) or real(module))
+        for function in (_source_code.tree_of, _source_code.imports_of, _source_code._code_of, code_that_decides):
             function.cache_clear()
 
     yield change
     monkeypatch.undo()
-    for function in (_source.tree_of, _source.imports_of, _source._code_of, code_that_decides):
+    for function in (_source_code.tree_of, _source_code.imports_of, _source_code._code_of, code_that_decides):
         function.cache_clear()
 
 

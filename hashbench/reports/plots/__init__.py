@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.plots import code_figures, result_figures
-from hashbench.reports.plots.look import METADATA, one_look
 from hashbench.reports.plots.selection import Block, Selection, choose_blocks
+from hashbench.reports.plots.style import METADATA, one_look
 from hashbench.store.files import write_bytes
 from hashbench.store.results import read_results
 

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from hashbench._typing import IntArray
 from hashbench.reports.plots.cached_codes import read_curves, read_times, read_usage
-from hashbench.reports.plots.look import INK, add_legend, group_title, legend_size, make_panels, plain_powers
 from hashbench.reports.plots.result_figures import RANGE, count_seeds, heading, means_over, metric_label
 from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.style import INK, add_legend, group_title, legend_size, make_panels, plain_powers
 
 _WIDTH, _HEIGHT = 4.6, 3.6  # inches of a panel of curves
 _FLOOR = 0.7  # where the bars of a logarithmic histogram begin

@@ -10,8 +10,8 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.method import GROUPS
-from hashbench.reports.plots.look import INK, Look, add_legend, group_title, legend_size, make_panels
 from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.style import INK, Look, add_legend, group_title, legend_size, make_panels
 
 _BAR, _WIDEST = 0.085, 8.0  # inches from one bar to the next where there is room, and of the whole panel
 _GAP = 2.0  # bars between code lengths

@@ -11,7 +11,7 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import features_kind
 from hashbench.reports.aggregate import BLOCK, average_over_seeds
-from hashbench.reports.plots.look import Look, choose_looks
+from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 from places import built_in_methods
 
-from hashbench import _source, registry
+from hashbench import _source_code, registry
 
 
 @pytest.mark.parametrize("name", built_in_methods())
@@ -45,7 +45,7 @@ def package(tmp_path, monkeypatch):
         folder.mkdir(exist_ok=True)
         for name, text in {"__init__": "", **modules}.items():
             (folder / f"{name}.py").write_text(text)
-        for function in (_source.file_of, _source.tree_of, _source.imports_of, _source._code_of):
+        for function in (_source_code.file_of, _source_code.tree_of, _source_code.imports_of, _source_code._code_of):
             function.cache_clear()
 
     return write
@@ -56,7 +56,7 @@ HELPER = 'def half(x):\n    """Halve."""\n    return x / 2\n'
 
 
 def digest(**options):
-    return _source.code_digest(["written.module"], **options)
+    return _source_code.code_digest(["written.module"], **options)
 
 
 def test_a_digest_follows_imports_and_their_code_but_not_words(package):
@@ -95,8 +95,8 @@ def test_modules_that_import_each_other_are_read_once(package):
 
 def test_finding_a_file_imports_nothing():
     code = (
-        "import sys; from hashbench import _source\n"
-        "print(_source.file_of('hashbench.scoring.kernels'), 'numba' in sys.modules)"
+        "import sys; from hashbench import _source_code\n"
+        "print(_source_code.file_of('hashbench.scoring.kernels'), 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[0].endswith("kernels.py")

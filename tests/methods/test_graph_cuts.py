@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashbench.methods._cuts import Energy
+from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import Pairs
 
 
