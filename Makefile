@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# One thread a worker; bytecode is kept, since many tests start processes of their own.
+TEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install -c constraints.txt
 
 methods = $(shell $(BIN)/hashbench list methods --speed $(1) | sed 's/ .*//;s/^/--method /')
@@ -58,10 +60,10 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	@$(BIN)/hashbench list missing
 
 test: $(VENV)/.installed ## Run the tests, as before every commit
-	OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto -m "not slow" --durations 5
+	$(TEST) -m "not slow" --durations 5
 
 test-all: $(VENV)/.installed ## Run them in their long forms, too
-	HASHBENCH_TESTS=all OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto --durations 20
+	HASHBENCH_TESTS=all $(TEST) --durations 20
 
 format: $(VENV)/.dev ## Format the code
 	$(BIN)/ruff check --fix .

@@ -7,7 +7,7 @@ from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import pytest
-from places import ROOT
+from places import ROOT, built_in_datasets, built_in_methods
 
 from hashbench import registry
 
@@ -127,7 +127,7 @@ def test_third_party_plugins_are_listed_beside_the_built_in_ones(third_party):
     exit_code, stdout, _ = third_party("list", "methods")
     assert exit_code == 0
     names = [line.split()[0] for line in stdout.splitlines()]
-    assert names == sorted([*registry.method_names(), "coin"])
+    assert {*built_in_methods(), "coin"} <= set(names)
     assert "Coin: one random bit after the other." in stdout
     exit_code, stdout, _ = third_party("list", "datasets")
     assert exit_code == 0
@@ -238,8 +238,8 @@ def test_list_works_beside_a_broken_plugin(broken, how, kind):
     exit_code, stdout, stderr = broken[1][how][f"list {kind}s"]
     assert (exit_code, stderr) == (0, "")
     names = [line.split()[0] for line in stdout.splitlines()]
-    built_in = registry.method_names() if kind == "method" else registry.dataset_names()
-    assert names == sorted([*built_in, "broken"])
+    built_in = built_in_methods() if kind == "method" else built_in_datasets()
+    assert {*built_in, "broken"} <= set(names)
 
 
 @pytest.mark.parametrize("how", BROKEN)

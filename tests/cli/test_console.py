@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from places import built_in_methods
 
 from hashbench import evaluate
 from hashbench.cli import console, descriptions
@@ -14,7 +15,7 @@ from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Outcome
-from hashbench.registry import get_method, method_card, method_names
+from hashbench.registry import get_method, method_card
 from hashbench.store import hdf5
 from hashbench.store.results import Row
 
@@ -280,7 +281,7 @@ def test_choices_and_presets_of_a_method_are_told():
     assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
 
 
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize("name", built_in_methods())
 def test_every_parameter_has_a_meaning(name):
     """Those that a base class explains, too."""
     meanings = method_card(name).meanings

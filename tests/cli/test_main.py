@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from places import built_in_datasets, built_in_methods
 
 from hashbench import __version__, registry, testing
 from hashbench.store import hdf5
@@ -32,8 +33,18 @@ def test_help_imports_nothing_heavy(arguments):
     assert imported_by(*arguments) == []
 
 
-def test_listing_methods_imports_no_torch():
-    assert "torch" not in imported_by("list", "methods")
+@pytest.mark.parametrize(
+    "arguments", [["list", "methods"], ["list", "metrics"], ["list", "datasets"], ["info", "itq"], ["info", "AP@k"]]
+)
+def test_list_and_info_import_no_library_that_fits_compiles_or_plots(arguments):
+    assert set(imported_by(*arguments)) <= {"numpy", "h5py"}
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_finished_run_is_found_again_without_importing_what_made_it(hashbench, tmp_path):
+    command = ["run", "--method", "itq", "--bits", "8", "--metric", "AP", "--results", str(tmp_path)]
+    assert hashbench(*command).exit_code == 0
+    assert set(imported_by(*command)) <= {"numpy", "h5py"}
 
 
 def test_scoring_own_codes_imports_no_torch(tmp_path):
@@ -86,9 +97,11 @@ def test_mistake_in_the_options_is_a_usage_error(hashbench, command):
 
 
 def test_lists_have_a_line_a_name(hashbench):
-    for kind, names in (("methods", registry.method_names()), ("datasets", registry.dataset_names())):
+    for kind, names in (("methods", built_in_methods()), ("datasets", built_in_datasets())):
         lines = hashbench("list", kind).stdout.splitlines()
-        assert [line.split()[0] for line in lines] == names
+        listed = [line.split()[0] for line in lines]
+        assert listed == sorted(listed)
+        assert set(names) <= set(listed)
         assert all(len(line.split()) > 4 for line in lines)
     metrics = hashbench("list", "metrics").stdout
     assert {"AP", "AP@k", "NDCG", "NDCG@k", "P@k", "P@rN"} <= {line.split()[0] for line in metrics.splitlines()}

@@ -95,15 +95,19 @@ def test_fewer_codes_than_classes_are_no_collapse(name):
     assert len(np.unique(codes, axis=0)) >= 7
 
 
+@pytest.mark.parametrize("epochs", [8, pytest.param(30, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["dpsh", "dsh", "hashnet", "mihash"])
 @pytest.mark.parametrize("make", [superclasses, broad_labels])
-def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make):
+def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make, epochs):
     X, affinity = make()
-    codes = registry.get_method(name)(16).fit(X, affinity).transform(X)
+    codes = registry.get_method(name)(16, epochs=epochs).fit(X, affinity).transform(X)
     assert evaluate(codes, codes, affinity, ["AP"]).summary["AP"].mean > 0.95
 
 
-@pytest.mark.parametrize(("name", "rate"), [("talr-ndcg", 0.003), ("talr-ap", 0.3), ("dtsh", 0.03)])
+SLOWER = [pytest.param(*case, marks=pytest.mark.slow) for case in (("talr-ndcg", 0.003), ("talr-ap", 0.3))]
+
+
+@pytest.mark.parametrize(("name", "rate"), [("dtsh", 0.03), *SLOWER])
 def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
     """A hundred classes in three dimensions: 8 bits tell about fifty of them apart."""
     rng = np.random.default_rng(0)

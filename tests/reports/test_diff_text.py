@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+import yaml
 from conftest import SCRIPT
 from diffing import commit, git, keep, needs_git, row, write
 from places import ROOT
@@ -208,7 +209,6 @@ def test_page_names_each_option_and_exit_code():
 
 @needs_git
 def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
-    yaml = pytest.importorskip("yaml")
     steps = {step.get("name"): step for step in yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]["steps"]}
     commit(row(0.5))
     git("clone", "--quiet", "--depth=1", f"file://{repository}", tmp_path / "clone")
@@ -230,7 +230,6 @@ def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
 
 @pytest.mark.parametrize(("there", "verb"), [("", "POST"), ("17", "PATCH")])
 def test_comment_of_the_workflow_is_found_again_by_its_mark(empty_folder, there, verb):
-    yaml = pytest.importorskip("yaml")
     job = yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]
     (step,) = [step for step in job["steps"] if step.get("name", "").startswith("Comment")]
     Path("diff.md").write_text("### what changed\n")
@@ -250,6 +249,5 @@ def test_comment_of_the_workflow_is_found_again_by_its_mark(empty_folder, there,
 
 
 def test_job_on_main_is_not_cancelled():
-    yaml = pytest.importorskip("yaml")
     when = yaml.safe_load(WORKFLOW.read_text())["concurrency"]["cancel-in-progress"]
     assert when == "${{ github.event_name == 'pull_request' }}"

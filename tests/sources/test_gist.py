@@ -86,7 +86,10 @@ def smooth():
     return np.round(128 + 120 * values / np.abs(values).max()).astype(np.uint8)
 
 
-@pytest.mark.parametrize(("height", "width"), [(32, 32), (16, 16), (33, 33), (21, 38), (50, 18)])
+LARGER = [pytest.param(*size, marks=pytest.mark.slow) for size in ((32, 32), (33, 33), (50, 18))]
+
+
+@pytest.mark.parametrize(("height", "width"), [(16, 16), (21, 18), (21, 38), *LARGER])
 def test_descriptor_follows_the_formula(height, width):
     images = np.random.default_rng(height).integers(0, 256, size=(2, height, width, 3), dtype=np.uint8)
     images[1] //= 64

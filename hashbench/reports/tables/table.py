@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ class Table:
         str
             A heading, then a Markdown table a block; with `confident`, a second one of its uncertainty.
         """
-        return markdown(self.layout.title, self._blocks())
+        return markdown(self.layout.title, self._blocks)
 
     def to_latex(self) -> str:
         """Write the table for a paper.
@@ -93,8 +94,9 @@ class Table:
         str
             A ``table`` environment a block, for the package booktabs; the same blocks as in Markdown.
         """
-        return latex(self.name, self.layout.title, self._blocks())
+        return latex(self.name, self.layout.title, self._blocks)
 
+    @cached_property
     def _blocks(self) -> list[Block]:
         blocks = make_blocks(self.cells, self.layout, self.published)
         return blocks + (make_uncertainty_blocks(self.cells) if "p_value" in self.cells else [])
