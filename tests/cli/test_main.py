@@ -44,7 +44,7 @@ def test_list_and_info_import_no_library_that_fits_compiles_or_plots(arguments):
 def test_a_finished_run_is_found_again_without_importing_what_made_it(hashbench, tmp_path):
     command = ["run", "--method", "itq", "--bits", "8", "--metric", "AP", "--results", str(tmp_path)]
     assert hashbench(*command).exit_code == 0
-    assert set(imported_by(*command)) <= {"numpy", "h5py"}
+    assert set(imported_by(*command)) <= {"numpy", "h5py", "rich"}
 
 
 def test_scoring_own_codes_imports_no_torch(tmp_path):
