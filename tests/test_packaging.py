@@ -82,19 +82,39 @@ def install(site, modules, methods=(), datasets=()):
     return site
 
 
-@pytest.fixture
-def third_party(tmp_path, script):
-    """Run the installed script with a distribution that brings a method and a dataset."""
+TOGETHER = """
+import json, sys
+from click.testing import CliRunner
+from hashbench.cli.main import cli
+done = []
+for command in json.loads(sys.argv[1]):
+    result = CliRunner().invoke(cli, command, catch_exceptions=False)
+    done.append((result.exit_code, result.stdout, result.stderr))
+print(json.dumps(done))
+"""
+RUN = ["run", "--method", "coin", "--method", "lsh", "--dataset", "line", "--bits", "16"]
+TOLD = {
+    "list methods": ["list", "methods"],
+    "list datasets": ["list", "datasets"],
+    "info": ["info", "coin"],
+    "unknown parameter": [*RUN, "--param", "sides=3"],
+    "run": RUN,
+    "tables": ["tables", "table1"],
+    "check method": ["check", "method", "coin"],
+    "check dataset": ["check", "dataset", "line"],
+}
+
+
+@pytest.fixture(scope="module")
+def third_party(tmp_path_factory):
+    """What each command says beside a distribution that brings a method and a dataset; and the folder they ran in."""
+    folder = tmp_path_factory.mktemp("third-party")
     modules = {"third_party/__init__.py": "", "third_party/coin.py": METHOD, "third_party/line.py": DATASET}
-    site = install(tmp_path / "site", modules, ["coin = third_party.coin:Coin"], ["line = third_party.line:Line"])
-
-    def run(*arguments):
-        process = script(*arguments, env={"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"})
-        stdout, stderr = process.communicate()
-        assert "Traceback" not in stderr
-        return process.returncode, stdout, stderr
-
-    return run
+    site = install(folder / "site", modules, ["coin = third_party.coin:Coin"], ["line = third_party.line:Line"])
+    environment = {**os.environ, "PYTHONPATH": str(site), "HASHBENCH_DATA": str(folder / "data")}
+    command = [sys.executable, "-B", "-c", TOGETHER, json.dumps(list(TOLD.values()))]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True)
+    return folder, dict(zip(TOLD, json.loads(done.stdout.splitlines()[-1]), strict=True))
 
 
 def test_script_and_names_are_those_of_the_project():
@@ -123,38 +143,39 @@ def test_names_of_the_plugin_folders_are_left_to_others():
     assert done.returncode == 0
 
 
-def test_third_party_plugins_are_listed_beside_the_built_in_ones(third_party):
-    exit_code, stdout, _ = third_party("list", "methods")
+def test_third_party_plugins_are_listed_and_described_beside_the_built_in_ones(third_party):
+    exit_code, stdout, _ = third_party[1]["list methods"]
     assert exit_code == 0
     names = [line.split()[0] for line in stdout.splitlines()]
     assert {*built_in_methods(), "coin"} <= set(names)
+    assert names == sorted(names)
     assert "Coin: one random bit after the other." in stdout
-    exit_code, stdout, _ = third_party("list", "datasets")
+    exit_code, stdout, _ = third_party[1]["list datasets"]
     assert exit_code == 0
     assert "line" in [line.split()[0] for line in stdout.splitlines()]
     assert "forty points on a line" in stdout
+    exit_code, stdout, _ = third_party[1]["info"]
+    assert exit_code == 0
+    assert "sides=2    Of the coin." in stdout
 
 
-def test_third_party_plugins_run_and_are_put_into_tables(third_party, tmp_path):
-    grid = ["--method", "coin", "--method", "lsh", "--dataset", "line", "--bits", 16, "--param", "sides=3"]
-    exit_code, _, stderr = third_party("run", *grid)
+def test_third_party_plugins_run_and_are_put_into_tables(third_party):
+    folder, outcomes = third_party
+    exit_code, _, stderr = outcomes["unknown parameter"]
     assert exit_code == 1
     assert "sides" in stderr  # lsh knows no such parameter
-    grid = grid[:-2]
-    exit_code, _, stderr = third_party("run", *grid)
+    exit_code, _, stderr = outcomes["run"]
     assert exit_code == 0, stderr
-    assert {line.split(",")[2] for line in (tmp_path / "results" / "line.csv").read_text().splitlines()[1:]} == {
-        "coin",
-        "lsh",
-    }
-    exit_code, stdout, _ = third_party("tables", "table1")
+    rows = (folder / "results" / "line.csv").read_text().splitlines()[1:]
+    assert {row.split(",")[2] for row in rows} == {"coin", "lsh"}
+    exit_code, stdout, _ = outcomes["tables"]
     assert exit_code == 0
     assert stdout.index("| coin ") < stdout.index("| lsh ")
 
 
-@pytest.mark.parametrize(("kind", "name"), [("method", "coin"), ("dataset", "line")])
-def test_third_party_plugins_pass_the_same_suite(third_party, kind, name):
-    exit_code, stdout, stderr = third_party("check", kind, name)
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+def test_third_party_plugins_pass_the_same_suite(third_party, kind):
+    exit_code, stdout, stderr = third_party[1][f"check {kind}"]
     assert exit_code == 0, stdout + stderr
     assert "FAIL" not in stdout
 

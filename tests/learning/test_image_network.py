@@ -1,6 +1,7 @@
 import hashlib
 import json
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from trained import StoppedError, session, stop_after
 from hashbench import registry
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.learning import networks
+from hashbench.learning import image_network, networks
 from hashbench.learning.image_network import ImageNetwork
 from hashbench.methods.talr_ap import TALRAP
 from hashbench.reports.aggregate import method_labels
@@ -113,9 +114,16 @@ def test_learning_rates_are_those_of_head_biases_and_pretrained_layers(weights):
     assert {group["multiplier"] for group in networks.parameter_groups(network, 0.1, 0)} == {1.0, 0.1}
 
 
+def test_dropout_and_batch_statistics_of_pretrained_layers_stay_off_while_the_head_trains():
+    pretrained, head = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.BatchNorm1d(4)), torch.nn.Linear(4, 2)
+    network = image_network.ImageNetwork(SimpleNamespace(network=pretrained), np.zeros(4), 1.0, head).train()
+    assert [layer.training for layer in (head, pretrained, *pretrained)] == [True, False, False, False]
+    assert not network.eval().head.training
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
-    [("alexnet", 64), pytest.param("vgg-f", 199, marks=pytest.mark.slow), ("resnet18", 33)],
+    [*(pytest.param(*one, marks=pytest.mark.slow) for one in (("alexnet", 64), ("vgg-f", 199))), ("resnet18", 33)],
 )
 def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, example, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
