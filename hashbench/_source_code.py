@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
+from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
+
+from hashbench.errors import HashbenchError, one_line
 
 _BUILT_IN: dict[str, Any] = {function.__name__: function for function in (dict, float, int, len, max, min, tuple)}
 
@@ -47,7 +49,7 @@ def _folders_of(package: str) -> list[Path]:
 def tree_of(module: str) -> ast.Module:
     """Parse the source of a module; an empty tree if it has none."""
     path = file_of(module)
-    return ast.parse(path.read_bytes()) if path is not None else ast.Module([], [])
+    return ast.parse(path.read_bytes(), str(path)) if path is not None else ast.Module([], [])
 
 
 def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
@@ -62,9 +64,13 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
     while todo:
         module = todo.pop()
         is_out = any(module == one or module.startswith(f"{one}.") for one in left_out)
-        if module not in seen and not is_out and file_of(module) is not None:
-            seen.add(module)
+        if module in seen or is_out or file_of(module) is None:
+            continue
+        seen.add(module)
+        try:
             todo += imports_of(module)
+        except (SyntaxError, ValueError) as error:
+            raise HashbenchError(f"{file_of(module)} cannot be read as Python: {one_line(error)}. Mend it.") from error
     digest = hashlib.sha256()
     for module in sorted(seen):
         digest.update(f"{module}\0{_code_of(module)}\0".encode())
@@ -73,17 +79,27 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """Name the modules that a module imports, anywhere in it, of its own package or of hashbench."""
+    """Name the modules that a module imports, anywhere in it, of its own package or of hashbench.
+
+    A name imported from ``hashbench`` itself stands for the module it comes from.
+    """
     homes = {module.partition(".")[0], "hashbench"}
+    path = file_of(module)
+    package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
     for node in _running(tree_of(module)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.update({node.module, *(f"{node.module}.{alias.name}" for alias in node.names)})
-    named = {name for name in found if name.partition(".")[0] in homes and file_of(name) is not None}
-    packages = {".".join(name.split(".")[:end]) for name in named for end in range(2, name.count(".") + 1)}
-    return frozenset(named | packages)
+        elif isinstance(node, ast.ImportFrom):
+            parent = resolve_name(f"{'.' * node.level}{node.module or ''}", package) if node.level else str(node.module)
+            found.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
+    if "hashbench" in found and module != "hashbench":
+        named = {name.removeprefix("hashbench.") for name in found if name.startswith("hashbench.")}
+        public = names_of("hashbench")["_NAMES"]
+        found |= {home for home, names in public.items() if named & {*names} or not named}
+    there = {name for name in found - {"hashbench"} if name.partition(".")[0] in homes and file_of(name) is not None}
+    packages = {".".join(name.split(".")[:end]) for name in there for end in range(2, name.count(".") + 1)}
+    return frozenset(there | packages)
 
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
@@ -99,14 +115,22 @@ def _running(node: ast.AST) -> Iterator[ast.AST]:
 
 @cache
 def _code_of(module: str) -> str:
-    """Write down the code of a module without its docstrings."""
+    """Write down the code of a module without its docstrings; fields that newer versions of Python add are empty."""
     tree = tree_of(module)
     holders = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
     told = [(node, node.body.pop(0)) for node in holders if node.body and _is_text(node.body[0])]
-    code = ast.dump(tree)
+    code = _written(tree)
     for node, docstring in told:
         node.body.insert(0, docstring)
     return code
+
+
+def _written(node: Any) -> str:
+    if isinstance(node, ast.AST):
+        parts = [(name, getattr(node, name, None)) for name in node._fields]
+        told = [f"{name}={_written(part)}" for name, part in parts if part is not None and part != []]
+        return f"{type(node).__name__}({','.join(told)})"
+    return f"[{','.join(map(_written, node))}]" if isinstance(node, list) else repr(node)
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -176,24 +200,36 @@ class _Names(dict[str, Any]):
         """Work out an expression of constants."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setting":
             node = node.args[0]  # the default; the rest says what is allowed
+        for one in ast.walk(node):
+            if isinstance(one, ast.Lambda):  # what it looks up when it is called must be there then
+                known = {*_BUILT_IN, *(argument.arg for argument in one.args.args)}
+                if not {name.id for name in ast.walk(one.body) if isinstance(name, ast.Name)} <= known:
+                    raise KeyError(ast.unparse(one))
         return eval(compile(ast.Expression(node), "<source>", "eval"), {"__builtins__": _BUILT_IN}, self)
 
     def _read_class(self, node: ast.ClassDef) -> ClassSource:
+        """Read a class; KeyError if it does what only running it can tell."""
         bases = [self[base.id] for base in node.bases if isinstance(base, ast.Name) and self._is_ours(base.id)]
         docstring = ast.get_docstring(node)
         values: dict[str, Any] = {key: value for base in reversed(bases) for key, value in base.values.items()}
         fields = [name for base in bases for name in base.fields]
+        is_dataclass = any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list)
         for one in node.body:
-            if not isinstance(one, ast.Assign | ast.AnnAssign) or one.value is None:
+            if isinstance(one, ast.FunctionDef) or _is_text(one) or (isinstance(one, ast.AnnAssign) and not one.value):
                 continue
-            target = one.targets[0] if isinstance(one, ast.Assign) else one.target
-            if not isinstance(target, ast.Name):
-                continue
-            values.pop(target.id, None)
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                name, is_field = one.target.id, not _is_of_class(one)
+            elif isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and not one.targets[1:]:
+                name, is_field = one.targets[0].id, False
+            else:
+                raise KeyError(node.name)
+            if is_field != (is_dataclass if is_field else name in fields):  # an attribute over a field, and the like
+                raise KeyError(node.name)
+            values.pop(name, None)
             with suppress(KeyError, NameError, AttributeError, TypeError, ValueError):  # what runs cannot be told
-                values[target.id] = self.value_of(one.value)
-            if isinstance(one, ast.AnnAssign) and not ast.unparse(one.annotation).startswith("ClassVar"):
-                fields.append(target.id)
+                values[name] = self.value_of(one.value)  # type: ignore[arg-type]
+            if is_field:
+                fields.append(name)
         methods = {key: home for base in reversed(bases) for key, home in base.methods.items()}
         methods |= {one.name: node.name for one in node.body if isinstance(one, ast.FunctionDef)}
         return ClassSource(
@@ -206,6 +242,11 @@ class _Names(dict[str, Any]):
 
     def _is_ours(self, name: str) -> bool:
         return name in self._homes or name in self._nodes
+
+
+def _is_of_class(node: ast.AnnAssign) -> bool:
+    """Tell an attribute of the class from a field."""
+    return ast.unparse(node.annotation).strip("'\"").removeprefix("typing.").startswith("ClassVar")
 
 
 @cache

@@ -51,6 +51,9 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Named parameter settings, such as a paper's; a value may be a function of the code length. See ``preset``.
     libraries : tuple of str
         Installed packages that the codes depend on.
+    modules : tuple of str
+        Modules that the codes depend on and that reading does not find: imported by a computed name, or of another
+        package. Those that are imported as usual count by themselves.
     is_slow : bool
         Whether a fit takes so long that a grid of quick methods does without it; see ``make reproduce-tables``.
     """
@@ -61,6 +64,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     version: ClassVar[int] = 1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     libraries: ClassVar[tuple[str, ...]] = ("numpy", "scipy", "scikit-learn")
+    modules: ClassVar[tuple[str, ...]] = ()
     is_slow: ClassVar[bool] = False
     n_bits: int = 32
 

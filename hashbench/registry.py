@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 
+_NOT_OURS = ("abc", "builtins", "numpy", "scipy", "sklearn", "torch", "typing")  # homes of bases, known by version
+_TELLING = ("recorded_params", "leaves_out", "check_parameters")  # by which a class decides more than its card tells
+_OF_OLD = ("_parameter_constraints", "depends_on", "on_epoch", "made_by")  # what methods once declared
+
+
 @dataclass(frozen=True, eq=False)
 class MethodCard:
     """What is known of a method without making one; of a built-in one without importing it.
@@ -72,6 +77,11 @@ class MethodCard:
 def method_names() -> list[str]:
     """List the names of all methods, built-in and third-party, sorted, without importing any."""
     return sorted({*_module_names("hashbench.methods"), *_entry_points("hashbench.methods")})
+
+
+def built_in_methods() -> list[str]:
+    """List the names of hashbench's own methods, sorted."""
+    return sorted(_module_names("hashbench.methods"))
 
 
 def dataset_names() -> list[str]:
@@ -201,8 +211,8 @@ def method_card(name: str) -> MethodCard:
     if name in _module_names("hashbench.methods") and name not in _entry_points("hashbench.methods"):
         try:
             card = _read_card(name)
-        except (KeyError, SyntaxError, UnicodeDecodeError, OSError):
-            card = None  # whoever imports it is told what is wrong
+        except Exception:  # of whatever stands in the file; whoever imports it is told
+            card = None
         if card is not None:
             return card
     return _card_of_class(name)
@@ -211,15 +221,20 @@ def method_card(name: str) -> MethodCard:
 def _card_of_class(name: str) -> MethodCard:
     """Make the card of a method by importing it."""
     cls = get_method(name)
-    method = cls()
-    params = method.get_params(deep=False)
+    try:
+        params = cls().get_params(deep=False)
+    except Exception as error:
+        raise HashbenchError(
+            f"method plugin {name!r} cannot be made: {type(error).__name__}: {one_line(error)}. Give its "
+            "parameters defaults."
+        ) from error
     return MethodCard(
         name=name,
         summary=method_summary(name),
         group=cls.group,
         supervision=cls.supervision,
         version=cls.version,
-        modules=modules_of(cls),
+        modules=(*modules_of(cls), *cls.modules),
         libraries=cls.libraries,
         params={key: params[key] for key in sorted(params)},
         meanings=_meanings([base.__doc__ or "" for base in reversed(cls.__mro__)]),
@@ -236,15 +251,15 @@ def _read_card(name: str) -> MethodCard | None:
         return None
     (found,) = classes
     keys = ("group", "supervision", "version", "libraries", "presets", "is_slow")
-    if not {*keys} <= {*found.values}:
+    if not {*keys, "modules"} <= {*found.values}:
         return None
     return MethodCard(
         name=name,
         summary=method_summary(name),
-        modules=(module,),
+        modules=(module, *found.values["modules"]),
         params={key: found.values[key] for key in sorted(found.fields)},
         meanings=_meanings(found.docstrings),
-        is_plain=all(found.methods[key] == "HashMethod" for key in ("recorded_params", "leaves_out")),
+        is_plain=all(found.methods[key] == "HashMethod" for key in _TELLING),
         **{key: found.values[key] for key in keys},
     )
 
@@ -252,7 +267,7 @@ def _read_card(name: str) -> MethodCard | None:
 def modules_of(cls: type) -> tuple[str, ...]:
     """Name the modules of a class and its bases, as far as plug-ins or hashbench bring them."""
     homes = dict.fromkeys(base.__module__ for base in cls.__mro__)
-    return tuple(home for home in homes if home.partition(".")[0] not in ("abc", "builtins", "sklearn", "typing"))
+    return tuple(home for home in homes if home.partition(".")[0] not in _NOT_OURS)
 
 
 def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
@@ -311,6 +326,13 @@ def _checked(name: str, cls: "type[HashMethod]") -> "type[HashMethod]":
     """Refuse a method whose class attributes are none of the contract's."""
     from hashbench.method import GROUPS, READS, SUPERVISION
 
+    ours = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _NOT_OURS]
+    old = [key for key in _OF_OLD for base in ours if key in vars(base)]
+    if old:
+        raise HashbenchError(
+            f"method {name!r} declares {old[0]}, which is no longer read. Parameters are fields of a dataclass (see "
+            "hashbench.setting), modules that cannot be found by reading are named in `modules`."
+        )
     for attribute, choices in (("supervision", SUPERVISION), ("group", GROUPS), ("reads", READS)):
         if getattr(cls, attribute) not in choices:
             raise HashbenchError(

@@ -73,6 +73,7 @@ class BRE(HashMethod):
 
     supervision = "affinity"
     is_slow = True
+    libraries = (*HashMethod.libraries, "numba")
     group = "pair-based"
     version = 2
 

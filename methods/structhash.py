@@ -110,6 +110,7 @@ class StructHash(HashMethod):
 
     supervision = "affinity"
     is_slow = True
+    libraries = (*HashMethod.libraries, "numba")
     group = "list-based"
     version = 3
     presets: ClassVar[dict[str, dict[str, Any]]] = {

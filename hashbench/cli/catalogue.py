@@ -11,7 +11,11 @@ from hashbench.errors import HashbenchError
 
 @click.command("list")
 @click.argument("kind", type=click.Choice(["methods", "datasets", "metrics", "missing"]))
-@click.option("--speed", type=click.Choice(["quick", "slow"]), help="Only methods that are quick, or slow, to fit.")
+@click.option(
+    "--speed",
+    type=click.Choice(["quick", "slow"]),
+    help="Only our own methods that fit quickly, or slowly.",
+)
 def list_command(kind: str, speed: str | None) -> None:
     """List methods, datasets or metrics, each with a line about it; or datasets not prepared, and how to add them."""
     from hashbench import registry
@@ -21,6 +25,7 @@ def list_command(kind: str, speed: str | None) -> None:
     if kind == "methods":
         names = registry.method_names()
         if speed is not None:
+            names = registry.built_in_methods()
             names = [name for name in names if registry.method_card(name).is_slow == (speed == "slow")]
         rows = [(name, registry.method_summary(name)) for name in names]
     elif kind == "datasets":

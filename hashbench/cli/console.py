@@ -1,4 +1,4 @@
-"""What people see: tables of scores, and descriptions."""
+"""What people see of runs: their progress, and tables of scores."""
 
 import json
 from collections.abc import Iterator, Sequence

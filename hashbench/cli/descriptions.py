@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def describe(name: str) -> str:
     """Tell what there is to know about a dataset (name or file), a codes file, a method or a metric."""
+    if name in registry.method_names() and not Path(name).is_file():
+        return _describe_method(name)
     from hashbench.pipeline.preparation import dataset_path
 
     if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
@@ -25,8 +27,6 @@ def describe(name: str) -> str:
         return _describe_named(name)
     if dataset_path(name).is_file():
         return _describe_prepared(dataset_path(name))
-    if name in registry.method_names():
-        return _describe_method(name)
     return _describe_metric(name)
 
 

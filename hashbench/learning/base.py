@@ -36,7 +36,7 @@ class LearnedHash(HashMethod):
     Items are features, or with a ``backbone`` images (n, height, width, 1 or 3), uint8.
 
     A subclass is a dataclass that adds its parameters, and gives the loss of a `Batch` in ``_loss``. It may also set
-    fixed targets and give parameters of the loss's own in ``_begin``, and change what it keeps in ``_end_step`` and
+    fixed targets and give parameters of the loss's own in ``_begin``, and change these in ``_end_step`` and
     ``_end_epoch``.
 
     Parameters
@@ -146,10 +146,13 @@ class LearnedHash(HashMethod):
         return None
 
     def _end_step(self, batch: Batch) -> None:
-        """Do what is to be done after the step on a batch, without gradients."""
+        """Do what is to be done after the step on a batch, without gradients; see ``_end_epoch`` on what it keeps."""
 
     def _end_epoch(self, batch: Batch) -> None:
-        """Do what is to be done after an epoch, without gradients; ``batch`` is its last one."""
+        """Do what is to be done after an epoch, without gradients; ``batch`` is its last one.
+
+        What it keeps belongs in buffers of ``batch.own``: these alone are in checkpoints.
+        """
 
     def check_parameters(self) -> None:
         """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""

@@ -13,11 +13,9 @@ if TYPE_CHECKING:
 
 
 def split(name: str, share: float, n_items: int, affinity: Affinity, generator: Any) -> "tuple[Tensor, Tensor]":
-    """Draw the items that are held out, if any, and those that are learned from; row numbers, ascending."""
+    """Draw the items that are held out, and those that are learned from; row numbers, ascending."""
     import torch
 
-    if not share:
-        return torch.arange(0), torch.arange(n_items)
     n_held = round(share * n_items)
     if not n_held:
         raise Refusal(f"{name} got validation={share} of n_samples={n_items} items, which is none.")

@@ -12,7 +12,6 @@ from hashbench._typing import AnyArray, BoolArray
 from hashbench.affinity import Affinity
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.learning import held_out
 from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped, count_kinds, stop_if_failed
 from hashbench.learning.state import Epoch, TrainingState
@@ -121,7 +120,11 @@ def train(
     if settings.mixed_precision and device.type != "cuda":
         raise HashbenchError("mixed_precision needs a CUDA GPU, and training is on the CPU. Leave it out.")
     network.to(device)
-    held, kept = held_out.split(settings.name, settings.validation, len(inputs), affinity, generator)
+    held, kept = torch.arange(0), torch.arange(len(inputs))
+    if settings.validation:
+        from hashbench.learning import held_out
+
+        held, kept = held_out.split(settings.name, settings.validation, len(inputs), affinity, generator)
     groups = networks.parameter_groups(network, settings.bias_multiplier, settings.pretrained_multiplier)
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
         rate = settings.learning_rate if loss.own_rate is None else loss.own_rate
@@ -197,6 +200,8 @@ def _held_out_score(
     """Score the held-out items as queries to the others; NaN if there are none."""
     if not len(held):
         return float("nan")
+    from hashbench.learning import held_out
+
     held_codes, kept_codes = (_bits(network, inputs, rows) for rows in (held, kept))
     return held_out.score(held_codes, kept_codes, affinity.part(held.numpy(), kept.numpy()), criterion)
 

@@ -1,4 +1,4 @@
-"""What training needs of PyTorch: devices, reproducible runs, heads with their initial weights, checkpoints."""
+"""What training needs of PyTorch: reproducible runs, heads and their initial weights, rates, varied images."""
 
 import math
 from collections.abc import Iterator

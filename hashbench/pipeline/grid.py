@@ -5,14 +5,13 @@ import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hashbench.bits import check_n_bits
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import MethodCard, dataset_names, get_method, method_card, resolve_dataset
-from hashbench.store.provenance import Provenance, code_that_decides, versions
+from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
@@ -99,8 +98,10 @@ def grid(
         own_seeds = axis_of_seeds if "random_state" in card.params else [0]
         jobs += [Job(spec, card, length, seed, changed) for seed in own_seeds]
     for job in jobs:  # what is wrong shows before any work is done
-        if job.params or not _are_installed(job.card.libraries):
+        if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
             _ = job.estimator
+    for modules in {SCORER, *(card.modules for card in cards)}:  # read before work begins, as it will run
+        code_that_decides(*modules)
     return jobs
 
 
@@ -151,7 +152,7 @@ def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
 def _are_installed(libraries: tuple[str, ...]) -> bool:
     try:
         versions(libraries)
-    except PackageNotFoundError:
+    except HashbenchError:
         return False
     return True
 

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -154,14 +155,13 @@ def _score(
 
 
 def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress) -> None:
-    """Tell a method that learns in epochs where to leave its state, and whom to tell of them."""
-    from hashbench.learning.base import LearnedHash
-    from hashbench.learning.loop import Session
-
-    if isinstance(method, LearnedHash):
-        key = canonical_json([made.code, made.libraries])
-        method.session = Session(
-            *(checkpoint, key, resume),
+    """Tell a method that learns in epochs, and so has a ``session``, where to leave its state and whom to tell."""
+    if hasattr(method, "session"):
+        method.session = replace(
+            method.session,
+            checkpoint=checkpoint,
+            key=canonical_json([made.code, made.libraries]),
+            resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
         )
 

@@ -16,7 +16,7 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: in
     for row in rows:
         table.add_row(*row)
     text = io.StringIO()
-    Console(file=text, width=1000).print(table)
+    Console(file=text, width=1000, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
 
 

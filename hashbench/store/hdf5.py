@@ -189,8 +189,11 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
     found = read_attributes(path)
     if not all(found.get(key) == value for key, value in made.items()):
         return {}
-    with _opened(path, "scores") as file, _parsing(path, "scores"):
-        scores = {name: values[:] for name, values in file["scores"].items()}
+    try:
+        with _opened(path, "scores") as file, _parsing(path, "scores"):
+            scores = {name: values[:] for name, values in file["scores"].items()}
+    except HashbenchError:
+        return {}
     return scores if found.get("scores_content") == _content_of(scores) else {}
 
 

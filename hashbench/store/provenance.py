@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Self
 
 from hashbench._source_code import code_digest
 from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError
 
 # What methods, scorers and adapters import that cannot change a number: words, names, files read and written whole.
 _WITHOUT_A_SAY = (
@@ -20,6 +21,9 @@ _WITHOUT_A_SAY = (
     "hashbench.sources.download",
     "hashbench.store",
 )
+
+
+SCORER = ("hashbench.scoring.evaluator", "hashbench.dataset")  # the latter makes affinities
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class Provenance:
             "content": content,
             "dataset_fingerprint": self.dataset_fingerprint,
             "method_version": self.method_version,
-            "code": code_that_decides("hashbench.scoring.evaluator"),
+            "code": code_that_decides(*SCORER),
         }
 
 
@@ -111,7 +115,10 @@ def code_that_decides(*modules: str, leaves_out: tuple[str, ...] = ()) -> str:
 @cache
 def versions(libraries: tuple[str, ...]) -> str:
     """Give the versions of installed packages, by name, as canonical JSON."""
-    return canonical_json({name: version(name) for name in libraries})
+    try:
+        return canonical_json({name: version(name) for name in libraries})
+    except PackageNotFoundError as error:
+        raise HashbenchError(f"package {error.name} is needed here, and not installed: pip install it.") from error
 
 
 def digest(value: Any) -> str:

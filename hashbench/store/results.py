@@ -55,14 +55,25 @@ def read_rows(path: Path) -> list[Row]:
     """Read a results file, in its order; a missing one has no rows."""
     if not path.is_file():
         return []
+    return list(_parsed(path, _state(path))[0])
+
+
+def _is_canonical(path: Path) -> bool:
+    """Tell whether a results file is as we would write it: sorted, each key once, all columns."""
+    return path.is_file() and _parsed(path, _state(path))[1]
+
+
+def _state(path: Path) -> tuple[int, ...]:
     state = path.stat()
-    return list(_rows_of(path, (state.st_ino, state.st_mtime_ns, state.st_size)))
+    return state.st_ino, state.st_mtime_ns, state.st_size
 
 
 @lru_cache(maxsize=16)
-def _rows_of(path: Path, state: tuple[int, ...]) -> list[Row]:
+def _parsed(path: Path, state: tuple[int, ...]) -> tuple[list[Row], bool]:
     """Parse a file once for each state; files are replaced, not changed."""
-    return parse_rows(path.read_bytes(), str(path))
+    content = path.read_bytes()
+    rows = parse_rows(content, str(path))
+    return rows, content == csv_text(COLUMNS, sorted({row.key: row for row in rows}.values())).encode()
 
 
 def parse_rows(content: bytes, name: str) -> list[Row]:
@@ -109,7 +120,7 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     with locked_folder(path.parent):
         known = {row.key: row for row in read_rows(path)}
         added = {row.key: row for row in rows}
-        if any(known.get(key) != row for key, row in added.items()):
+        if not _is_canonical(path) or any(known.get(key) != row for key, row in added.items()):
             write_text(path, csv_text(COLUMNS, sorted((known | added).values())))
 
 

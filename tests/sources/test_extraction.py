@@ -195,7 +195,7 @@ def test_other_images_sizes_or_code_give_other_features(counted, monkeypatch, ch
     pixels = PIXELS.copy()
     pixels[9, 35, 35, 2] ^= change == "image"
     if change == "code":
-        monkeypatch.setattr(extraction, "VERSION", 0)
+        monkeypatch.setattr(extraction, "_code_of", lambda module: "other code")
     extract("gist", ImageArrays(pixels), Options(image_size=32 if change == "size" else None))
     assert compute.calls == [4, 4, 2] * 2
 

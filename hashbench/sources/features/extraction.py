@@ -18,7 +18,6 @@ from hashbench.store.files import data_dir, locked, replacing
 NETWORKS = tuple(BACKBONES)
 KINDS = ("pixels", "gist", *NETWORKS, "images")
 
-VERSION = 1  # rises whenever the same images may give other features; those on disk are then computed again
 _BLOCK = 2000  # images between two saves, fewer if they are large
 _BLOCK_BYTES = 256 << 20
 _GIST_SIZE = 128  # of images whose own size is not the same throughout
@@ -61,7 +60,7 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
         from hashbench.sources.features import gist
 
         size = size or _GIST_SIZE
-        key = f"{VERSION} {images.content} {size}"
+        key = f"{_code_of('gist')} {images.content} {size}"
         features = _in_blocks(gist.gist, gist.N_FEATURES, images, size, "gist", key, options)
         return Extracted(features, None, f"GIST, 512-d, of {size} x {size} pixels")
     if size is None:
@@ -76,6 +75,13 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
     if kind == "images":
         return Extracted(None, array, how)
     return Extracted(array.reshape(len(array), -1), None, how)
+
+
+def _code_of(module: str) -> str:
+    """Digest the code that computes features; those on disk that other code computed are computed again."""
+    from hashbench.store.provenance import code_that_decides
+
+    return code_that_decides(f"hashbench.sources.features.{module}")
 
 
 def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
@@ -102,7 +108,7 @@ def _by_network(kind: str, images: Images, options: Options) -> Extracted:
     network = weights.Extractor(kind, path, image_size=size, device=options.device)
     read_size = None if images.native_size else size  # images of one size are resized by the network's front end
     how = f"{network.provenance}, on {network.device}"  # machines round differently
-    key = f"{VERSION} {how} {images.content}"
+    key = f"{_code_of('weights')} {how} {images.content}"
     return Extracted(_in_blocks(network, network.n_features, images, read_size, kind, key, options), None, how)
 
 
