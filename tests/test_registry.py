@@ -94,6 +94,22 @@ def test_digest_of_a_third_party_class_follows_its_bases(importing):
     assert len({first, digest(METHOD + "a = 1\n", BASE), digest(METHOD, BASE + "a = 1\n")}) == 3
 
 
+@pytest.mark.parametrize("old", ["_parameter_constraints = {}", "depends_on = ()", "def on_epoch(self): ..."])
+def test_method_that_declares_what_is_no_longer_read_is_refused(monkeypatch, tmp_path, old):
+    import hashbench.methods
+
+    text = f'"""M."""\nfrom hashbench.method import HashMethod\nclass OfOld(HashMethod):\n    {old}\n'
+    (tmp_path / "of_old.py").write_text(text)
+    monkeypatch.setattr(hashbench.methods, "__path__", [*hashbench.methods.__path__, str(tmp_path)])
+    registry._module_names.cache_clear()
+    try:
+        with pytest.raises(HashbenchError, match=r"method 'of-old' declares .*, which is no longer read\. Parameters"):
+            registry.get_method("of-old")
+    finally:
+        registry._module_names.cache_clear()
+        sys.modules.pop("hashbench.methods.of_old", None)
+
+
 def test_broken_file_among_the_methods_leaves_the_list_whole(monkeypatch, tmp_path):
     import hashbench.methods
 

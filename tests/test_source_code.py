@@ -8,6 +8,7 @@ import pytest
 from places import built_in_methods
 
 from hashbench import _source_code, registry
+from hashbench.errors import HashbenchError
 
 
 @pytest.mark.parametrize("name", built_in_methods())
@@ -45,6 +46,7 @@ def package(tmp_path, monkeypatch):
         folder.mkdir(exist_ok=True)
         for name, text in {"__init__": "", **modules}.items():
             (folder / f"{name}.py").write_text(text)
+        _source_code.names_of.cache_clear()
         for function in (_source_code.file_of, _source_code.tree_of, _source_code.imports_of, _source_code._code_of):
             function.cache_clear()
 
@@ -78,6 +80,8 @@ def test_a_digest_follows_imports_and_their_code_but_not_words(package):
         ("def late():\n    from written.other import third", True),
         ("if TYPE_CHECKING:\n    from written.other import third", False),
         ("if TYPE_CHECKING:\n    import json\nelse:\n    from written.other import third", True),
+        ("from . import other", True),
+        ("from .other import third", True),
         ("import numpy", False),
     ],
 )
@@ -101,3 +105,64 @@ def test_finding_a_file_imports_nothing():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split()[0].endswith("kernels.py")
     assert done.stdout.split()[1] == "False"
+
+
+@pytest.mark.parametrize(
+    ("line", "homes"),
+    [
+        ("from hashbench import draw_split", {"hashbench.sources.splits"}),
+        ("from hashbench import Dataset, setting", {"hashbench.dataset", "hashbench.method"}),
+        ("import hashbench", {"hashbench.scoring.evaluator", "hashbench.sources.splits", "hashbench.dataset"}),
+    ],
+)
+def test_a_name_imported_from_hashbench_counts_as_its_module(package, line, homes):
+    package(module=f"{line}\n")
+    assert homes <= _source_code.imports_of("written.module")
+    assert "hashbench" not in _source_code.imports_of("written.module")
+
+
+BASE = """
+from dataclasses import dataclass
+from hashbench.method import HashMethod, setting, whole
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Mine(HashMethod):
+    n_iter: int = setting(50, whole(1))
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BASE + "class Other(Mine):\n    n_iter = 7\n",  # an attribute over a field: the field's default stays
+        BASE + "class Other(Mine):\n    n_iter: int = 7\n",  # no dataclass: likewise
+        BASE + "    version, group = 4, 'baseline'\n",
+        BASE + "    if True:\n        version = 9\n",
+        BASE + "    presets = {'paper': {'n_iter': lambda n_bits: LIMIT}}\nLIMIT = 3\n",
+        "Base = type('Base', (), {})\nclass Mine(Base):\n    version = 1\n",
+    ],
+)
+def test_what_only_running_can_tell_is_not_read(package, text):
+    package(module=text)
+
+    def read():
+        return [
+            [found.values[name] for name in ("presets", "n_iter", "version")]
+            for found in _source_code.classes_of("written.module")
+        ]
+
+    with pytest.raises((KeyError, NameError)):
+        read()
+
+
+def test_an_annotation_of_the_class_is_no_parameter(package):
+    package(module=BASE + '    other: "ClassVar[int]" = 3\n    third: typing.ClassVar[int] = 4\n')
+    (found,) = _source_code.classes_of("written.module")
+    assert found.fields == ("n_bits", "n_iter")
+    assert (found.other, found.third, found.n_iter) == (3, 4, 50)
+
+
+def test_a_helper_that_is_no_python_is_told_in_a_sentence(package):
+    package(module=MODULE, helper="def half(:\n")
+    with pytest.raises(HashbenchError, match=r"helper\.py cannot be read as Python: .* Mend it"):
+        digest()

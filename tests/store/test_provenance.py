@@ -61,6 +61,7 @@ def test_a_helper_that_a_method_imports_changes_its_digest(changed, tiny):
         ("hashbench___validation", "ksh", True),  # affinities import it
         ("hashbench__learning__loop", "dpsh", True),
         ("hashbench__learning__loop", "ksh", False),
+        ("hashbench__learning__held_out", "dpsh", False),  # nothing is held out
         ("hashbench__scoring__metrics__ndcg", "talr-ndcg", False),  # without held-out items nothing is scored
         ("hashbench__sources__features__weights", "talr-ap", False),
         ("hashbench__errors", "itq", False),
@@ -94,8 +95,9 @@ def test_what_a_method_says_it_leaves_out_is_not_run(monkeypatch):
 def test_scores_are_made_again_when_a_metric_changes(changed, tiny):
     made = job().provenance(tiny())
     before = made.of_scores("content")
-    changed(hashbench__scoring__metrics___sums="changed = True\n")
-    assert made.of_scores("content") != before
+    for module in ("hashbench__scoring__metrics___sums", "hashbench__dataset", "hashbench__affinity"):
+        changed(**{module: "changed = True\n"})
+        assert made.of_scores("content") != before, module
     changed(hashbench__methods__itq="changed = True\n")
     assert made.of_scores("content") == before
     assert made.of_scores("other")["content"] == "other"

@@ -102,6 +102,25 @@ def test_merging_what_is_there_changes_nothing(path):
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
+@pytest.mark.parametrize(
+    "disorder",
+    [
+        lambda lines: [lines[0], lines[2], lines[1]],
+        lambda lines: [*lines, lines[1]],
+        lambda lines: [line.replace("\n", "\r\n") for line in lines],
+        lambda lines: [*lines[:-1], lines[-1].rstrip("\n")],
+    ],
+    ids=["unsorted", "a row twice", "CRLF", "last line not ended"],
+)
+def test_file_of_an_editor_is_put_in_order_by_the_next_merge(path, disorder):
+    results.merge_rows(path, [row(), row(seed=1)])
+    whole = path.read_bytes()
+    lines = whole.decode().splitlines(keepends=True)
+    path.write_bytes("".join(disorder(lines)).encode())
+    results.merge_rows(path, [row(seed=1)])
+    assert path.read_bytes() == whole
+
+
 def test_missing_file_has_no_rows(path):
     assert results.read_rows(path) == []
 
