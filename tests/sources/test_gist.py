@@ -51,15 +51,11 @@ def slow_gist(image):
 
 @cache
 def slow_gains(scale, orientation, shape):
-    gains = np.empty(shape)
-    for i, fy in enumerate(np.fft.fftfreq(shape[0])):
-        for j, fx in enumerate(np.fft.fftfreq(shape[1])):
-            distance = np.hypot(fx, fy) / (0.3 / 1.85**scale) - 1
-            turned = np.arctan2(fy, fx) + np.pi * orientation / 8
-            if turned > np.pi:
-                turned -= 2 * np.pi
-            gains[i, j] = np.exp(-3.5 * distance**2 - 2 * np.pi * turned**2)
-    return gains
+    fy, fx = np.meshgrid(*(np.fft.fftfreq(length) for length in shape), indexing="ij")
+    distance = np.hypot(fx, fy) / (0.3 / 1.85**scale) - 1
+    turned = np.arctan2(fy, fx) + np.pi * orientation / 8
+    turned[turned > np.pi] -= 2 * np.pi
+    return np.exp(-3.5 * distance**2 - 2 * np.pi * turned**2)
 
 
 def by_part(features):
