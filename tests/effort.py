@@ -8,7 +8,7 @@ from hashbench import registry
 
 ALL = os.environ.get("HASHBENCH_TESTS") == "all"
 
-settings.register_profile("commit", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("commit", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("all", deadline=None, max_examples=200)
 settings.load_profile("all" if ALL else "commit")
 

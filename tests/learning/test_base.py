@@ -36,7 +36,7 @@ def test_defaults_beat_itq_on_digits_by_a_quarter(name, digits, itq_on_digits):
     assert average_precision(digits, method) >= itq_on_digits + 0.25
 
 
-@pytest.mark.parametrize("head", ["linear", "mlp"])
+@pytest.mark.parametrize("head", ["linear", pytest.param("mlp", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("name", "params"),
     [

@@ -78,7 +78,7 @@ def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, exa
 
 @pytest.mark.parametrize("name", ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"])
 def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, example):
-    params = {"weights": str(weights), "image_size": SIZE, "epochs": 2, "batch_size": 20, "n_hidden": 32}
+    params = {"weights": str(weights), "image_size": SIZE, "epochs": 1, "batch_size": 20, "n_hidden": 32}
     method = registry.get_method(name)(8, backbone="squeezenet", **params).fit(*example)
     before = torch.load(weights, weights_only=True)
     moved = {key: float((value - before[key]).abs().max()) for key, value in state(method.network_.pretrained).items()}
