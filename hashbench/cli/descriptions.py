@@ -20,8 +20,9 @@ def describe(name: str) -> str:
     if name in registry.method_names() and not Path(name).is_file():
         return _describe_method(name)
     from hashbench.pipeline.preparation import dataset_path
+    from hashbench.store.files import HDF5_SUFFIXES
 
-    if Path(name).is_file() or name.endswith((".h5", ".hdf5")):
+    if Path(name).is_file() or name.endswith(HDF5_SUFFIXES):
         return _describe_file(name)
     if name.partition(":")[0] in registry.dataset_names():
         return _describe_named(name)

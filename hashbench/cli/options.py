@@ -1,10 +1,12 @@
 """Options that several commands share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+
+from hashbench._torch import DEVICES
 
 
 def chosen_params(params: Sequence[str]) -> list[str]:
@@ -57,7 +59,7 @@ VALIDATION = click.option(
 )
 DEVICE = click.option(
     "--device",
-    type=click.Choice(["auto", "cpu", "cuda"]),
+    type=click.Choice(DEVICES),
     callback=_keep_param,
     expose_value=False,
     help="Learned methods: where to train. [auto]",
@@ -73,3 +75,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 FEATURES = click.option("--features", help="Kind of features, where a dataset offers several.")
 SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
 WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")
+
+
+def of_grid(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that span a grid of jobs."""
+    for option in reversed((METHOD, BITS, SEED, DATASET, PARAM, PRESET, VALIDATION, DEVICE)):
+        command = option(command)
+    return command

@@ -5,23 +5,17 @@ from typing import Any
 
 import click
 
+from hashbench._torch import DEVICES
 from hashbench.cli.options import (
-    BITS,
-    DATASET,
-    DEVICE,
     FORCE,
     FORMAT,
-    METHOD,
     METRIC,
-    PARAM,
-    PRESET,
     RESULTS,
     RESUME,
-    SEED,
     SOURCE,
-    VALIDATION,
     WEIGHTS,
     chosen_params,
+    of_grid,
 )
 
 
@@ -31,7 +25,7 @@ from hashbench.cli.options import (
 @SOURCE
 @WEIGHTS
 @click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", show_default=True)
+@click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
 @click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
 @click.option("--name", help="What to call your own dataset.")
 @click.option("--labels", help="File of its labels: classes (n,) or multi-hot.")
@@ -83,14 +77,7 @@ def prepare(
 
 
 @click.command()
-@METHOD
-@BITS
-@SEED
-@DATASET
-@PARAM
-@PRESET
-@VALIDATION
-@DEVICE
+@of_grid
 @FORCE
 @RESUME
 def encode(
@@ -117,14 +104,7 @@ def encode(
 
 
 @click.command()
-@METHOD
-@BITS
-@SEED
-@DATASET
-@PARAM
-@PRESET
-@VALIDATION
-@DEVICE
+@of_grid
 @METRIC
 @click.option(
     "--available",

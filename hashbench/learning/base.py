@@ -12,7 +12,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._torch import find_device
+from hashbench._torch import DEVICES, find_device
 from hashbench._typing import AnyArray, FloatArray
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure
@@ -123,7 +123,7 @@ class LearnedHash(HashMethod):
     weight_decay: float = setting(5e-4, real(0))
     bias_multiplier: float = setting(0.1, real(0))
     validation: float = setting(0.0, real(0, 0.5))
-    device: str = setting("auto", choice("auto", "cpu", "cuda"))
+    device: str = setting("auto", choice(*DEVICES))
     mixed_precision: bool = setting(False, bool)
     random_state: int = 0
 

@@ -16,10 +16,9 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import dataset_class, dataset_names, get_dataset, modules_of, resolve_dataset
 from hashbench.sources.features import extraction
 from hashbench.store import hdf5
-from hashbench.store.files import data_dir, locked
+from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.provenance import code_that_decides
 
-_SUFFIXES = (".h5", ".hdf5")  # of dataset files
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
@@ -97,7 +96,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
-    if own.name.endswith(_SUFFIXES):
+    if own.name.endswith(HDF5_SUFFIXES):
         raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
     name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
     kinds = dataset_class(name).features
@@ -191,7 +190,7 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
         dataset, _, is_new = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, is_new
     path = Path(spec_or_path)
-    if path.suffix in _SUFFIXES or path.is_file():
+    if path.suffix in HDF5_SUFFIXES or path.is_file():
         dataset = hdf5.read_dataset(path)
         _demand_same_content(dataset, path)
         return dataset, False

@@ -9,10 +9,11 @@ import numpy as np
 from hashbench._typing import AnyArray, Float32Array
 from hashbench._validation import is_sparse
 from hashbench.errors import HashbenchError, one_line, unknown_name
+from hashbench.store.files import HDF5_SUFFIXES
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
-SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", ".h5", ".hdf5")
+SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", *HDF5_SUFFIXES)
 _TABLES = (".parquet", ".csv")
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
@@ -113,7 +114,7 @@ def read_arrays(path: Path, only: str | None = None, aside: str | None = None) -
         if suffix == ".npz":
             with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
                 return {name: archive[name] for name in archive.files if only in (None, name)}
-        if suffix in (".h5", ".hdf5"):
+        if suffix in HDF5_SUFFIXES:
             return _of_hdf5(path, only)
         return _of_mat(path, only) if suffix == ".mat" else _of_table(path, suffix, aside)
     except ImportError as error:

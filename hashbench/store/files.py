@@ -11,6 +11,8 @@ from filelock import FileLock
 
 from hashbench.errors import HashbenchError, one_line
 
+HDF5_SUFFIXES = (".h5", ".hdf5")
+
 
 def data_dir() -> Path:
     """Find the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""

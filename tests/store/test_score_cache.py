@@ -10,22 +10,22 @@ from hashbench.store.provenance import Provenance
 from hashbench.store.results import Row
 
 VALUES = np.array([0.25, np.nan, 0.75, 1.0])
+JOB = {
+    "dataset": "tiny",
+    "features": "pixels",
+    "method": "lsh",
+    "params": '{"a": [1, null], "b": 2}',
+    "n_bits": 8,
+    "seed": 3,
+    "dataset_fingerprint": "aaaa",
+    "method_version": 1,
+}
 
 
 def codes(seed=0, **changes):
     rng = np.random.default_rng(seed)
-    fields = {
-        "dataset": "tiny",
-        "features": "pixels",
-        "method": "lsh",
-        "params": '{"a": [1, null], "b": 2}',
-        "n_bits": 8,
-        "seed": 3,
-        "dataset_fingerprint": "aaaa",
-        "method_version": 1,
-    }
     arrays = (rng.integers(0, 256, (n, 1), dtype=np.uint8) for n in (4, 9))
-    return Codes(*arrays, made=Provenance(**(fields | changes)))
+    return Codes(*arrays, made=Provenance(**(JOB | changes)))
 
 
 def keep(values, made=None):
@@ -35,23 +35,15 @@ def keep(values, made=None):
 
 
 def row(**changes):
-    fields = {
-        "dataset": "tiny",
-        "features": "pixels",
-        "method": "lsh",
-        "params": '{"a": [1, null], "b": 2}',
-        "n_bits": 8,
-        "seed": 3,
+    scored = {
         "metric": "AP",
         "value": "0.666667",
         "low": "0.566667",
         "high": "0.766667",
         "n_queries": 4,
         "n_undefined": 1,
-        "dataset_fingerprint": "aaaa",
-        "method_version": 1,
     }
-    return Row(**(fields | changes))
+    return Row(**(JOB | scored | changes))
 
 
 def test_queries_behind_a_row_are_found():

@@ -14,6 +14,7 @@ from hashbench.reports.aggregate import BLOCK, average_over_seeds
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
+from hashbench.store.files import HDF5_SUFFIXES
 
 DEFAULT_METRIC = "AP"
 
@@ -121,7 +122,7 @@ def choose_blocks(
 
 def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
     """Tell names from files, and give the names that the files hold."""
-    files = tuple(Path(spec) for spec in specs if spec.endswith((".h5", ".hdf5")))
+    files = tuple(Path(spec) for spec in specs if spec.endswith(HDF5_SUFFIXES))
     held = [hdf5.read_dataset(path) for path in files]
     names = [spec for spec in specs if Path(spec) not in files]
     return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
