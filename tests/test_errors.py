@@ -231,10 +231,10 @@ def test_equal_training_items_are_refused(complain, tiny_file):
 
 
 def test_script_shows_no_traceback(script, tmp_path):
-    process = script("run", "--method", "pcah", "--bits", 100)
+    process = script("run", "--method", "pca", "--bits", 100)
     stdout, stderr = process.communicate()
     assert (process.returncode, stdout) == (1, "")
-    assert stderr.startswith("Error: pcah")
+    assert stderr.startswith("Error: unknown method 'pca'")
     assert stderr.count("\n") == 1
     assert not (tmp_path / "results").exists()
 

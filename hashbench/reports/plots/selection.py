@@ -78,16 +78,15 @@ def choose_blocks(
     """
     metric = get_metric(selection.metric).name
     names, files = _dataset_names(selection.datasets)
-    spelt = {key: _spellings(*key) for key in zip(results["dataset"], results["features"], strict=True)}
+    spelt = {key: _spellings(*key) for key in _places(results).unique()}
     for name in names:
         _demand("dataset", name, [one for ones in spelt.values() for one in ones if ":" in name or ":" not in one])
     for name in selection.methods:
         _demand("method", name, results["method"])
-    wanted = {key for key, ones in spelt.items() if not names or ones & set(names)}
+    wanted = [key for key, ones in spelt.items() if not names or ones & set(names)]
 
     def choose(frame: pd.DataFrame) -> pd.DataFrame:
-        keys = pd.Series(zip(frame["dataset"], frame["features"], strict=True), index=frame.index)
-        is_chosen = (frame["metric"] == metric) & keys.isin(wanted)
+        is_chosen = (frame["metric"] == metric) & _places(frame).isin(wanted)
         if selection.methods:
             is_chosen &= frame["method"].isin(selection.methods)
         if selection.n_bits:
@@ -126,6 +125,11 @@ def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
     held = [hdf5.read_dataset(path) for path in files]
     names = [spec for spec in specs if Path(spec) not in files]
     return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
+
+
+def _places(frame: pd.DataFrame) -> pd.MultiIndex:
+    """Give dataset and features of every row."""
+    return pd.MultiIndex.from_frame(frame[["dataset", "features"]])
 
 
 def _spellings(dataset: str, features: str) -> set[str]:
