@@ -52,9 +52,15 @@ def example():
     return images.astype(np.uint8), labels
 
 
+@pytest.fixture(scope="module")
+def few(example):
+    """The first 16 of them, for what does not depend on how many there are."""
+    return example[0][:16], example[1][:16]
+
+
 def make(path, **params):
     settings = {"backbone": "squeezenet", "weights": str(path), "image_size": SIZE, "n_hidden": 32}
-    return TALRAP(8, **{**settings, "epochs": 2, "batch_size": 20, "learning_rate": 0.01, **params})
+    return TALRAP(8, **{**settings, "epochs": 2, "batch_size": 8, "learning_rate": 0.01, **params})
 
 
 def state(network):
@@ -65,11 +71,11 @@ def state(network):
 
 
 @pytest.mark.parametrize(("head", "scaling"), [("mlp", "variance"), ("linear", "norm"), ("linear", "none")])
-def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, example, head, scaling):
-    images, labels = example
+def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, few, head, scaling):
+    images, labels = few
     method = make(weights, pretrained_multiplier=0, head=head, scaling=scaling).fit(images, labels)
     features = Extractor("squeezenet", weights, image_size=SIZE, device="cpu")(images)
-    other = TALRAP(8, epochs=2, batch_size=20, learning_rate=0.01, n_hidden=32, head=head, scaling=scaling).fit(
+    other = TALRAP(8, epochs=2, batch_size=8, learning_rate=0.01, n_hidden=32, head=head, scaling=scaling).fit(
         features, labels
     )
     np.testing.assert_allclose(method.mean_, other.mean_, rtol=1e-5, atol=1e-6)  # images come in other batches
@@ -92,8 +98,14 @@ def test_fine_tuning_separates_what_random_features_do_not(weights, example):
     images, labels = example
 
     def loss(multiplier):
-        params = {"epochs": 5, "pretrained_multiplier": multiplier, "head": "linear", "learning_rate": 0.003}
-        return make(weights, **params).fit(images, labels).history_[-1].loss
+        params = {
+            "epochs": 5,
+            "batch_size": 20,
+            "pretrained_multiplier": multiplier,
+            "head": "linear",
+            "learning_rate": 0.003,
+        }
+        return make(weights, pretrained_multiplier=multiplier, **params).fit(images, labels).history_[-1].loss
 
     assert loss(0.3) < loss(0) - 0.1
 
@@ -144,8 +156,8 @@ def test_small_images_are_enlarged_fourfold_by_default(weights, example):
     assert method.network_.extractor.image_size == 64
 
 
-def test_grey_images_are_shown_in_three_channels(weights, example):
-    grey, labels = example[0][..., :1], example[1]
+def test_grey_images_are_shown_in_three_channels(weights, few):
+    grey, labels = few[0][..., :1], few[1]
     as_colour = make(weights).fit(grey.repeat(3, axis=3), labels)
     np.testing.assert_array_equal(make(weights).fit(grey, labels).project(grey), as_colour.project(grey))
 
@@ -185,22 +197,22 @@ def test_moved_images_repeat_their_edge():
     assert {np.ascontiguousarray(image).tobytes() for image in found} == windows
 
 
-def test_augmented_training_differs_and_is_repeatable(weights, example):
-    first, again, plain = (make(weights, augmentation=how).fit(*example) for how in ("crop", "crop", "none"))
-    np.testing.assert_array_equal(first.project(example[0]), again.project(example[0]))
-    assert not np.array_equal(first.project(example[0]), plain.project(example[0]))
+def test_augmented_training_differs_and_is_repeatable(weights, few):
+    first, again, plain = (make(weights, augmentation=how).fit(*few) for how in ("crop", "crop", "none"))
+    np.testing.assert_array_equal(first.project(few[0]), again.project(few[0]))
+    assert not np.array_equal(first.project(few[0]), plain.project(few[0]))
 
 
 @pytest.mark.parametrize("validation", [0.0, 0.25])
-def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, example, tmp_path):
+def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, few, tmp_path):
     params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
-    whole = make(weights, **params).fit(*example)
+    whole = make(weights, **params).fit(*few)
     cut = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", on_epoch=stop_after(2))
     with pytest.raises(StoppedError):
-        cut.fit(*example)
-    resumed = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", resume=True).fit(*example)
+        cut.fit(*few)
+    resumed = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", resume=True).fit(*few)
     assert [epoch.loss for epoch in resumed.history_] == [epoch.loss for epoch in whole.history_]
-    np.testing.assert_array_equal(resumed.project(example[0]), whole.project(example[0]))
+    np.testing.assert_array_equal(resumed.project(few[0]), whole.project(few[0]))
 
 
 # ---------------------------------------------------------------- datasets, records, refusals
@@ -273,12 +285,12 @@ def test_dataset_of_images_is_refused_by_methods_of_features(hashbench, image_fi
 
 
 @pytest.mark.parametrize("change", [lambda x: x[0], lambda x: x.astype(float), lambda x: x[..., :2], lambda x: x[:0]])
-def test_what_is_no_image_is_told(change, weights, example):
+def test_what_is_no_image_is_told(change, weights, few):
     with pytest.raises(HashbenchError, match=r"expected images: uint8 of shape \(n, height, width, 3\)"):
-        make(weights).fit(change(example[0]), example[1])
-    method = make(weights, epochs=1).fit(*example)
+        make(weights).fit(change(few[0]), few[1])
+    method = make(weights, epochs=1).fit(*few)
     with pytest.raises(HashbenchError, match="expected images"):
-        method.transform(change(example[0]))
+        method.transform(change(few[0]))
 
 
 @pytest.mark.parametrize(
@@ -297,20 +309,20 @@ def test_wrong_parameters_are_told(params, message, weights, example):
         make(weights, **params).fit(*example)
 
 
-def test_any_number_of_threads_gives_the_same_codes(weights, example):
+def test_any_number_of_threads_gives_the_same_codes(weights, few):
     n_threads = torch.get_num_threads()
     projections = []
     try:
         for n in (1, 3):
             torch.set_num_threads(n)
-            projections.append(make(weights).fit(*example).project(example[0]))
+            projections.append(make(weights).fit(*few).project(few[0]))
     finally:
         torch.set_num_threads(n_threads)
     np.testing.assert_array_equal(*projections)
 
 
-def test_arrays_may_be_views_read_only_or_turned(weights, example):
-    images, labels = example
+def test_arrays_may_be_views_read_only_or_turned(weights, few):
+    images, labels = few
     expected = make(weights, epochs=1).fit(images, labels).project(images)
     view = images.transpose(0, 3, 1, 2).copy().transpose(0, 2, 3, 1)
     turned = images[:, :, ::-1].copy()[:, :, ::-1]
@@ -337,7 +349,7 @@ def test_failed_training_names_the_rate_of_pretrained_layers(weights, example):
         make(weights, pretrained_multiplier=100.0, learning_rate=10.0).fit(*example)
 
 
-def test_refitting_without_a_backbone_forgets_the_network(weights, example):
-    method = make(weights, epochs=1).fit(*example)
-    method.set_params(backbone=None, weights=None, image_size=0).fit(example[0].reshape(40, -1), example[1])
+def test_refitting_without_a_backbone_forgets_the_network(weights, few):
+    method = make(weights, epochs=1).fit(*few)
+    method.set_params(backbone=None, weights=None, image_size=0).fit(few[0].reshape(16, -1), few[1])
     assert not hasattr(method, "network_")

@@ -207,7 +207,7 @@ def vggf():
     return arrays, rng.uniform(90, 140, (224, 224, 3)).astype(np.float32)
 
 
-@pytest.fixture(params=["new", "old"])
+@pytest.fixture(params=["new", pytest.param("old", marks=pytest.mark.slow)])
 def vggf_file(vggf, tmp_path, request):
     path = tmp_path / "imagenet-vgg-f.mat"
     write_mat(path, *vggf, request.param)
