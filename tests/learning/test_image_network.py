@@ -98,13 +98,7 @@ def test_fine_tuning_separates_what_random_features_do_not(weights, example):
     images, labels = example
 
     def loss(multiplier):
-        params = {
-            "epochs": 5,
-            "batch_size": 20,
-            "pretrained_multiplier": multiplier,
-            "head": "linear",
-            "learning_rate": 0.003,
-        }
+        params = {"epochs": 5, "batch_size": 20, "head": "linear", "learning_rate": 0.003}
         return make(weights, pretrained_multiplier=multiplier, **params).fit(images, labels).history_[-1].loss
 
     assert loss(0.3) < loss(0) - 0.1

@@ -11,7 +11,7 @@ from hashbench.method import GROUPS
 from hashbench.registry import method_card, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, line_labels
 from hashbench.reports.significance import ALPHA, can_find_significance
-from hashbench.reports.tables.cells import grouped, records
+from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.formats import Block, Entry, Groups
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published
@@ -111,8 +111,8 @@ def _groups(
     groups: dict[str, list[tuple[str, list[Entry]]]] = {name: [] for name in (*GROUPS, "")}
     left = dict.fromkeys((one.method, one.group) for one in paper)
     is_mixed = bool((block["n_seeds"] > 1).any())
-    for (group, method, params, version), line in grouped(block, ["group", *LINE]):
-        ours = {(cell.metric, cell.n_bits): _entry(cell, is_mixed) for cell in records(line)}
+    for (group, method, params, version), line in records_by(block, ["group", *LINE]).items():
+        ours = {(cell.metric, cell.n_bits): _entry(cell, is_mixed) for cell in line}
         same = [one for one in paper if one.is_of(method, json.loads(params))]
         for one in same:
             left.pop((one.method, one.group), None)

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -14,7 +13,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE
 from hashbench.reports.tables.blocks import make_blocks, make_uncertainty_blocks
-from hashbench.reports.tables.cells import grouped, make_cells, records
+from hashbench.reports.tables.cells import grouped, is_shown, make_cells, records, records_by
 from hashbench.reports.tables.formats import Block, latex, markdown
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.published import Published, published_values
@@ -117,14 +116,15 @@ class Table:
             *("dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = []
-        for keys, line in grouped(self.cells, [*BLOCK, "metric", "group", *LINE]):
+        for keys, line in records_by(self.cells, [*BLOCK, "metric", "group", *LINE]).items():
             dataset, features, fingerprint, metric, group, method, params, method_version = keys
-            values: Any = line.set_index("n_bits")
+            values = {cell.n_bits: _six(cell.value) for cell in line}
+            spreads = {cell.n_bits: _six(cell.spread) for cell in line}
             rows.append(
                 [
                     *(dataset, features, metric, group, method, params),
-                    *(_six(values["value"].get(n)) for n in columns),
-                    *(_six(values["spread"].get(n)) for n in columns),
+                    *(values.get(n, "") for n in columns),
+                    *(spreads.get(n, "") for n in columns),
                     *(fingerprint, method_version),
                 ]
             )
@@ -170,14 +170,11 @@ class Table:
             *("ours", "spread", "difference", "differs", "dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = []
+        cells = records_by(self.cells, ["dataset", "metric", "n_bits"])
         for one in self.published:
-            chosen = self.cells[
-                (self.cells["dataset"] == one.our_dataset)
-                & (self.cells["metric"] == one.our_metric)
-                & (self.cells["n_bits"] == one.n_bits)
-            ]
+            chosen = cells.get((one.our_dataset, one.our_metric, one.n_bits), [])
             theirs = [*one[:9]]
-            found = [cell for cell in records(chosen) if one.is_of(cell.method, json.loads(cell.params))]
+            found = [cell for cell in chosen if one.is_of(cell.method, json.loads(cell.params))]
             rows += [
                 [
                     *(*theirs, cell.dataset, cell.features, cell.metric, cell.method, cell.params),
@@ -253,7 +250,7 @@ def make_tables(results_folder: Path, names: Sequence[str], n_bits: Sequence[int
     """
     results = read_results(results_folder)
     if not names:  # those there are results for; one, to complain of, if there are none
-        names = [name for name in LAYOUTS if not make_cells(results, name, n_bits).empty] or ["table1"]
+        names = [name for name in LAYOUTS if is_shown(results, name, n_bits).any()] or ["table1"]
     return {name: make_table(results, name, n_bits) for name in names}
 
 
@@ -275,5 +272,5 @@ def write_tables(folder: Path, tables: Mapping[str, Table]) -> None:
         write_text(folder / f"{name}-published.csv", table.to_published_csv())
 
 
-def _six(value: float | None) -> str:
-    return "" if value is None or value != value else f"{value:.6f}"
+def _six(value: float) -> str:
+    return "" if value != value else f"{value:.6f}"
