@@ -1,5 +1,6 @@
 """Labels, levels, matrices and parameters as users bring them, checked."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import field
@@ -12,7 +13,18 @@ import numpy.typing as npt
 from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError, unknown_name
 
+MAX_NAME = 100  # characters
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
+
+
+def check_name(name: str, what: str) -> None:
+    """Refuse a name that no file could have, or that could lead out of its folder; ``what`` it is, for the message."""
+    if not _NAME.fullmatch(name):
+        shown = repr(name) if len(name) <= MAX_NAME else f"{name[:20]!r}... of {len(name):,} characters"
+        raise HashbenchError(
+            f"{what} is made of letters, digits, '.', '_' and '-', at most {MAX_NAME}, got {shown}: it names files."
+        )
 
 
 def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:

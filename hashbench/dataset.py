@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray
-from hashbench._validation import is_sparse, summed_csr
+from hashbench._validation import check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
 _ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", "matrix", "neighbours", "images")
 RULES = ("same-label", "shared-labels", "hierarchy", "distance", "neighbours", "explicit")
@@ -76,7 +74,7 @@ class Dataset:
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_name(self.name)
+        check_name(self.name, "a dataset's name")
         _check_features(self)
         _check_split(self)
         _check_labels(self)
@@ -163,14 +161,6 @@ class Dataset:
                     digest.update(np.ascontiguousarray(rows, dtype=kind).data)
         digest.update(canonical_json([self.rule, dict(self.rule_params)]).encode())
         return digest.hexdigest()[:16]
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that cannot be a dataset's."""
-    if not _NAME.fullmatch(name):
-        raise HashbenchError(
-            f"a dataset's name is made of letters, digits, '.', '_' and '-', got {name!r}: it names files."
-        )
 
 
 def canonical_json(value: Any) -> str:

@@ -131,8 +131,9 @@ def run(
     """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.grid import grid, parse_params
+    from hashbench.pipeline.preparation import results_name
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.results import merge_rows
+    from hashbench.store.results import merge_rows, read_rows
 
     prepared: list[str] = []
     if available:
@@ -140,6 +141,8 @@ def run(
 
         prepared, _ = find_prepared()
     jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(chosen_params(params)))
+    for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
+        read_rows(results / f"{results_name(spec)}.csv")
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):

@@ -10,8 +10,9 @@ from typing import Any
 import h5py
 
 from hashbench._typing import Progress, silent
+from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
-from hashbench.dataset import Dataset, check_name
+from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import dataset_class, dataset_names, get_dataset, modules_of, resolve_dataset
 from hashbench.sources.features import extraction
@@ -92,7 +93,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
 
     The name of a known dataset is refused.
     """
-    check_name(own.name)
+    check_name(own.name, "a dataset's name")
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
@@ -197,6 +198,13 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
     if dataset_path(spec_or_path).is_file():
         return hdf5.read_dataset(dataset_path(spec_or_path)), False
     raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
+
+
+def results_name(spec_or_path: str) -> str:
+    """Tell under which name the results of a dataset, as `load_dataset` takes it, are kept."""
+    path = Path(spec_or_path)
+    held = hdf5.read_attributes(path).get("name") if path.is_file() else None
+    return str(held or spec_or_path.partition(":")[0])
 
 
 def _own_names() -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
-from hashbench.store.results import Row, parse_rows
+from hashbench.store.results import Row, read_folder, unite
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
     the top of the git repository.
     """
     folder = results or _find_results()
-    second = Side("working tree", _in_folder(folder)) if new is None else read_side(new, folder)
+    second = Side("working tree", read_folder(folder)) if new is None else read_side(new, folder)
     first = read_side(old, folder)
     return (first, second) if results is None else (replace(first, is_named=True), replace(second, is_named=True))
 
@@ -43,12 +43,12 @@ def read_side(text: str, results: Path) -> Side:
     found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     if found.returncode == 0:
         commit = found.stdout.decode().strip()
-        return Side(f"{text} ({commit[:10]})", _collect(_files_at(commit, text, results)))
+        return Side(f"{text} ({commit[:10]})", unite(_files_at(commit, text, results)))
     path = Path(text)
     if text and path.is_dir():
-        return Side(text, _in_folder(path), is_named=True)
+        return Side(text, read_folder(path), is_named=True)
     if path.is_file():
-        return Side(text, _collect([(path.read_bytes(), text)]), is_file=True, is_named=True)
+        return Side(text, unite([(path.read_bytes(), text)]), is_file=True, is_named=True)
     if text == "HEAD" and _top() is not None:
         return Side("HEAD (no commits yet)", {})
     raise _unknown(text)
@@ -65,10 +65,6 @@ def _find_results() -> Path:
     return top / "results"
 
 
-def _in_folder(folder: Path) -> dict[tuple[Any, ...], Row]:
-    return _collect((path.read_bytes(), str(path)) for path in sorted(folder.glob("*.csv")))
-
-
 def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, str]]:
     """Give each results file at a commit, with its name for errors."""
     top = _top()
@@ -83,17 +79,6 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, st
     for name in listed.decode().split("\0"):
         if name.endswith(".csv"):
             yield _checked("-C", str(top), "cat-file", "blob", f"{commit}:{name}"), f"{name} at {text}"
-
-
-def _collect(files: Iterable[tuple[bytes, str]]) -> dict[tuple[Any, ...], Row]:
-    rows: dict[tuple[Any, ...], Row] = {}
-    for content, name in files:
-        for row in parse_rows(content, name):
-            if rows.setdefault(row.key, row) != row:
-                raise HashbenchError(
-                    f"{name} holds {' '.join(map(str, row.key))} a second time with other numbers. Keep one of the two."
-                )
-    return rows
 
 
 def _unknown(text: str) -> HashbenchError:

@@ -1,14 +1,17 @@
 """The committed results: long rows in ``results/<dataset>.csv``, sorted, six decimals, LF."""
 
+import codecs
 import csv
 import io
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench.errors import HashbenchError
+from hashbench._validation import check_name
+from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked_folder, write_text
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ class Row(NamedTuple):
 COLUMNS = Row._fields
 UNKNOWN = "unknown"
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
+_NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
+_CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
 _OF_OLDER_FILES = {  # what a row has whose file lacks the column
     "low": "nan",
     "high": "nan",
@@ -58,11 +63,6 @@ def read_rows(path: Path) -> list[Row]:
     return list(_parsed(path, _state(path))[0])
 
 
-def _is_canonical(path: Path) -> bool:
-    """Tell whether a results file is as we would write it: sorted, each key once, all columns."""
-    return path.is_file() and _parsed(path, _state(path))[1]
-
-
 def _state(path: Path) -> tuple[int, ...]:
     state = path.stat()
     return state.st_ino, state.st_mtime_ns, state.st_size
@@ -70,48 +70,104 @@ def _state(path: Path) -> tuple[int, ...]:
 
 @lru_cache(maxsize=16)
 def _parsed(path: Path, state: tuple[int, ...]) -> tuple[list[Row], bool]:
-    """Parse a file once for each state; files are replaced, not changed."""
+    """Parse a file once for each state, as files are replaced, not changed; and tell if it is as we would write it."""
     content = path.read_bytes()
-    rows = parse_rows(content, str(path))
-    return rows, content == csv_text(COLUMNS, sorted({row.key: row for row in rows}.values())).encode()
+    rows = list(unite([(content, str(path))]).values())
+    return rows, content == csv_text(COLUMNS, sorted(rows)).encode()
 
 
-def parse_rows(content: bytes, name: str) -> list[Row]:
-    """Parse a results file, called ``name`` in errors; its header is its schema.
+def unite(files: Iterable[tuple[bytes, str]]) -> dict[tuple[Any, ...], Row]:
+    """Parse results files, each with what to call it in errors, and give their rows by key; refuse a key there twice.
 
-    Columns that say how far to trust a value may be missing, as in a file of an older version: then the tie range is
-    NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's version 1.
+    The header is the schema. Columns that say how far to trust a value may be missing, as in a file of an older
+    version: then the tie range is NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's
+    version 1.
     """
+    rows: dict[tuple[Any, ...], Row] = {}
+    places: dict[tuple[Any, ...], tuple[str, int]] = {}
+    for content, name in files:
+        for number, row in _parse(content, name):
+            if row.key in rows:
+                other, line = places[row.key]
+                first = f"line {line}" if other == name else f"{other}, line {line}"
+                how = "the same" if rows[row.key] == row else "other"
+                raise HashbenchError(
+                    f"{name}, line {number}, holds {' '.join(map(str, row.key))} a second time, after {first}, with "
+                    f"{how} numbers. Delete one of the two, or both and run again."
+                )
+            rows[row.key], places[row.key] = row, (name, number)
+    return rows
+
+
+def _parse(content: bytes, name: str) -> Iterator[tuple[int, Row]]:
+    """Parse the rows of a results file, each with the number of its line."""
+    _check_text(content, name)
     try:
-        lines = list(csv.reader(io.StringIO(content.decode(), newline="")))
+        reader = csv.reader(io.StringIO(content.decode(), newline=""))
+        lines = [(reader.line_num, line) for line in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise HashbenchError(f"{name} is no results file: {error}. Restore it from version control.") from error
-    header = lines[0] if lines else []
+    header = lines[0][1] if lines else []
     beyond = [column for column in header if column not in COLUMNS]
     if (header[:1] and header[0].startswith("#")) or (beyond and set(COLUMNS) <= set(header)):
         raise HashbenchError(
             f"{name} has {', '.join(beyond)} in its header, which this version of hashbench does not know: a newer one "
             "wrote it. Upgrade hashbench."
         )
-    if header != [column for column in COLUMNS if column in header or column not in _OF_OLDER_FILES]:
+    lacking = [column for column in COLUMNS if column not in header and column not in _OF_OLDER_FILES]
+    if header != [column for column in COLUMNS if column in header]:
         raise HashbenchError(
             f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}. "
             "Restore it from version control, or move it away and run again."
         )
-    return [_row(name, header, number, line) for number, line in enumerate(lines[1:], start=2)]
+    if lacking:
+        raise HashbenchError(
+            f"{name} lacks column{'s' * (len(lacking) > 1)} {', '.join(lacking)}, without which its rows say nothing. "
+            "Restore it from version control, or move it away and run again."
+        )
+    for number, line in lines[1:]:
+        yield number, _row(name, header, number, line)
+
+
+def _check_text(content: bytes, name: str) -> None:
+    """Refuse what git and editors leave in a text, each in its own words."""
+    found = _CONFLICT.search(content)
+    if found:
+        number = content.count(b"\n", 0, found.start()) + 1
+        raise HashbenchError(
+            f"{name}, line {number}, is a conflict marker of git ({found[0].decode(errors='replace').strip()[:40]}): a "
+            "merge left both sides in. Take one side (git checkout --ours or --theirs, and the file) and run again "
+            "what the other had; or unite them by key: hashbench results merge --help."
+        )
+    if content.startswith(codecs.BOM_UTF8):
+        raise HashbenchError(
+            f"{name} begins with a byte order mark, as some editors and spreadsheets write it. Save it as UTF-8 "
+            "without one, or restore it from version control."
+        )
+    if b"\r\n" in content:
+        raise HashbenchError(
+            f"{name} has lines that end in CR LF, as on Windows. Say `results/*.csv text eol=lf` in .gitattributes and "
+            "restore it from version control."
+        )
 
 
 def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
     try:
+        if len(line) != len(header):
+            raise ValueError(f"it has {len(line)} cells, expected {len(header)}")
         texts = _OF_OLDER_FILES | dict(zip(header, line, strict=True))
         cells: list[Any] = [_KINDS.get(column, str)(texts[column]) for column in COLUMNS]
         row = Row(*cells)
         for text in (row.value, row.low, row.high):
             float(text)
+        for key in _NAMES_OF_FILES:
+            check_name(getattr(row, key), f"column {key}")
         if not isinstance(json.loads(row.params), dict):
             raise ValueError(f"params {row.params!r} are no JSON object")
-    except (TypeError, ValueError) as error:
-        raise HashbenchError(f"{name}, line {number}: {error}. Restore it from version control.") from error
+    except (TypeError, ValueError, RecursionError) as error:
+        raise HashbenchError(
+            f"{name}, line {number}: {one_line(error).rstrip('.')}. Restore it from version control."
+        ) from error
     return row
 
 
@@ -120,8 +176,31 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     with locked_folder(path.parent):
         known = {row.key: row for row in read_rows(path)}
         added = {row.key: row for row in rows}
-        if not _is_canonical(path) or any(known.get(key) != row for key, row in added.items()):
+        is_in_order = path.is_file() and _parsed(path, _state(path))[1]
+        if not is_in_order or any(known.get(key) != row for key, row in added.items()):
             write_text(path, csv_text(COLUMNS, sorted((known | added).values())))
+
+
+def merge_files(base: Path, ours: Path, theirs: Path) -> list[tuple[Any, ...]]:
+    """Unite what two sides made of a results file, row by row, and write it to ``ours``.
+
+    A side that left a row as it was in ``base`` gives way to the other. Returns the keys that both changed, each in its
+    own way; if there are any, nothing is written. A file may be empty, as git gives the base of one that both added.
+    """
+    contents = [(path, path.read_bytes()) for path in (base, ours, theirs)]
+    old, mine, other = (unite([(content, str(path))] if content else []) for path, content in contents)
+    merged: dict[tuple[Any, ...], Row] = {}
+    conflicts = []
+    for key in sorted(old | mine | other):
+        sides = old.get(key), mine.get(key), other.get(key)
+        if sides[1] != sides[2] and sides[0] not in sides[1:]:
+            conflicts.append(key)
+        row = sides[2] if sides[1] == sides[0] else sides[1]
+        if row is not None:
+            merged[key] = row
+    if not conflicts:
+        write_text(ours, csv_text(COLUMNS, sorted(merged.values())))
+    return conflicts
 
 
 def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
@@ -133,11 +212,16 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
+def read_folder(folder: Path) -> dict[tuple[Any, ...], Row]:
+    """Read all results files of a folder, by key; refuse a key that is there twice."""
+    return unite((path.read_bytes(), str(path)) for path in sorted(folder.glob("*.csv")))
+
+
 def read_results(folder: Path) -> "pd.DataFrame":
     """Read all results of a folder, a `Row` a line, ``value``, ``low`` and ``high`` as float; refuse one without."""
     import pandas as pd
 
-    rows = [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
+    rows = read_folder(folder).values()
     if not rows:
         raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
     frame = pd.DataFrame(rows, columns=list(COLUMNS))

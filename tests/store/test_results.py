@@ -1,4 +1,9 @@
+import subprocess
+import sysconfig
+from pathlib import Path
+
 import pytest
+from diffing import git, needs_git
 
 from hashbench.errors import HashbenchError
 from hashbench.store import results
@@ -106,11 +111,9 @@ def test_merging_what_is_there_changes_nothing(path):
     "disorder",
     [
         lambda lines: [lines[0], lines[2], lines[1]],
-        lambda lines: [*lines, lines[1]],
-        lambda lines: [line.replace("\n", "\r\n") for line in lines],
         lambda lines: [*lines[:-1], lines[-1].rstrip("\n")],
     ],
-    ids=["unsorted", "a row twice", "CRLF", "last line not ended"],
+    ids=["unsorted", "last line not ended"],
 )
 def test_file_of_an_editor_is_put_in_order_by_the_next_merge(path, disorder):
     results.merge_rows(path, [row(), row(seed=1)])
@@ -148,6 +151,104 @@ def test_foreign_content_is_refused_by_name_and_left_alone(path, content):
         assert str(path) in str(caught.value)
         assert "\n" not in str(caught.value)
         assert path.read_bytes() == content
+
+
+LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (HEADER + LINE + LINE, ["line 3, holds digits pixels itq {} 16 0 AP a second", "line 2", "the same numbers"]),
+        (HEADER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with other numbers", "Delete one"]),
+        (HEADER + "<<<<<<< HEAD\n" + LINE, ["line 2, is a conflict marker of git (<<<<<<< HEAD)", "results merge"]),
+        (HEADER + LINE + "=======\n", ["line 3, is a conflict marker", "--ours"]),
+        (HEADER + LINE + ">>>>>>> topic\n", ["line 3, is a conflict marker"]),
+        ("\ufeff" + HEADER + LINE, ["byte order mark", "UTF-8 without"]),
+        ((HEADER + LINE).replace("\n", "\r\n"), ["CR LF", "eol=lf"]),
+        ((HEADER + LINE).replace("seed,", "").replace(",0,AP", ",AP"), ["lacks column seed,"]),
+        (HEADER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 13 cells, expected 14"]),
+        (HEADER + LINE.replace("digits", "x/../.."), ["line 2: column dataset", "'x/../..'", "names files"]),
+        (HEADER + LINE.replace("itq", "../itq"), ["line 2: column method", "'../itq'"]),
+        (HEADER + LINE.replace("itq", "i" * 300), ["line 2: column method", "of 300 characters"]),
+        (HEADER + LINE.replace("{}", "[" * 100_000), ["line 2: "]),
+    ],
+)
+def test_what_git_and_editors_leave_is_told_in_its_own_words(path, text, parts):
+    path.parent.mkdir()
+    path.write_text(text, newline="")
+    with pytest.raises(HashbenchError) as caught:
+        results.read_rows(path)
+    assert str(caught.value).startswith(str(path))
+    assert all(part in str(caught.value) for part in parts), str(caught.value)
+
+
+def test_a_key_in_two_files_of_a_folder_is_refused_with_both_places(tmp_path):
+    results.merge_rows(tmp_path / "digits.csv", [row(), row(seed=1)])
+    (tmp_path / "digits (1).csv").write_bytes((tmp_path / "digits.csv").read_bytes())
+    with pytest.raises(HashbenchError) as caught:
+        results.read_results(tmp_path)
+    assert f"{tmp_path / 'digits.csv'}, line 2, holds" in str(caught.value)
+    assert f"after {tmp_path / 'digits (1).csv'}, line 2" in str(caught.value)
+
+
+MERGES = [  # base, ours, theirs, merged (None: a conflict), as values by seed
+    ({0: 5}, {0: 5}, {0: 5}, {0: 5}),
+    ({0: 5}, {0: 6}, {0: 5}, {0: 6}),
+    ({0: 5}, {0: 5}, {0: 6}, {0: 6}),
+    ({0: 5}, {0: 6}, {0: 6}, {0: 6}),
+    ({0: 5}, {0: 6}, {0: 7}, None),
+    ({0: 5}, {0: 5, 1: 1}, {0: 5, 2: 2}, {0: 5, 1: 1, 2: 2}),
+    ({0: 5}, {0: 5, 1: 1}, {0: 5, 1: 1}, {0: 5, 1: 1}),
+    ({0: 5}, {0: 5, 1: 1}, {0: 5, 1: 2}, None),
+    ({0: 5, 1: 5}, {1: 5}, {0: 5, 1: 5}, {1: 5}),
+    ({0: 5, 1: 5}, {0: 5, 1: 5}, {1: 5}, {1: 5}),
+    ({0: 5, 1: 5}, {1: 5}, {0: 6, 1: 5}, None),
+    ({0: 5, 1: 5}, {1: 5}, {1: 5}, {1: 5}),
+    ({}, {0: 1}, {1: 2}, {0: 1, 1: 2}),
+]
+
+
+@pytest.mark.parametrize(("base", "ours", "theirs", "expected"), MERGES)
+def test_three_versions_are_united_by_key(tmp_path, hashbench, base, ours, theirs, expected):
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for path, values in zip(paths, (base, ours, theirs), strict=True):
+        path.touch()
+        if values:
+            path.unlink()
+            results.merge_rows(path, [row(seed=seed, value=f"0.{value}00000") for seed, value in values.items()])
+    before = paths[1].read_bytes()
+    done = hashbench("results", "merge", *paths)
+    if expected is None:
+        assert (done.exit_code, paths[1].read_bytes()) == (1, before)
+        assert "both sides changed 1 row, each in its own way: digits pixels itq" in done.stderr
+    else:
+        assert done.exit_code == 0
+        assert {one.seed: one.value for one in results.read_rows(paths[1])} == {
+            seed: f"0.{value}00000" for seed, value in expected.items()
+        }
+
+
+@needs_git
+@pytest.mark.usefixtures("repository")
+def test_git_merges_results_by_the_lines_that_the_help_shows(hashbench):
+    """Two branches add rows side by side, which a merge of text calls a conflict."""
+    shown = hashbench("results", "merge", "--help").stdout
+    path = Path("results/digits.csv")
+    results.merge_rows(path, [row()])
+    for line in shown.splitlines():
+        if line.strip().startswith(("echo", "git config")):
+            subprocess.run(
+                line.replace("'hashbench ", f"'{sysconfig.get_path('scripts')}/hashbench "), shell=True, check=True
+            )
+    git("add", ".")
+    git("commit", "-qm", "first")
+    for branch, seed in (("one", 1), ("two", 2)):
+        git("checkout", "-qb", branch, "main")
+        results.merge_rows(path, [row(seed=seed)])
+        git("commit", "-qam", branch)
+    git("merge", "-q", "--no-edit", "one")
+    assert [one.seed for one in results.read_rows(path)] == [0, 1, 2]
 
 
 def test_all_results_of_a_folder_are_one_frame(tmp_path):

@@ -1,0 +1,37 @@
+"""The commands that keep result files in order."""
+
+from pathlib import Path
+
+import click
+
+from hashbench.errors import HashbenchError
+
+
+@click.group()
+def results() -> None:
+    """Keep the result files in order."""
+
+
+@results.command()
+@click.argument("base", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("ours", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("theirs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def merge(base: Path, ours: Path, theirs: Path) -> None:
+    """Unite the rows of two versions of a results file by key, and write them to OURS.
+
+    BASE is the version both come from. A row that only one side changed, added or deleted is as that side has it; rows
+    that both changed, each in its own way, are named, and nothing is written. As a merge driver of git:
+
+    \b
+    echo 'results/*.csv text eol=lf merge=hashbench' >> .gitattributes
+    git config merge.hashbench.driver 'hashbench results merge %O %A %B'
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.store.results import merge_files
+
+    conflicts = merge_files(base, ours, theirs)
+    if conflicts:
+        shown = "; ".join(" ".join(map(str, key)) for key in conflicts[:3])
+        raise HashbenchError(
+            f"both sides changed {len(conflicts)} row{'s' * (len(conflicts) > 1)}, each in its own way: {shown}"
+            f"{'; ...' if len(conflicts) > 3 else ''}. Nothing is written; take one side, and run those again."
+        )
