@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from hashbench._validation import as_int64
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, one_line
@@ -48,7 +49,7 @@ class AnnBenchmarks(DatasetAdapter):
                 features = np.empty((n_database + n_queries, file["train"].shape[1]), dtype=np.float32)
                 with np.errstate(over="ignore"):  # what becomes infinite Dataset refuses
                     features[:n_database], features[n_database:] = file["train"], file["test"]
-                neighbours = file["neighbors"][()].astype(np.int64)
+                neighbours = as_int64(file["neighbors"][()], "neighbours")
         except OSError as error:
             raise HashbenchError(
                 f"cannot read {path} as HDF5: {one_line(error).rstrip('.')}. It may be cut short; fetch it again."

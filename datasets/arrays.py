@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import multi_hot
+from hashbench._validation import as_int64, multi_hot
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
@@ -194,9 +194,13 @@ def _as_labels(array: AnyArray, name: str) -> AnyArray:
     if array.ndim == 2:
         return multi_hot(array, f"labels of {name}")
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
-        array = array.astype(np.int64)
+        array = as_int64(array, f"labels of {name}")
     if array.ndim != 1 or array.dtype.kind not in "biuUSO":
         raise HashbenchError(
             f"{name} holds {array.dtype} of shape {array.shape}, expected classes of shape (n,) or multi-hot labels."
         )
-    return array.astype(np.int64) if array.dtype.kind in "biu" else np.unique(array.astype(str), return_inverse=True)[1]
+    return (
+        as_int64(array, f"labels of {name}")
+        if array.dtype.kind in "biu"
+        else np.unique(array.astype(str), return_inverse=True)[1]
+    )

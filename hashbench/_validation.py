@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import IntArray
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench._typing import AnyArray, IntArray
+from hashbench.errors import HashbenchError, one_line, unknown_name
 
+_INT64 = np.iinfo(np.int64)
 MAX_NAME = 100  # characters
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
@@ -34,6 +35,17 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
         raise HashbenchError(
             f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
             "with .astype(int). Encode names as numbers: numpy.unique(names, return_inverse=True)[1]."
+        )
+    return as_int64(array, name)
+
+
+def as_int64(array: AnyArray, name: str) -> IntArray:
+    """Give whole numbers, of whatever dtype and called ``name`` in messages, as int64; refuse what it cannot hold."""
+    beyond = ~((array >= -(2.0**63)) & (array < 2.0**63)) if array.dtype.kind == "f" else array > _INT64.max
+    if array.dtype.kind in "uf" and beyond.any():
+        raise HashbenchError(
+            f"{name} hold numbers beyond {_INT64.min} to {_INT64.max}, first {array[beyond].flat[0]}, which would no "
+            "longer differ. Number the classes anew: numpy.unique(labels, return_inverse=True)[1]."
         )
     return array.astype(np.int64, copy=False)
 
@@ -76,11 +88,29 @@ def is_sparse(matrix: Any) -> bool:
 
 
 def summed_csr(matrix: Any) -> Any:
-    """Copy a sparse matrix of any format to CSR, entries stored in parts added up."""
+    """Copy a sparse matrix of any format to CSR, entries stored in parts added up; refuse one that is damaged.
+
+    Compiled code trusts the indices, so they are checked before any sees them. Parts are added up in 64 bits.
+    """
     from scipy.sparse import csr_array
 
-    summed = csr_array(matrix, copy=True)
-    summed.sum_duplicates()
+    try:
+        matrix = matrix.copy()
+        if matrix.format in ("csr", "csc", "bsr"):
+            matrix.check_format(full_check=True)
+        elif matrix.format == "coo":
+            for index, size in zip(matrix.coords, matrix.shape, strict=True):
+                if len(index) != len(matrix.data):
+                    raise ValueError(f"{len(index)} indices for {len(matrix.data)} entries")
+                if len(index) and not 0 <= index.min() <= index.max() < size:
+                    raise ValueError(f"indices {index.min()} to {index.max()} where there are {size}")
+        summed = csr_array(matrix)
+    except ValueError as error:
+        raise HashbenchError(f"a sparse matrix of shape {matrix.shape} is damaged: {one_line(error)}.") from error
+    if not summed.has_canonical_format:
+        if summed.dtype.kind in "biu":
+            summed = summed.astype(np.int64)
+        summed.sum_duplicates()
     return summed
 
 

@@ -236,3 +236,57 @@ def test_what_cannot_be_an_affinity_is_refused_in_words(make, message):
 def test_a_mistake_a_user_can_mend_is_a_hashbench_error(make):
     with pytest.raises(HashbenchError):
         make()
+
+
+def with_parts(form, **parts):
+    """A sparse matrix whose arrays were changed behind its back."""
+    matrix = sp.csr_array(np.eye(6, dtype=np.int8)).asformat(form)
+    for name, value in parts.items():
+        setattr(matrix, name, value)
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        with_parts("csr", indices=np.arange(6) - 5),
+        with_parts("csr", indices=np.arange(6) + 1),
+        with_parts("csr", indptr=np.array([0, 1, 2, 3, 4, 10**6, 6])),
+        with_parts("csr", indptr=np.array([0, 1, 2, 3, 4, 5, 10**6])),
+        with_parts("csr", indptr=np.array([1, 1, 2, 3, 4, 5, 6])),
+        with_parts("csr", indptr=np.array([0, 1, 2, 6])),
+        with_parts("csr", data=np.ones(3, dtype=np.int8)),
+        with_parts("csc", indices=np.arange(6) - 1),
+        with_parts("csc", indptr=np.array([0, 1, 2, 3, 10**6, 5, 6])),
+        with_parts("coo", coords=(np.arange(6) - 1, np.arange(6))),
+        with_parts("coo", coords=(np.arange(6), np.arange(6) + 1)),
+        with_parts("coo", coords=(np.arange(6), np.arange(3))),
+    ],
+)
+def test_a_damaged_sparse_matrix_is_refused_before_compiled_code_sees_it(matrix):
+    with pytest.raises(HashbenchError, match=r"a sparse matrix of shape \(6, 6\) is damaged: "):
+        Explicit(matrix)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.bool_, np.int64])
+def test_entries_stored_in_parts_do_not_overflow(dtype):
+    half = 1 if dtype == np.bool_ else 100
+    parts = sp.csr_array((np.array([half, half, half], dtype), np.array([0, 0, 0]), np.array([0, 3])), shape=(1, 2))
+    assert Explicit(parts).block(slice(None), slice(None)).tolist() == [[3 * half, 0]]
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "dia", "bsr"])
+def test_any_format_of_sparse_matrix_will_do_and_is_left_as_it_was(form):
+    dense = np.random.default_rng(0).integers(0, 3, (5, 7))
+    matrix = sp.csr_array(dense).asformat(form)
+    found = Explicit(matrix).block(slice(None), slice(None))
+    np.testing.assert_array_equal(found, dense)
+    np.testing.assert_array_equal(matrix.toarray(), dense)
+
+
+def test_labels_beyond_int64_are_refused():
+    huge = np.array([2**63 + 1, 2], dtype=np.uint64)
+    with pytest.raises(HashbenchError, match="9223372036854775809, which would no longer differ"):
+        SameLabel(huge, huge)
+    fine = np.array([2**63 - 1, 2], dtype=np.uint64)
+    assert SameLabel(fine, fine).query_labels.tolist() == fine.tolist()

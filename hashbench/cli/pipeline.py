@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from hashbench._torch import DEVICES
 from hashbench.cli.options import (
@@ -66,8 +67,9 @@ def prepare(
 
     if (items is None) != (name is None) or (items is None) == (not names):
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
-    if items is None and any(value is not None for key, value in own.items() if key != "seed"):
-        raise click.UsageError("--labels, --affinity and how many to draw are for your own data (--from).")
+    context = click.get_current_context()
+    if items is None and any(context.get_parameter_source(key) is not ParameterSource.DEFAULT for key in own):
+        raise click.UsageError("--labels, --affinity, --seed and how many to draw are for your own data (--from).")
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")
     options = Options(source=source, weights=weights, image_size=image_size, device=device)

@@ -74,6 +74,8 @@ def evaluate(
     else:
         if own["query_codes"] is None or own["database_codes"] is None:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+        if dataset is not None:
+            raise click.UsageError("--dataset goes with CODES.h5; what is relevant to your own codes say their labels.")
         own["distance"] = own["distance"] or "hamming"
         score = partial(own_codes.evaluate_files, undefined=undefined, **own)
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):

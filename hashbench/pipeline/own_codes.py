@@ -31,6 +31,10 @@ def evaluate_files(
     superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
     levels, in ``.npy`` or in ``.npz`` as `scipy.sparse.save_npz` writes it.
     """
+    if distance == "cosine" and n_bits is not None:
+        raise HashbenchError("--distance cosine ranks by real-valued outputs, which have no --bits; leave one out.")
+    if affinity is not None and (query_coarse is not None or database_coarse is not None):
+        raise HashbenchError("superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity.")
     if affinity is not None and query_labels is None and database_labels is None:
         relevance: Any = load_matrix(affinity)
     elif affinity is None and query_labels is not None and database_labels is not None:

@@ -419,7 +419,7 @@ def test_a_missing_name_in_a_table_is_no_class(complaint, tmp_path):
         ("digits-mine", "begins like"),
         ("Digits", "built-in"),
         ("arrays", "built-in"),
-        ("my data", "made of letters, digits, '.', '_' and '-', got 'my data'"),
+        ("my data", "at most 100, got 'my data'"),
         ("../mine", "made of letters"),
         ("a/b", "made of letters"),
         ("mine:gist", "made of letters"),
