@@ -71,7 +71,22 @@ RESUME = click.option(
 FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
 )
-FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+class File(click.Path):
+    """A file that a user names."""
+
+    def __init__(self, *, allow_dash: bool = False) -> None:
+        super().__init__(path_type=Path, dir_okay=False, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        if value == "":
+            self.fail("an empty name is no file.", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+FILE = File()
+OUTPUT = File(allow_dash=True)
 FEATURES = click.option("--features", help="Kind of features, where a dataset offers several.")
 SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
 WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")

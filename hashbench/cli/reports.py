@@ -41,6 +41,8 @@ def tables(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.reports.tables import make_tables, write_tables
 
+    if output is not None and output.resolve() == results.resolve():
+        raise click.UsageError(f"{output} is the folder of the results, which tables would be taken for; give another.")
     made = make_tables(results, names, n_bits)
     if significance:
         from hashbench.cli.progress import Progress

@@ -1,12 +1,13 @@
 """The command that scores codes of any origin: evaluate."""
 
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from hashbench.cli.options import FILE, FORMAT, METRIC
+from hashbench.cli.options import FILE, FORMAT, METRIC, OUTPUT
 
 
 @click.command()
@@ -38,9 +39,11 @@ from hashbench.cli.options import FILE, FORMAT, METRIC
     help="Queries without relevant items: leave out, or count AP 0 and NDCG 1.",
 )
 @FORMAT
-@click.option("--per-query", type=FILE, help="Also write every query's scores to this CSV file.")
+@click.option("--per-query", type=OUTPUT, help="Also write every query's scores to this CSV file; - for stdout.")
 @click.option(
-    "--curves", type=FILE, help="Also write precision-recall curves, by radius and by rank, to this CSV file."
+    "--curves",
+    type=OUTPUT,
+    help="Also write precision-recall curves, by radius and by rank, to this CSV file; - for stdout.",
 )
 def evaluate(
     codes: Path | None,
@@ -59,8 +62,10 @@ def evaluate(
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.sources import array_files
-    from hashbench.store import files, hdf5
+    from hashbench.store import hdf5
 
+    outputs = [path for path in (per_query, curves) if path is not None]
+    _refuse_outputs(outputs, [codes, *(value for value in own.values() if isinstance(value, Path))])
     names = metrics or DEFAULT_METRICS
     if codes is not None:
         if any(value is not None for value in own.values()):
@@ -81,11 +86,33 @@ def evaluate(
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         evaluation = score(names)
     if per_query is not None:
-        files.write_text(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
+        _write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
         if codes is None:
             n_database, width = array_files.load_array(own["database_codes"]).shape
             sizes = own["n_bits"] or width, n_database
         points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
-        files.write_text(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
-    click.echo(console.format_evaluation(evaluation, form))
+        _write(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
+    click.echo(console.format_evaluation(evaluation, form), err=_STDOUT in outputs)
+
+
+def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path | None]) -> None:
+    """Refuse two outputs to one place, and one that would take the place of an input."""
+    if len({path.resolve() for path in outputs}) < len(outputs):
+        raise click.UsageError("--per-query and --curves name the same file; give each its own.")
+    for output in outputs:
+        for path in inputs:
+            if path is not None and path.exists() and output.exists() and output.samefile(path):
+                raise click.UsageError(f"{output} is read and would be written over; write to another file.")
+
+
+def _write(path: Path, text: str) -> None:
+    from hashbench.store.files import write_text
+
+    if path == _STDOUT:
+        click.echo(text, nl=False)
+    else:
+        write_text(path, text)
+
+
+_STDOUT = Path("-")

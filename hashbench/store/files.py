@@ -62,9 +62,17 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; one that holds just these bytes stays untouched."""
-    if path.is_file() and path.read_bytes() == content:
-        return
+    """Write a file whole or not at all; one that holds just these bytes stays untouched.
+
+    A link is followed, and what is no file, such as a pipe or a device, is written through.
+    """
+    with _spelled_out(path):
+        path = path.resolve() if path.is_symlink() else path
+        if path.is_file() and path.read_bytes() == content:
+            return
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(content)
+            return
     with replacing(path) as part:
         part.write_bytes(content)
 

@@ -1,0 +1,115 @@
+"""Where output goes that users name a place for: pipes, links, standard output; never over an input."""
+
+import csv
+import io
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Options that score four codes."""
+    np.save(tmp_path / "codes.npy", np.eye(4, 8) > 0)
+    np.save(tmp_path / "labels.npy", np.arange(4) % 2)
+    codes, labels = tmp_path / "codes.npy", tmp_path / "labels.npy"
+    return [
+        *("evaluate", "--query-codes", codes, "--database-codes", codes),
+        *("--query-labels", labels, "--database-labels", labels, "--metric", "AP"),
+    ]
+
+
+def n_rows(text):
+    return len(list(csv.DictReader(io.StringIO(text))))
+
+
+@pytest.mark.parametrize("option", ["--per-query", "--curves"])
+def test_a_dash_is_standard_output_and_the_table_gives_way(hashbench, own, option, empty_folder):
+    done = hashbench(*own, option, "-")
+    assert done.exit_code == 0
+    assert n_rows(done.stdout) >= 4
+    assert "mean over all orders" in done.stderr
+    assert not [*empty_folder.iterdir()]
+
+
+def test_a_pipe_is_written_through(hashbench, own, tmp_path):
+    pipe, said = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: said.append(pipe.read_text()), daemon=True)
+    reader.start()
+    assert hashbench(*own, "--per-query", pipe).exit_code == 0
+    reader.join(10)
+    assert n_rows(said[0]) == 4
+    assert pipe.is_fifo()
+
+
+def test_a_device_is_written_through(hashbench, own):
+    assert hashbench(*own, "--per-query", "/dev/null").exit_code == 0
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_is_followed(hashbench, own, tmp_path, is_there):
+    target, link = tmp_path / "folder" / "target.csv", tmp_path / "link.csv"
+    target.parent.mkdir()
+    if is_there:
+        target.write_text("before")
+    link.symlink_to(target)
+    assert hashbench(*own, "--per-query", link).exit_code == 0
+    assert link.is_symlink()
+    assert n_rows(target.read_text()) == 4
+
+
+def test_an_input_is_not_written_over(hashbench, own, tmp_path):
+    before = (tmp_path / "codes.npy").read_bytes()
+    (tmp_path / "other").symlink_to(tmp_path / "codes.npy")
+    for name in ("codes.npy", "other"):
+        done = hashbench(*own, "--per-query", tmp_path / name)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "is read and would be written over" in done.stderr
+    assert (tmp_path / "codes.npy").read_bytes() == before
+
+
+@pytest.mark.usefixtures("empty_folder")
+@pytest.mark.parametrize("place", ["same.csv", "-"])
+def test_two_outputs_need_two_places(hashbench, own, place):
+    done = hashbench(*own, "--per-query", place, "--curves", place)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "name the same file" in done.stderr
+
+
+def test_tables_are_not_written_among_the_results(hashbench, tmp_path):
+    done = hashbench("tables", "--results", tmp_path, "--output", tmp_path / "." / "x" / "..")
+    assert done.exit_code == 2
+    assert "folder of the results" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--distance", "cosine", "--bits", "999"], "real-valued outputs, which have no --bits"),
+        (["--dataset", "digits"], "--dataset goes with CODES.h5"),
+        (["--per-query", ""], "an empty name is no file"),
+    ],
+)
+def test_an_option_that_cannot_act_is_an_error(hashbench, own, options, message):
+    done = hashbench(*own, *options)
+    assert done.exit_code in (1, 2)
+    assert done.stdout == ""
+    assert message in done.stderr
+
+
+def test_superclasses_do_not_go_with_a_matrix(hashbench, own, tmp_path):
+    np.save(tmp_path / "matrix.npy", np.eye(4, dtype=int))
+    done = hashbench(*own[:5], "--affinity", tmp_path / "matrix.npy", "--query-coarse", tmp_path / "labels.npy")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "not with --affinity" in done.stderr
+
+
+def test_a_seed_of_drawing_goes_with_own_data(hashbench):
+    done = hashbench("prepare", "digits", "--seed", 0)
+    assert done.exit_code == 2
+    assert "--seed" in done.stderr
