@@ -12,6 +12,10 @@ class HashbenchError(ValueError):
     """
 
 
+class Damaged(HashbenchError):
+    """A file of ours that is not what it says; whoever can makes it again, and says so."""
+
+
 class Refusal(HashbenchError):
     """A method that cannot run on this dataset with these parameters; a grid goes on without it."""
 

@@ -136,8 +136,8 @@ def prepare_all(
     with Progress() as progress:
         options = replace(options, on_progress=progress.tell)
         for spec in [f"{name}:{kind}" if kind else name for name in names for kind in kinds or [""]]:
-            dataset, path, is_new = prepare(spec, options, force=force)
-            yield f"{'prepared' if is_new else 'reused'} {path}\n{describe_dataset(dataset)}"
+            dataset, path, how = prepare(spec, options, force=force)
+            yield f"{how or 'reused'} {path}\n{describe_dataset(dataset)}"
         if own is not None:
             dataset, path = prepare_own(own, replace(options, features=(*kinds, None)[0]))
             yield f"prepared {path}\n{describe_dataset(dataset)}"

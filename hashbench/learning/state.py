@@ -2,16 +2,20 @@
 
 import math
 import time
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench.errors import JobFailure, one_line
+from hashbench.errors import Damaged, JobFailure
 from hashbench.store.files import replacing
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
+
+
+_DIGEST_BYTES = 32  # of SHA-256, before what PyTorch saves
 
 
 class Epoch(NamedTuple):
@@ -88,20 +92,22 @@ class TrainingState:
         buffer = BytesIO()
         torch.save(content, buffer)  # into a file, a full disk would be told as a failed assertion of PyTorch's
         with replacing(path) as part:
-            part.write_bytes(buffer.getbuffer())
+            part.write_bytes(b"".join([sha256(buffer.getbuffer()).digest(), buffer.getbuffer()]))
 
     def read(self, path: Path, key: str) -> None:
-        """Take up training where a checkpoint of this key left it; refuse what is none, or of something else."""
+        """Take up training where a checkpoint of this key left it; refuse what is damaged, or of something else."""
         import torch
 
+        stored = path.read_bytes()
+        digest, saved = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+        if sha256(saved).digest() != digest:
+            raise Damaged(f"{path} is no checkpoint, or a damaged one. Start afresh, without resuming.")
         try:
-            content: Any = torch.load(path, map_location=self.all_outputs.device, weights_only=True)
-        except Exception as error:  # PyTorch raises whatever the broken place happens to cause
-            raise JobFailure(
-                f"{path} cannot be read as a checkpoint: {type(error).__name__}: {one_line(error)[:200]}. "
-                "Start afresh, without resuming."
-            ) from error
-        if not isinstance(content, dict) or content.get("key") != key:
+            content: Any = torch.load(BytesIO(saved), map_location=self.all_outputs.device, weights_only=True)
+            found = content["key"]
+        except Exception as error:  # PyTorch raises whatever a foreign place happens to cause
+            raise Damaged(f"{path} is no checkpoint. Start afresh, without resuming.") from error
+        if found != key:
             raise JobFailure(
                 f"{path} was left by training with other parameters, items or code. Start afresh, without resuming."
             )

@@ -13,13 +13,14 @@ from hashbench._typing import Progress, silent
 from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import Damaged, HashbenchError, unknown_name
 from hashbench.registry import dataset_class, dataset_names, get_dataset, modules_of, resolve_dataset
 from hashbench.sources.features import extraction
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.provenance import code_that_decides
 
+_AGAIN = "re-prepared damaged"
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
@@ -28,8 +29,10 @@ def dataset_path(spec: str) -> Path:
     return data_dir() / "datasets" / f"{spec.replace(':', '-')}.h5"
 
 
-def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, bool]:
-    """Make a dataset, ``NAME`` or ``NAME:FEATURES``, or find it again; give it, its file, and whether it was made now.
+def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, str]:
+    """Make a dataset, ``NAME`` or ``NAME:FEATURES``, or find it again.
+
+    Gives it, its file, and in words whether it was made now: nothing if it was found.
 
     What the options leave open stays as it was chosen the last time, unless forced.
     """
@@ -39,26 +42,40 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     path, code = dataset_path(spec), _code_of(name)
     with locked(path):
         found = hdf5.read_attributes(path)
-        remembered = json.loads(found.get("choices", "{}"))
+        remembered = _remembered(found)
         stamps = remembered.pop("stamps", {})
+        how = "prepared" if found or not path.exists() else _AGAIN
         choices = _chosen(options) if force else remembered | _chosen(options)
         now = _stamps(name, choices)
         is_same = choices == remembered and now == {key: stamps.get(key) for key in now}
         if _is_made_by(found, code) and is_same and not force:
-            return hdf5.read_dataset(path), path, False
+            try:
+                return hdf5.read_dataset(path), path, ""
+            except Damaged:
+                how = _AGAIN
         paths = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
         for key, chosen in paths.items():
             if getattr(options, key) is None and not chosen.exists():
                 raise HashbenchError(
                     f"there is no {chosen} (chosen earlier; give --{key} again, or --force to start afresh)."
                 )
-        dataset = get_dataset(name, replace(options, **{**choices, **paths, "features": kind})).prepare()
+        settled: dict[str, Any] = {**choices, **paths, "features": kind}
+        dataset = get_dataset(name, replace(options, **settled)).prepare()
         if dataset.name != name:
             raise HashbenchError(
                 f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own."
             )
         hdf5.write_dataset(dataset, path, code, choices | {"stamps": now})
-    return dataset, path, True
+    return dataset, path, how
+
+
+def _remembered(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what was chosen the last time; nothing if it cannot be read."""
+    try:
+        remembered: Any = json.loads(found.get("choices", "{}"))
+    except (TypeError, ValueError):
+        return {}
+    return remembered if isinstance(remembered, dict) else {}
 
 
 def find_prepared() -> tuple[list[str], dict[str, str]]:
@@ -173,8 +190,8 @@ def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None
     return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
 
 
-def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dataset, bool]:
-    """Open a dataset file, or prepare a named dataset if need be; give it, and whether it was made now.
+def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dataset, str]:
+    """Open a dataset file, or prepare a named dataset if need be; give it, and what of it was made now.
 
     Besides a path, ``NAME`` and ``NAME:FEATURES``, the name of a dataset that the user prepared from own files will do.
     """
@@ -188,15 +205,15 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
                 f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
                 f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
             )
-        dataset, _, is_new = prepare(spec_or_path, Options(on_progress=on_progress))
-        return dataset, is_new
+        dataset, _, how = prepare(spec_or_path, Options(on_progress=on_progress))
+        return dataset, how
     path = Path(spec_or_path)
     if path.suffix in HDF5_SUFFIXES or path.is_file():
         dataset = hdf5.read_dataset(path)
         _demand_same_content(dataset, path)
-        return dataset, False
+        return dataset, ""
     if dataset_path(spec_or_path).is_file():
-        return hdf5.read_dataset(dataset_path(spec_or_path)), False
+        return hdf5.read_dataset(dataset_path(spec_or_path)), ""
     raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
 
 

@@ -47,21 +47,21 @@ def run(
         notes = []
         if job.dataset not in datasets:
             datasets.clear()  # one dataset in memory at a time
-            datasets[job.dataset], is_new = load_dataset(job.dataset, on_progress)
-            notes.append(f"{'prepared' if is_new else 'reused'} dataset")
+            datasets[job.dataset], how = load_dataset(job.dataset, on_progress)
+            notes.append(f"{how or 'reused'} dataset")
         dataset = datasets[job.dataset]
         try:
-            path, is_new = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
+            path, how = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
         except Refusal as refusal:
             has_failed = isinstance(refusal, JobFailure)
             yield Outcome(job, None, str(refusal), has_failed, notes=tuple(notes))
             continue
-        notes.append(f"{'encoded' if is_new else 'reused'} codes")
+        notes.append(f"{how or 'reused'} codes")
         if not names:
             yield Outcome(job, None, codes=path, notes=tuple(notes))
             continue
-        scored, is_new = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
-        notes.append(f"{'computed' if is_new else 'reused'} scores")
+        scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
+        notes.append(f"{how or 'reused'} scores")
         yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
 
 

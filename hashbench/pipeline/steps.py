@@ -11,7 +11,7 @@ import numpy as np
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import pack
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError, Refusal, TrainingFailure
+from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
@@ -24,6 +24,7 @@ from hashbench.store.provenance import Provenance, digest
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
+_AGAIN = "re-encoded damaged"
 _BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
 
 
@@ -74,22 +75,35 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
 
 def ensure_codes(
     dataset: Dataset, job: Job, *, force: bool = False, resume: bool = False, on_progress: Progress = silent
-) -> tuple[Path, bool]:
-    """Encode, or find the codes again; gives the file, and whether it was made now."""
-    path, made = codes_path(dataset, job), job.provenance(dataset)
+) -> tuple[Path, str]:
+    """Encode, or find the codes again; gives the file, and in words whether it was made now: nothing if it was found.
+
+    A file that is damaged, of codes or a checkpoint, is made again.
+    """
+    path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
     with locked(path):
         found = hdf5.read_attributes(path)
+        if path.exists() and not found:
+            how = _AGAIN
         if not force and found.get("schema_version") == hdf5.SCHEMA_VERSION and made.made(found):
-            return path, False
+            try:
+                with hdf5.open_codes(path):
+                    return path, ""
+            except Damaged:
+                how = _AGAIN
         checkpoint = _checkpoint_path(dataset, job)
         try:
-            codes = encode(dataset, job, resume=resume, on_progress=on_progress)
+            try:
+                codes = encode(dataset, job, resume=resume, on_progress=on_progress)
+            except Damaged:
+                how = "encoded afresh (checkpoint damaged)"
+                codes = encode(dataset, job, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
-    return path, True
+    return path, how
 
 
 def score(
@@ -112,21 +126,25 @@ def ensure_scores(
     *,
     force: bool = False,
     on_progress: Progress = silent,
-) -> tuple[Evaluation, bool]:
+) -> tuple[Evaluation, str]:
     """Score a codes file of the data folder, or find the scores of every query again.
 
-    Gives the scores, and whether any metric was scored now.
+    Gives the scores, and in words whether any metric was scored now: nothing if none was.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     with hdf5.open_codes(path) as codes, score_cache.opened(codes) as kept:
-        known = {} if force else kept.read()
+        how = "computed"
+        try:
+            known = {} if force else kept.read()
+        except Damaged:
+            known, how = {}, "recomputed damaged"
         missing = [name for name in names if name not in known]
         if missing:
             scores = _score(dataset, path, codes, missing, "skip", on_progress).scores
             known |= {name: np.stack(values) for name, values in scores.items()}
             kept.write(known)
     n_undefined = int(np.isnan(known[names[0]][0]).sum())
-    return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), bool(missing)
+    return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), how if missing else ""
 
 
 def _score(

@@ -17,7 +17,7 @@ from hashbench._typing import ByteArray, FloatArray
 from hashbench._validation import is_sparse
 from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import replacing
 from hashbench.store.provenance import Provenance
 
@@ -124,9 +124,9 @@ def read_dataset(path: Path) -> Dataset:
     try:
         dataset = Dataset(**content)
     except HashbenchError as error:
-        raise HashbenchError(f"{path} holds no valid dataset: {error}") from error
+        raise Damaged(f"{path} holds no valid dataset: {error}") from error
     if dataset.fingerprint != stored:
-        raise HashbenchError(
+        raise Damaged(
             f"{path} says it holds content {stored}, but holds {dataset.fingerprint}: it is damaged. "
             "Make it again (hashbench prepare --force)."
         )
@@ -153,7 +153,7 @@ def open_codes(path: Path) -> Iterator[Codes]:
             stored = str(file.attrs["content"])
         codes = Codes(query, database, made, **times)
         if codes.content != stored:
-            raise HashbenchError(
+            raise Damaged(
                 f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. "
                 "Encode again (--force)."
             )
@@ -185,16 +185,17 @@ def write_scores(path: Path, scores: Mapping[str, FloatArray], made: Mapping[str
 
 
 def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
-    """Find what `write_scores` wrote; nothing if it is not there, of something else or damaged."""
-    found = read_attributes(path)
-    if not all(found.get(key) == value for key, value in made.items()):
+    """Find what `write_scores` wrote; nothing if it is not there or of something else. Refuse a damaged file."""
+    if not path.exists():
         return {}
-    try:
-        with _opened(path, "scores") as file, _parsing(path, "scores"):
-            scores = {name: values[:] for name, values in file["scores"].items()}
-    except HashbenchError:
-        return {}
-    return scores if found.get("scores_content") == _content_of(scores) else {}
+    with _opened(path, "scores") as file, _parsing(path, "scores"):
+        if any(file.attrs.get(key) != value for key, value in made.items()):
+            return {}
+        scores = {name: values[:] for name, values in file["scores"].items()}
+        stored = file.attrs.get("scores_content")
+    if stored != _content_of(scores):
+        raise Damaged(f"{path} does not hold the scores that it says: it is damaged. Score again (--force).")
+    return scores
 
 
 def _content_of(scores: Mapping[str, FloatArray]) -> str:
@@ -245,7 +246,7 @@ def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
                 f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
             )
         if lacking:
-            raise HashbenchError(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
+            raise Damaged(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
         yield file
 
 
@@ -258,7 +259,7 @@ def _parsing(path: Path, kind: str) -> Iterator[None]:
         if isinstance(error, HashbenchError):
             raise
         reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({one_line(error)})"
-        raise HashbenchError(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
+        raise Damaged(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
 
 
 _UNREADABLE = (OSError, RuntimeError, KeyError, TypeError, ValueError, AttributeError)

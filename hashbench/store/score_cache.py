@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import FloatArray
+from hashbench.errors import HashbenchError
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import SCHEMA_VERSION, Codes, read_scores, write_scores
 from hashbench.store.provenance import digest
@@ -29,7 +30,7 @@ class ScoreFile:
     made: Mapping[str, Any]
 
     def read(self) -> dict[str, FloatArray]:
-        """Read mean, low and high of every query, (3, n_queries) by metric; none if there are none yet."""
+        """Read mean, low and high of every query, (3, n_queries) by metric; none yet, none; refuse a damaged file."""
         return read_scores(self.path, self.made)
 
     def write(self, scores: Mapping[str, FloatArray]) -> None:
@@ -59,7 +60,10 @@ def find_scores(row: Row) -> FloatArray | None:
     made = {"dataset_fingerprint": row.dataset_fingerprint, "method_version": row.method_version}
     found = []
     for path in sorted(_folder(row.key[:6]).glob("*.h5")):
-        values = read_scores(path, made).get(row.metric)
+        try:
+            values = read_scores(path, made).get(row.metric)
+        except HashbenchError:  # whoever scores next makes it again
+            continue
         if values is None or values.shape[1] != row.n_queries:
             continue
         if _summary(values) == (row.value, row.low, row.high):

@@ -1,4 +1,7 @@
 import re
+import shutil
+from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +12,7 @@ from trained import LEARNED, StoppedError, fitted, same_network, session, stop_a
 
 from hashbench import registry
 from hashbench.affinity import SameLabel, SharedLabels
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import Damaged, HashbenchError, Refusal
 from hashbench.learning import state
 from hashbench.methods.talr_ap import TALRAP
 from hashbench.pipeline import steps
@@ -63,9 +66,14 @@ def test_checkpoint_of_something_else_is_refused(change, example, tmp_path):
 def test_broken_checkpoint_is_told_in_a_sentence(example, tmp_path):
     path = tmp_path / "state.checkpoint"
     method = session(TALRAP(16, epochs=1), checkpoint=path, resume=True)
-    for content in (b"", b"no checkpoint"):
+    session(TALRAP(16, epochs=1), checkpoint=path).fit(*example)
+    whole = path.read_bytes()
+    flipped = bytearray(whole)
+    flipped[len(whole) // 2] ^= 4
+    foreign = b"no checkpoint"
+    for content in (b"", foreign, whole[:-1], bytes(flipped), sha256(foreign).digest() + foreign):
         path.write_bytes(content)
-        with pytest.raises(HashbenchError, match=r"state\.checkpoint cannot be read as a checkpoint"):
+        with pytest.raises(Damaged, match=r"state\.checkpoint is no checkpoint.*Start afresh, without resuming"):
             method.fit(*example)
 
 
@@ -182,12 +190,28 @@ def test_one_job_that_fails_or_cannot_resume_does_not_end_a_grid(hashbench, digi
 
     (job,) = grid(["digits"], ["hashnet"], [8], [0], {"epochs": 3, "scaling": "none", "learning_rate": 10.0})
     stale = steps._checkpoint_path(load_dataset("digits")[0], job)
-    torch.save({"key": "of other code"}, stale)
+    buffer = BytesIO()
+    torch.save({"key": "of other code"}, buffer)
+    stale.write_bytes(sha256(buffer.getvalue()).digest() + buffer.getvalue())
     result = hashbench("run", "--method", "hashnet", "--method", "mihash", *options)
     assert result.exit_code == 1
     assert "left by training with other parameters, items or code" in result.stderr
     assert re.search(r"digits mihash .* seed 0: encoded codes, computed scores", result.stderr)
     assert stale.exists()  # other code may be able to go on
+
+
+def test_damaged_checkpoint_is_told_and_training_starts_afresh(hashbench, digits_data, tmp_path):
+    options = ["--method", "mihash", "--bits", 8, "--param", "epochs=1", "--resume"]
+    assert hashbench("run", *options, "--results", tmp_path / "fresh").exit_code == 0
+    (job,) = grid(["digits"], ["mihash"], [8], [0], {"epochs": 1})
+    steps._checkpoint_path(load_dataset("digits")[0], job).write_bytes(b"damaged")
+    shutil.rmtree(digits_data / "scores")
+    steps.codes_path(load_dataset("digits")[0], job).unlink()
+    done = hashbench("run", *options, "--results", tmp_path / "again")
+    assert "encoded afresh (checkpoint damaged) codes" in done.stderr
+    fresh, again = ((tmp_path / name / "digits.csv").read_bytes() for name in ("fresh", "again"))
+    assert again == fresh
+    assert not list(digits_data.rglob("*.checkpoint"))
 
 
 def test_full_disk_during_a_checkpoint_is_told_as_such(example, tmp_path, monkeypatch):

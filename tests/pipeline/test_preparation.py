@@ -32,6 +32,9 @@ class Toy(DatasetAdapter):
         )  # fmt: skip
 
 
+AGAIN = "re-prepared damaged"
+
+
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     """Register the adapter; give the options it was made with."""
@@ -59,18 +62,18 @@ def source(tmp_path):
 
 
 def test_a_dataset_is_made_once_and_found_again(toy, data):
-    dataset, path, is_new = prepare("toy")
-    assert (path, is_new) == (data / "datasets" / "toy.h5", True)
-    again, path_again, is_new = prepare("toy")
-    assert (path_again, is_new, len(toy)) == (path, False, 1)
+    dataset, path, how = prepare("toy")
+    assert (path, how) == (data / "datasets" / "toy.h5", "prepared")
+    again, path_again, how = prepare("toy")
+    assert (path_again, how, len(toy)) == (path, "", 1)
     assert again.fingerprint == dataset.fingerprint
-    loaded, is_new = load_dataset("toy")
-    assert (loaded.fingerprint, is_new, len(toy)) == (dataset.fingerprint, False, 1)
+    loaded, how = load_dataset("toy")
+    assert (loaded.fingerprint, how, len(toy)) == (dataset.fingerprint, "", 1)
 
 
 def test_loading_makes_what_is_not_there(toy):
-    dataset, is_new = load_dataset("toy")
-    assert (dataset.name, is_new, len(toy)) == ("toy", True, 1)
+    dataset, how = load_dataset("toy")
+    assert (dataset.name, how, len(toy)) == ("toy", "prepared", 1)
 
 
 def test_force_and_another_version_of_the_code_make_it_anew(toy, change_code):
@@ -86,19 +89,36 @@ def test_force_and_another_version_of_the_code_make_it_anew(toy, change_code):
 def test_a_damaged_file_is_made_anew(toy, damage):
     dataset, path, _ = prepare("toy")
     path.write_bytes(damage)
-    again, _, is_new = prepare("toy")
-    assert (again.fingerprint, is_new) == (dataset.fingerprint, True)
+    again, _, how = prepare("toy")
+    assert (again.fingerprint, how) == (dataset.fingerprint, AGAIN)
 
 
-def test_a_file_whose_content_changed_is_refused_and_force_mends_it(hashbench):
+def test_a_file_whose_content_changed_is_made_anew_and_this_is_told(hashbench):
     _, path, _ = prepare("toy")
     with h5py.File(path, "a") as file:
         file["features"][0] = 7
     result = hashbench("prepare", "toy")
-    assert result.exit_code == 1
-    assert "damaged. Make it again (hashbench prepare --force)" in result.stderr
-    assert hashbench("prepare", "toy", "--force").exit_code == 0
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"{AGAIN} {path}")
     assert hashbench("prepare", "toy").stdout.startswith(f"reused {path}")
+
+
+def test_an_own_dataset_that_is_damaged_cannot_be_made_anew(hashbench, tmp_path, data):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(40, 4)))
+    hashbench("prepare", "--from", tmp_path / "X.npy", "--name", "mine")
+    with h5py.File(data / "datasets" / "mine.h5", "a") as file:
+        file["features"][0] = 7
+    result = hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", "mine", "--results", tmp_path / "results")
+    assert result.exit_code == 1
+    assert "damaged. Make it again" in result.stderr
+
+
+@pytest.mark.parametrize("choices", ["no JSON", "[1]", "null"])
+def test_choices_that_cannot_be_read_are_forgotten(toy, choices):
+    _, path, _ = prepare("toy")
+    with h5py.File(path, "a") as file:
+        file.attrs["choices"] = choices
+    assert prepare("toy")[1] == path
 
 
 # ---------------------------------------------------------------- kinds of features
@@ -110,7 +130,7 @@ def test_the_first_kind_of_features_has_the_plain_name_and_others_their_own(toy,
     assert (near[0].features_name, far[0].features_name) == ("near", "far")
     assert far[0].features[-1, 0] == 100
     assert not prepare("toy:near")[2]
-    assert prepare("toy", Options(features="far"))[1:] == (far[1], False)
+    assert prepare("toy", Options(features="far"))[1:] == (far[1], "")
     assert load_dataset("toy:far")[0].fingerprint == far[0].fingerprint
     assert load_dataset("toy")[0].fingerprint == near[0].fingerprint
     assert len(toy) == 2
@@ -181,8 +201,8 @@ def test_choices_are_remembered_from_the_last_time(toy, source, change_code):
     assert not prepare("toy")[2]
     assert not prepare("toy", Options(source=source))[2]
     change_code()
-    again, _, is_new = prepare("toy")
-    assert (again.fingerprint, is_new) == (first.fingerprint, True)
+    again, _, how = prepare("toy")
+    assert (again.fingerprint, how) == (first.fingerprint, "prepared")
     assert (toy[-1].source, toy[-1].image_size, toy[-1].weights) == (source, 32, None)
     assert load_dataset("toy")[0].fingerprint == first.fingerprint
 
@@ -218,8 +238,8 @@ def test_force_starts_afresh_from_the_options_given(toy, source):
 def test_a_source_that_was_replaced_in_place_makes_the_dataset_anew(toy, source):
     prepare("toy", Options(source=source))
     source.write_text("7")
-    dataset, _, is_new = prepare("toy")
-    assert (is_new, dataset.features[-1, 0]) == (True, 8)
+    dataset, _, how = prepare("toy")
+    assert (how, dataset.features[-1, 0]) == ("prepared", 8)
     assert not prepare("toy")[2]
 
 

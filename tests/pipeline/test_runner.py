@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import ALL
 
 from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
@@ -261,7 +262,7 @@ def test_damaged_codes_are_encoded_again(hashbench, results):
     content = (results / "digits.csv").read_bytes()
     path = Path(encoded(hashbench("encode", "--method", "lsh", "--bits", 8)))
     path.write_bytes(path.read_bytes()[:3000])
-    assert notes(hashbench(*command))[0].split(", ")[1] == "encoded codes"
+    assert notes(hashbench(*command))[0].split(", ")[1] == "re-encoded damaged codes"
     assert (results / "digits.csv").read_bytes() == content
 
 
@@ -276,6 +277,28 @@ def test_damaged_prepared_dataset_is_prepared_again(hashbench, digits_data):
 
 
 @pytest.mark.usefixtures("digits_data")
+@pytest.mark.usefixtures("digits_data")
+def test_bits_that_flip_in_the_cache_change_no_result(hashbench, results, data):
+    """Whatever byte of a dataset, codes or scores is hit, the rows stay, or are made again and this is told."""
+    command = ["run", "--method", "lsh", "--bits", 8, "--results", results]
+    assert hashbench(*command).exit_code == 0
+    fresh = (results / "digits.csv").read_bytes()
+    rng, n_told = np.random.default_rng(0), 0
+    for folder in ("scores", "codes", "datasets"):
+        for _ in range(40 if ALL else 8):
+            (path,) = (data / folder).rglob("*.h5")
+            content = bytearray(path.read_bytes())
+            for at in rng.integers(len(content), size=20):
+                content[at] ^= 1 << rng.integers(8)
+            path.write_bytes(content)
+            (results / "digits.csv").unlink()
+            done = hashbench(*command)
+            assert done.exit_code == 0, done.stderr
+            assert (results / "digits.csv").read_bytes() == fresh
+            n_told += "damaged" in done.stderr
+    assert n_told >= 10
+
+
 def test_codes_tell_how_they_were_made(hashbench, digits):
     command = ["encode", "--method", "itq", "--bits", 12, "--seed", 3, "--param", "n_iter=2"]
     with hdf5.open_codes(Path(encoded(hashbench(*command)))) as codes:

@@ -4,6 +4,7 @@ import h5py
 import numpy as np
 import pytest
 
+from hashbench.errors import Damaged
 from hashbench.store import provenance, score_cache
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
@@ -110,13 +111,13 @@ def test_oldest_scores_of_a_job_go_first(monkeypatch):
 
 
 @pytest.mark.parametrize("key", ["scores/AP", "scores_content"])
-def test_damaged_scores_are_made_again(key):
+def test_damaged_scores_are_not_given(key):
     path = keep(VALUES)
     with h5py.File(path, "a") as file:
         if key in file:
             file[key][0, 0] += 0.125
         else:
             file.attrs[key] = "0" * 16
-    with score_cache.opened(codes()) as kept:
-        assert kept.read() == {}
+    with score_cache.opened(codes()) as kept, pytest.raises(Damaged, match="does not hold the scores that it says"):
+        kept.read()
     assert score_cache.find_scores(row()) is None
