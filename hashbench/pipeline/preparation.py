@@ -53,7 +53,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
                 return hdf5.read_dataset(path), path, ""
             except Damaged:
                 how = _AGAIN
-        paths = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
+        paths: dict[str, Path] = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
         for key, chosen in paths.items():
             if getattr(options, key) is None and not chosen.exists():
                 raise HashbenchError(

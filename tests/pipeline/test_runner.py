@@ -272,7 +272,7 @@ def test_damaged_prepared_dataset_is_prepared_again(hashbench, digits_data):
     path.write_bytes(whole[:5000])
     result = hashbench("prepare", "digits")
     assert result.exit_code == 0
-    assert result.stdout.startswith("prepared ")
+    assert result.stdout.startswith("re-prepared damaged ")
     assert hdf5.read_dataset(path).fingerprint in result.stdout
 
 
