@@ -92,8 +92,26 @@ SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw dat
 WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")
 
 
+def _keep_lock_timeout(context: click.Context, option: click.Parameter, value: float | None) -> None:
+    if value is not None:
+        from hashbench.store.files import lock_timeout
+
+        token = lock_timeout.set(value)
+        context.call_on_close(lambda: lock_timeout.reset(token))
+
+
+LOCK_TIMEOUT = click.option(
+    "--lock-timeout",
+    type=click.FloatRange(0),
+    callback=_keep_lock_timeout,
+    expose_value=False,
+    metavar="SECONDS",
+    help="Give up waiting for a process that makes the same file. [never]",
+)
+
+
 def of_grid(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that span a grid of jobs."""
-    for option in reversed((METHOD, BITS, SEED, DATASET, PARAM, PRESET, VALIDATION, DEVICE)):
+    for option in reversed((METHOD, BITS, SEED, DATASET, PARAM, PRESET, VALIDATION, DEVICE, LOCK_TIMEOUT)):
         command = option(command)
     return command

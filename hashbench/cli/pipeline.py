@@ -10,6 +10,7 @@ from hashbench._torch import DEVICES
 from hashbench.cli.options import (
     FORCE,
     FORMAT,
+    LOCK_TIMEOUT,
     METRIC,
     RESULTS,
     RESUME,
@@ -44,6 +45,7 @@ from hashbench.cli.options import (
 @click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
 @FORCE
+@LOCK_TIMEOUT
 def prepare(
     names: tuple[str, ...],
     features: tuple[str, ...],

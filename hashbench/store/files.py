@@ -1,17 +1,24 @@
 """Files: where they lie, locks between processes, and writing whole or not at all."""
 
 import glob
+import logging
+import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from platform import node
 
 import platformdirs
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError, JobFailure, one_line
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
+lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
+_PATIENCE = 2.0  # seconds after which one says for whom one waits
+_log = logging.getLogger("hashbench")
 
 
 def data_dir() -> Path:
@@ -82,11 +89,30 @@ def _holding(path: Path) -> Iterator[None]:
     with _spelled_out(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path, is_singleton=True)
-        lock.acquire()
+        try:
+            lock.acquire(timeout=min(_PATIENCE, lock_timeout.get()))
+        except Timeout:
+            _wait(lock, path)
+        path.write_text(f"process {os.getpid()} on {node()}")
     try:
         yield
     finally:
         lock.release()
+
+
+def _wait(lock: FileLock, path: Path) -> None:
+    """Wait for another process's lock, and say so; it ends with that process, whatever becomes of it."""
+    holder = path.read_text(errors="replace")[:200] or "another process"
+    limit = lock_timeout.get()
+    if limit > _PATIENCE:
+        _log.warning("Waiting for %s, which holds %s ...", holder, path)
+    try:
+        lock.acquire(timeout=-1 if limit == math.inf else max(limit - _PATIENCE, 0))
+    except Timeout:
+        raise JobFailure(
+            f"gave up after {limit:g} seconds of waiting for {holder}, which holds {path}. Let it end or stop it, or "
+            "wait longer: --lock-timeout."
+        ) from None
 
 
 @contextmanager
