@@ -149,10 +149,12 @@ def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter"
     cls = dataset_class(name)
     try:
         return cls(options)
-    except TypeError as error:
+    except HashbenchError:
+        raise
+    except (Exception, SystemExit) as error:
         raise HashbenchError(
-            f"dataset plugin {name!r} cannot be made of options: {one_line(error)}. Let its __init__ take them, or "
-            "leave that to DatasetAdapter."
+            f"dataset plugin {name!r} cannot be made of options: {type(error).__name__}: {one_line(error)}. Let its "
+            "__init__ take them, or leave that to DatasetAdapter."
         ) from error
 
 
@@ -223,7 +225,7 @@ def _card_of_class(name: str) -> MethodCard:
     cls = get_method(name)
     try:
         params = cls().get_params(deep=False)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"method plugin {name!r} cannot be made: {type(error).__name__}: {one_line(error)}. Give its "
             "parameters defaults."
@@ -305,7 +307,8 @@ def dataset_summary(name: str) -> str:
         adapter = get_dataset(name)
     except HashbenchError as error:
         return f"({error})"
-    return f"{adapter.summary} [needs {adapter.needs}]" if adapter.needs else adapter.summary
+    summary = getattr(adapter, "summary", "(without a summary)")
+    return f"{summary} [needs {adapter.needs}]" if adapter.needs else summary
 
 
 @cache
@@ -376,7 +379,7 @@ def _classes(module: ModuleType) -> list[type]:
 def _import(module: str, kind: str, name: str) -> ModuleType:
     try:
         return import_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"{kind} plugin {name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
         ) from error
@@ -385,7 +388,7 @@ def _import(module: str, kind: str, name: str) -> ModuleType:
 def _load(point: EntryPoint, kind: str) -> object:
     try:
         return point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"{kind} plugin {point.name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
         ) from error

@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import sysconfig
 import threading
 from pathlib import Path
@@ -77,6 +78,31 @@ def hashbench():
         return CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
 
     return invoke
+
+
+@pytest.fixture
+def plugin(tmp_path, monkeypatch):
+    """Install a third-party plug-in: its name, its source, and the object in it that the entry point names."""
+    folder = tmp_path / "site"
+    caches = registry._entry_points, registry.method_card
+    modules = []
+
+    def install(name, source, kind="methods", attribute="Mine"):
+        about = folder / f"{name}-1.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        modules.append(name.replace("-", "_"))
+        (about / "entry_points.txt").write_text(f"[hashbench.{kind}]\n{name} = {modules[-1]}:{attribute}\n")
+        (folder / f"{modules[-1]}.py").write_text(source)
+        for cache in caches:
+            cache.cache_clear()
+
+    monkeypatch.syspath_prepend(folder)
+    yield install
+    for module in modules:
+        sys.modules.pop(module, None)
+    for cache in caches:
+        cache.cache_clear()
 
 
 @pytest.fixture

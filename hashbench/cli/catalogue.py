@@ -77,7 +77,7 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
         title = one.__name__.removeprefix("check_").replace("_", " ")
         try:
             one(subject)
-        except Exception as error:  # any failure of a plugin is a finding
+        except (Exception, SystemExit) as error:  # any failure of a plugin is a finding
             failures += 1
             click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
         else:

@@ -3,6 +3,7 @@
 grid         the jobs that options span, each with its method
 preparation  datasets: where they lie, made when asked for, found again by name
 steps        encode and score one job, each found again by its provenance
+failures     what plug-ins raise, told in a sentence, with the traceback in a log file
 runner       the jobs of a grid one after the other, and the rows they give
 own_codes    scores of codes that users bring in files
 """

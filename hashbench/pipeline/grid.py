@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hashbench.bits import check_n_bits
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, unknown_name
+from hashbench.pipeline.failures import contained
 from hashbench.registry import MethodCard, dataset_names, get_method, method_card, resolve_dataset
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
 
@@ -99,7 +100,8 @@ def grid(
         jobs += [Job(spec, card, length, seed, changed) for seed in own_seeds]
     for job in jobs:  # what is wrong shows before any work is done
         if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
-            _ = job.estimator
+            with contained(f"method {job.method!r}", str(job)):
+                _ = job.estimator
     for modules in {SCORER, *(card.modules for card in cards)}:  # read before work begins, as it will run
         code_that_decides(*modules)
     return jobs

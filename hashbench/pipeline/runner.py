@@ -6,7 +6,8 @@ from pathlib import Path
 
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
-from hashbench.errors import JobFailure, Refusal
+from hashbench.errors import HashbenchError, JobFailure, Refusal
+from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.pipeline.steps import ensure_codes, ensure_scores
@@ -22,7 +23,7 @@ class Outcome:
     job: Job
     evaluation: Evaluation | None  # None if the method refused, or if only codes were asked for
     refusal: str = ""  # why it refused
-    has_failed: bool = False  # whether it refused because something went wrong, such as training
+    has_failed: bool = False  # whether it refused because something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
     rows: tuple[Row, ...] = ()  # for the results file
     notes: tuple[str, ...] = ()  # what was done and what was found again
@@ -36,33 +37,45 @@ def run(
     resume: bool = False,
     on_progress: Progress = silent,
 ) -> Iterator[Outcome]:
-    """Do the jobs of a grid one after the other, and yield what became of each.
+    """Do the jobs of a grid one after the other, and yield what became of each; none that fails stops the next.
 
     Without metrics they end with their codes. ``force`` repeats finished steps, ``resume`` goes on with interrupted
     training where its last epoch ended.
     """
     names = [get_metric(name).name for name in metric_names]
-    datasets: dict[str, Dataset] = {}
+    datasets: dict[str, Dataset | HashbenchError] = {}
     for job in jobs:
         notes = []
         if job.dataset not in datasets:
             datasets.clear()  # one dataset in memory at a time
-            datasets[job.dataset], how = load_dataset(job.dataset, on_progress)
+            datasets[job.dataset], how = _load(job, on_progress)
             notes.append(f"{how or 'reused'} dataset")
         dataset = datasets[job.dataset]
         try:
-            path, how = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
-        except Refusal as refusal:
-            has_failed = isinstance(refusal, JobFailure)
-            yield Outcome(job, None, str(refusal), has_failed, notes=tuple(notes))
+            if isinstance(dataset, HashbenchError):
+                raise dataset
+            with contained(f"method {job.method!r}", str(job)):
+                path, how = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
+            notes.append(f"{how or 'reused'} codes")
+            if not names:
+                yield Outcome(job, None, codes=path, notes=tuple(notes))
+                continue
+            scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
+        except HashbenchError as error:
+            has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
+            yield Outcome(job, None, str(error), has_failed, notes=tuple(notes))
             continue
-        notes.append(f"{how or 'reused'} codes")
-        if not names:
-            yield Outcome(job, None, codes=path, notes=tuple(notes))
-            continue
-        scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
         notes.append(f"{how or 'reused'} scores")
         yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
+
+
+def _load(job: Job, on_progress: Progress) -> tuple[Dataset | HashbenchError, str]:
+    """Load a job's dataset, and say what of it was made now; or give why that cannot be."""
+    try:
+        with contained(f"dataset {job.dataset!r}", job.dataset):
+            return load_dataset(job.dataset, on_progress)
+    except HashbenchError as error:
+        return error, ""
 
 
 def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:

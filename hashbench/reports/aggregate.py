@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.registry import method_card, method_names
+from hashbench.registry import MethodCard, method_card, method_names
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
@@ -96,13 +97,23 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
 
 
 def changed_params(method: str, params: str) -> dict[str, Any]:
-    """Give the parameters (JSON) that are not a method's defaults; all of them if it is no longer installed."""
-    defaults = method_card(method).params if method in method_names() else {}
+    """Give the parameters (JSON) that are not a method's defaults; all of them if it is no longer there."""
+    card = known_card(method)
+    defaults = card.params if card else {}
     return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 
 
 def _group(method: str) -> str:
-    return method_card(method).group if method in method_names() else ""
+    card = known_card(method)
+    return card.group if card else ""
+
+
+def known_card(method: str) -> MethodCard | None:
+    """Tell what is known of a method that is installed, and no broken plug-in."""
+    try:
+        return method_card(method) if method in method_names() else None
+    except HashbenchError:
+        return None
 
 
 def _named(name: str, params: Mapping[str, Any]) -> str:

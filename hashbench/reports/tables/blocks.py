@@ -8,8 +8,7 @@ import pandas as pd
 
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.registry import method_card, method_names
-from hashbench.reports.aggregate import BLOCK, LINE, line_labels
+from hashbench.reports.aggregate import BLOCK, LINE, known_card, line_labels
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.formats import Block, Entry, Groups
@@ -147,7 +146,8 @@ def _entry(cell: Any, is_mixed: bool) -> Entry:
 
 
 def _is_random(method: str) -> bool:
-    return method in method_names() and "random_state" in method_card(method).params
+    card = known_card(method)
+    return card is not None and "random_state" in card.params
 
 
 def _notes_on_cells(block: pd.DataFrame, fingerprint: str) -> list[str]:

@@ -1,0 +1,36 @@
+"""Failures of plug-ins, told in a sentence; the traceback goes to a log file in the data folder."""
+
+import re
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hashbench.errors import HashbenchError, JobFailure, one_line
+from hashbench.store.files import data_dir, write_text
+
+
+@contextmanager
+def contained(plugin: str, job: str) -> Iterator[None]:
+    """Turn whatever a plug-in raises meanwhile, and a ``sys.exit`` too, into a JobFailure that names it.
+
+    Errors of ours, which say all in their own words, go on as they are.
+    """
+    try:
+        yield
+    except HashbenchError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise JobFailure(
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no further words'}. "
+            f"Mend it; its traceback is in {_log(job, error)}."
+        ) from error
+
+
+def _log(job: str, error: BaseException) -> str:
+    """Write the traceback of an error and tell where; of a job that failed again, over what it left."""
+    path = data_dir() / "logs" / f"{re.sub('[^A-Za-z0-9._=-]+', '-', job)[-100:].lstrip('-.')}.log"
+    try:
+        write_text(path, "".join(traceback.format_exception(error)))
+    except HashbenchError as unwritten:
+        return f"no file: {one_line(unwritten).rstrip('.')}"
+    return str(path)

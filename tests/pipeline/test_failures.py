@@ -1,0 +1,143 @@
+import pytest
+
+from hashbench import testing
+from hashbench.errors import HashbenchError, JobFailure
+from hashbench.pipeline.failures import contained
+
+METHOD = '''
+"""A method that {what}."""
+
+import sys
+
+import numpy as np
+
+from hashbench.method import HashMethod
+
+
+class Mine(HashMethod):
+    """A method.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length.
+    """
+
+    def _fit(self, X, y):
+        pass
+
+    def _project(self, X):
+        return X[:, : self.n_bits]
+
+    {override}
+'''
+EXIT = "def _fit(self, X, y):\n        sys.exit(0)"
+OVERRIDES = {
+    "exits": (EXIT, "SystemExit: 0"),
+    "exits in words": (EXIT.replace("0", "'bye'"), "SystemExit: bye"),
+    "divides": ("def _fit(self, X, y):\n        1 / 0", "ZeroDivisionError: division by zero"),
+    "exits late": ("def _project(self, X):\n        sys.exit(0)", "SystemExit: 0"),
+    "says nothing": ("def _fit(self, X, y):\n        raise KeyError", "KeyError: no further words"),
+    "refuses oddly": ("def refusal(self, dataset):\n        raise OSError(28, 'full')", r"OSError: [Errno 28] full"),
+}
+RUN = ["run", "--method", "mine", "--method", "lsh", "--bits", 8, "--metric", "AP"]
+
+
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize(("override", "told"), OVERRIDES.values(), ids=OVERRIDES)
+def test_whatever_a_method_raises_is_the_failure_of_its_job_alone(hashbench, plugin, data, tmp_path, override, told):
+    plugin("mine", METHOD.format(what="fails", override=override))
+    result = hashbench(*RUN, "--results", tmp_path / "results")
+    log = data / "logs" / "digits-mine-8-bits-seed-0.log"
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        f"[1/2] digits mine 8 bits seed 0: failed. method 'mine' failed with {told}. "
+        f"Mend it; its traceback is in {log}.",
+        "[2/2] digits lsh 8 bits seed 0: encoded codes, computed scores",
+        "Error: 1 of the 2 jobs failed; the reasons are above.",
+    ]
+    assert [line.split()[1] for line in result.stdout.splitlines()[2:]] == ["lsh"]
+    assert "Traceback" in log.read_text()
+    assert "mine.py" in log.read_text()
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_single_job_that_fails_is_one_sentence(hashbench, plugin, tmp_path):
+    plugin("mine", METHOD.format(what="exits", override=EXIT))
+    result = hashbench("run", "--method", "mine", "--bits", 8, "--results", tmp_path / "results")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0. Mend it; ")
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_a_dataset_that_cannot_be_loaded_leaves_the_others_alone(hashbench, tiny_file, tmp_path, plugin):
+    adapter = "from hashbench.adapter import DatasetAdapter\nclass Mine(DatasetAdapter):\n    name = 'mine'\n"
+    plugin("mine", f"{adapter}    summary = ''\n    def prepare(self):\n        raise SystemExit(0)\n", "datasets")
+    broken = tmp_path / "broken.h5"
+    broken.write_bytes(b"")
+    common = ["--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path / "results"]
+    result = hashbench("run", "--dataset", broken, "--dataset", "mine", "--dataset", tiny_file(), *common)
+    first, second, third, last = result.stderr.splitlines()
+    assert result.exit_code == 1
+    assert f"failed. cannot read {broken}" in first
+    assert "failed. dataset 'mine' failed with SystemExit: 0. Mend it" in second
+    assert "computed scores" in third
+    assert last == "Error: 2 of the 3 jobs failed; the reasons are above."
+    assert (tmp_path / "results" / "tiny.csv").exists()
+
+
+@pytest.mark.parametrize("override", [EXIT, "def __init__(self, n_bits=32):\n        sys.exit(0)"])
+def test_check_does_not_pass_a_method_that_exits(hashbench, plugin, override):
+    plugin("mine", METHOD.format(what="exits", override=override))
+    result = hashbench("check", "method", "mine")
+    assert result.exit_code == 1
+    assert "FAIL  same seed gives same codes: SystemExit: 0" in result.stdout
+    assert len(result.stdout.splitlines()) == len(testing.METHOD_CHECKS)
+    assert "Error: method 'mine' fails" in result.stderr
+
+
+BROKEN = {
+    "exits": ("import sys\nsys.exit(0)\n", "Mine", "SystemExit: 0"),
+    "is not there": ("", "Mine", "AttributeError: module 'mine' has no attribute 'Mine'"),
+    "has no syntax": ("class Mine(:\n", "Mine", "SyntaxError: invalid syntax"),
+    "is no name": ("", "Mine Own", "AttributeError: "),
+}
+
+
+@pytest.mark.parametrize(("source", "attribute", "reason"), BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("kind", ["methods", "datasets"])
+def test_broken_entry_point_is_listed_with_its_reason(hashbench, plugin, kind, source, attribute, reason):
+    plugin("mine", source, kind, attribute)
+    result = hashbench("list", kind)
+    assert result.exit_code == 0
+    assert {"lsh", "digits"} & {line.split()[0] for line in result.stdout.splitlines()}
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("mine ")]
+    assert f"({kind[:-1]} plugin 'mine' cannot be imported: {reason}" in line
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_results_of_a_plugin_that_broke_are_still_shown(hashbench, plugin, tmp_path):
+    results = tmp_path / "results"
+    assert hashbench("run", "--method", "lsh", "--bits", 16, "--metric", "AP", "--results", results).exit_code == 0
+    path = results / "digits.csv"
+    path.write_text(path.read_text() + path.read_text().splitlines()[1].replace(",lsh,", ",mine,") + "\n")
+    plugin("mine", "import sys\nsys.exit(0)\n")
+    for command in (["tables", "table1"], ["plot", "tie-ranges", "--format", "svg"]):
+        assert hashbench(*command, "--results", results).exit_code == 0
+
+
+def test_log_names_are_files_whatever_the_job_is_called(data):
+    with pytest.raises(JobFailure, match="failed with ValueError: no"), contained("x", "../é\0/" + 300 * "a"):
+        raise ValueError("no")
+    assert [path.name for path in (data / "logs").iterdir() if path.suffix == ".log"] == [100 * "a" + ".log"]
+
+
+def test_failure_is_told_where_no_log_can_be_written(data):
+    (data / "logs").write_text("no folder")
+    with pytest.raises(JobFailure, match="its traceback is in no file: cannot write"), contained("x", "job"):
+        raise ValueError("no")
+
+
+def test_errors_of_ours_go_through_in_their_own_words():
+    with pytest.raises(HashbenchError, match=r"^plain$"), contained("x", "job"):
+        raise HashbenchError("plain")
