@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray
+from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
 from hashbench._validation import check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
+_CHECKED_ROWS = 1 << 16  # looked through at a time
 _ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", "matrix", "neighbours", "images")
 RULES = ("same-label", "shared-labels", "hierarchy", "distance", "neighbours", "explicit")
 RULES_OF_QUERIES = ("neighbours", "explicit")  # these say nothing about pairs of training items
@@ -129,14 +130,15 @@ class Dataset:
         return self._affinity(self.train, self.train)
 
     def _affinity(self, rows: IntArray, columns: IntArray) -> Affinity:
+        ours, theirs = _as_slice(rows), _as_slice(columns)
         if self.rule == "distance" and self.features is not None:
-            return Distance(self.features[rows], self.features[columns], **self.rule_params)
+            return Distance(self.features[ours], self.features[theirs], **self.rule_params)
         labels = np.asarray(self.labels)
         if self.rule == "hierarchy":
             coarse = np.asarray(self.coarse_labels)
-            return Hierarchy(labels[rows], labels[columns], coarse[rows], coarse[columns])
+            return Hierarchy(labels[ours], labels[theirs], coarse[ours], coarse[theirs])
         make = SameLabel if self.rule == "same-label" else SharedLabels
-        return make(labels[rows], labels[columns])
+        return make(labels[ours], labels[theirs])
 
     @cached_property
     def fingerprint(self) -> str:
@@ -161,6 +163,15 @@ class Dataset:
                     digest.update(np.ascontiguousarray(rows, dtype=kind).data)
         digest.update(canonical_json([self.rule, dict(self.rule_params)]).encode())
         return digest.hexdigest()[:16]
+
+
+def _as_slice(index: IntArray) -> Rows:
+    """Give row numbers that follow one another as a slice, which cuts without a copy."""
+    for start in range(0, len(index), _CHECKED_ROWS):
+        part = index[start : start + _CHECKED_ROWS]
+        if not np.array_equal(part, np.arange(index[0] + start, index[0] + start + len(part))):
+            return index
+    return slice(int(index[0]), int(index[0]) + len(index))
 
 
 def canonical_json(value: Any) -> str:
@@ -192,17 +203,19 @@ def _check_features(dataset: Dataset) -> None:
             f"features of dataset {dataset.name!r} are {features.dtype} of shape {features.shape}, "
             "expected float32 of shape (n_samples, n_features), not empty."
         )
-    finite = np.isfinite(features)
-    if not finite.all():
-        row, column = np.argwhere(~finite)[0]
+    starts = range(0, len(features), _CHECKED_ROWS)
+    n_bad = [int((~np.isfinite(features[start : start + _CHECKED_ROWS])).sum()) for start in starts]
+    if any(n_bad):
+        first = starts[next(block for block, n in enumerate(n_bad) if n)]
+        row, column = np.argwhere(~np.isfinite(features[first : first + _CHECKED_ROWS]))[0]
         raise HashbenchError(
-            f"features of dataset {dataset.name!r} hold {int(finite.size - finite.sum())} values that are not "
-            f"finite, first {features[row, column]} in row {row}, column {column}. Remove or impute them."
+            f"features of dataset {dataset.name!r} hold {sum(n_bad)} values that are not finite, first "
+            f"{features[first + row, column]} in row {first + row}, column {column}. Remove or impute them."
         )
 
 
 def _check_split(dataset: Dataset) -> None:
-    n_samples = dataset.n_samples
+    n_samples, is_in = dataset.n_samples, {}
     for role in ("query", "database", "train"):
         index = getattr(dataset, role)
         if index.ndim != 1 or index.dtype != np.int64:
@@ -217,12 +230,14 @@ def _check_split(dataset: Dataset) -> None:
                 f"{role} of dataset {dataset.name!r} names rows {index.min()} to {index.max()}, "
                 f"but there are {n_samples} items."
             )
-        if len(np.unique(index)) != len(index):
+        is_in[role] = np.zeros(n_samples, dtype=bool)
+        is_in[role][index] = True
+        if is_in[role].sum() != len(index):
             raise HashbenchError(f"{role} of dataset {dataset.name!r} names some rows twice.")
-    n_shared = len(np.intersect1d(dataset.query, dataset.database))
+    n_shared = int((is_in["query"] & is_in["database"]).sum())
     if n_shared:
         raise HashbenchError(f"{n_shared} queries of dataset {dataset.name!r} are also in its database.")
-    n_outside = len(np.setdiff1d(dataset.train, dataset.database))
+    n_outside = int((is_in["train"] & ~is_in["database"]).sum())
     if n_outside:
         raise HashbenchError(f"{n_outside} training items of dataset {dataset.name!r} are outside its database.")
 

@@ -110,9 +110,10 @@ def evaluate_packed(
     query, affinity, origin = _distinct_queries(query, affinity)
     n_queries = len(query)
     table = _ScoreTable(chosen, undefined, n_queries)
+    at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
-    kept = list(database_blocks(database, n_bits, affinity)) if is_small else None
-    bytes_per_query = 8 * len(affinity.levels) * (n_bits + 1)
+    is_read_again = n_queries > at_a_time
+    kept = list(database_blocks(database, n_bits, affinity)) if is_small and is_read_again else None
     n_all, n_done = n_queries * n_blocks(database, n_bits), 0
 
     def tick(n_counted: int) -> None:
@@ -121,7 +122,7 @@ def evaluate_packed(
         on_progress("items", n_done, n_all)
 
     with telling_of_compilation(on_progress):
-        for queries in chunks(0, n_queries, max(_MEMORY // bytes_per_query, 1)):
+        for queries in chunks(0, n_queries, at_a_time):
             blocks = kept or database_blocks(database, n_bits, affinity)
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
 

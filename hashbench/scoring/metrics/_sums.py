@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
 
+_one_at_a_time = Lock()
 _TABLE = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
 
 
@@ -31,9 +33,14 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     return sums.reshape(first.shape)
 
 
-@lru_cache(maxsize=1)  # as long as the database
 def discount_sums(n_ranks: int) -> FloatArray:
     """Tabulate the sums of the discounts 1/log2(t + 1) over the first n ranks t, n = 0 to ``n_ranks``."""
+    with _one_at_a_time:  # the table is as long as the database: threads share one
+        return _discount_sums(n_ranks)
+
+
+@lru_cache(maxsize=1)
+def _discount_sums(n_ranks: int) -> FloatArray:
     sums = np.zeros(n_ranks + 1)
     width = 1024  # sums in rows, then of rows, then of blocks: rounding grows with the depth, not with n
     for start in range(0, n_ranks, width * width):
