@@ -236,6 +236,71 @@ def test_dataset_is_found_by_what_users_type_for_its_features(tmp_path, spec):
     assert draw("ap-bits", tmp_path, datasets=[spec]).stem == "ap-bits-own-squeezenet-JPEG"
 
 
+@pytest.fixture
+def undefined(hashbench, tiny_file, tmp_path):
+    """Results that a run wrote of a dataset whose every item has a class of its own, beside those of digits."""
+    folder = tmp_path / "results"
+    path = tiny_file(name="loners", labels=np.arange(40))
+    common = ["--dataset", path, "--results", folder]
+    for bits in (8, 32):
+        result = hashbench("run", "--method", "lsh", "--method", "random", "--bits", bits, *common)
+        assert (result.exit_code, "nan" in result.stdout) == (0, True)
+    shutil.copyfile(ROOT / "results" / "digits.csv", folder / "digits.csv")
+    return folder
+
+
+def test_dataset_without_any_value_is_told_and_the_others_are_drawn(hashbench, undefined):
+    result = hashbench("plot", "--results", undefined, "--format", "svg")
+    assert result.exit_code == 0
+    assert [Path(line).stem for line in result.stdout.splitlines()] == [
+        "tie-ranges-digits-pixels",
+        "ap-bits-digits-pixels",
+    ]
+    told = [line for line in result.stderr.splitlines() if "loners" in line]
+    assert [line.partition("-loners")[0] for line in told] == ["tie-ranges", "ap-bits", *CODE_FIGURES]
+    assert all("loners (features): no query has a relevant item" in line for line in told)
+    only = hashbench("plot", "ap-bits", "--dataset", "loners", "--results", undefined)
+    assert (only.exit_code, only.stderr.count("\n")) == (1, 1)
+    assert only.stderr.startswith("Error: there is nothing to draw of loners (features): no query has a relevant item")
+
+
+def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench, undefined):
+    result = hashbench("tables", "--results", undefined)
+    assert result.exit_code == 0
+    assert "loners" in result.stdout
+    assert "**nan" not in result.stdout
+    (undefined / "loners.csv").unlink()
+    alone = hashbench("tables", "--results", undefined).stdout
+    own = [block for block in alone.split("\n## ") if block.startswith("digits")]
+    assert own
+    assert all(block.strip() in result.stdout for block in own)
+
+
+def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_path):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method in ("itq", "lsh")]
+    header = [column for column in results.COLUMNS if column not in ("low", "high")]
+    (tmp_path / "digits.csv").write_text(
+        results.csv_text(header, ([getattr(row, column) for column in header] for row in rows))
+    )
+    for name in ("tie-ranges", "ap-bits"):
+        drawing = draw(name, tmp_path)
+        points = lines(drawing.figure)
+        assert points.keys() == {"itq", "lsh"}
+        assert np.isfinite(points["itq"]).all()
+        assert drawing.notes == (
+            "11 of 11 points have no range over tie-breaking, as in results of an older version. Run again for it.",
+        )
+        plots.write_figure(drawing, tmp_path)
+    assert hashbench("tables", "--results", tmp_path).exit_code == 0
+
+
+def test_names_with_a_dollar_are_drawn_as_they_are(tmp_path):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
+    results.merge_rows(tmp_path / "digits.csv", [row._replace(features="a$b$c{ $^_$") for row in rows])
+    (path,) = plots.write_figure(draw("ap-bits", tmp_path), tmp_path, ["svg"])
+    assert path.exists()
+
+
 # ---------------------------------------------------------------- files
 
 

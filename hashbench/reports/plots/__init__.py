@@ -104,6 +104,7 @@ def draw_figures(
         for block in blocks:
             stem = "-".join([name, *block.stem])
             try:
+                _demand_values(block)
                 with one_look():
                     figure = FIGURES[name].draw(block)
             except HashbenchError as error:
@@ -113,6 +114,15 @@ def draw_figures(
         if names and len(failed) == len(blocks):
             raise HashbenchError(failed[0].notes[0])
         yield from failed
+
+
+def _demand_values(block: Block) -> None:
+    """Refuse a block without a single value."""
+    if block.cells.empty:
+        raise HashbenchError(
+            f"there is nothing to draw of {block.dataset} ({block.features}): no query has a relevant item in the "
+            f"database, so that {block.metric} has no value. Choose other labels, queries or affinity."
+        )
 
 
 def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:

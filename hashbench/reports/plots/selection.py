@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from hashbench._typing import Progress, silent
@@ -101,7 +102,8 @@ def choose_blocks(
     blocks = []
     for keys, part in cells.groupby(list(BLOCK), sort=True):
         dataset, features, fingerprint = map(str, keys)
-        if usual_bits is not None and not selection.n_bits:
+        part, notes = _drawable(part)
+        if usual_bits is not None and not selection.n_bits and not part.empty:
             nearest = min(part["n_bits"], key=lambda length: (abs(length - usual_bits), length))
             part = part[part["n_bits"] == nearest]
         rows = chosen[(chosen[list(BLOCK)] == list(keys)).all(axis=1)]
@@ -114,9 +116,25 @@ def choose_blocks(
                 *(part.reset_index(drop=True), rows[rows["n_bits"].isin(part["n_bits"])], looks, tuple(stem)),
                 dataset_files=files,
                 on_progress=on_progress,
+                notes=notes,
             )
         )
     return blocks
+
+
+def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+    """Give the cells that have a value, and say what is lacking."""
+    has_value, has_range = np.isfinite(cells["value"]), np.isfinite(cells[["low", "high"]]).all(axis=1)
+    n_values, n_ranges = int(has_value.sum()), int((has_value & has_range).sum())
+    notes = []
+    if n_values < len(cells):
+        notes.append(f"{len(cells) - n_values} of {len(cells)} points have no value and are left out.")
+    if n_ranges < n_values:
+        notes.append(
+            f"{n_values - n_ranges} of {n_values} points have no range over tie-breaking, as in results of an older "
+            "version. Run again for it."
+        )
+    return cells[has_value], notes
 
 
 def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:

@@ -38,6 +38,7 @@ _STYLE = {
     "savefig.dpi": 200,
     "svg.fonttype": "path",
     "svg.hashsalt": "hashbench",
+    "text.parse_math": False,  # names may hold a $
 }
 METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Creator": "hashbench", "Date": None},
