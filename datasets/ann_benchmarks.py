@@ -8,9 +8,11 @@ import numpy as np
 from hashbench._validation import as_int64
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError
 from hashbench.sources.download import Needed, demand
+from hashbench.sources.formats import row_blocks
 from hashbench.store.files import data_dir
+from hashbench.store.inputs import check_fits, check_stored, open_hdf5, reading
 
 if TYPE_CHECKING:
     import h5py
@@ -35,25 +37,23 @@ class AnnBenchmarks(DatasetAdapter):
 
     def prepare(self) -> Dataset:
         """Take the file's vectors as database, its test vectors as queries, its neighbours as relevant."""
-        import h5py
-
         own = self.options.own
         if own is None:
             self._ask_for_name()
         self._refuse_other_choices(own)
         path = Path(own.items)
-        try:
-            with h5py.File(path, "r") as file:
-                distance = _checked(file, path)
-                n_database, n_queries = len(file["train"]), len(file["test"])
-                features = np.empty((n_database + n_queries, file["train"].shape[1]), dtype=np.float32)
+        with reading(path, "HDF5"), open_hdf5(path) as file:
+            distance = _checked(file, path)
+            vectors = [file[name] for name in ("train", "test")]
+            n_database, n_queries = map(len, vectors)
+            n_bytes = 4 * (n_database + n_queries) * vectors[0].shape[1]
+            check_fits(n_bytes, f"{path} with {n_database + n_queries:,} vectors")
+            features = np.empty((n_database + n_queries, vectors[0].shape[1]), dtype=np.float32)
+            for part, stored in zip((features[:n_database], features[n_database:]), vectors, strict=True):
                 with np.errstate(over="ignore"):  # what becomes infinite Dataset refuses
-                    features[:n_database], features[n_database:] = file["train"], file["test"]
-                neighbours = as_int64(file["neighbors"][()], "neighbours")
-        except OSError as error:
-            raise HashbenchError(
-                f"cannot read {path} as HDF5: {one_line(error).rstrip('.')}. It may be cut short; fetch it again."
-            ) from error
+                    for rows in row_blocks(stored):
+                        part[rows] = stored[rows]
+            neighbours = as_int64(file["neighbors"][()], "neighbours")
         n_train = own.n_train or min(n_database, _MOST_TRAIN)
         if n_train > n_database:
             raise HashbenchError(f"{path} has {n_database:,} vectors, {n_train:,} are asked for to train on.")
@@ -123,6 +123,8 @@ def _checked(file: "h5py.File", path: Path) -> str:
     ]
     if odd:
         raise HashbenchError(f"{path} holds {', '.join(odd)}; expected numbers, and whole ones as neighbors.")
+    for name in _ARRAYS:
+        check_stored(file[name], f"{name} of {path}")
     train, test, neighbours, distances = (file[name].shape for name in _ARRAYS)
     fits = len(train) == len(test) == len(neighbours) == 2 and train[1] == test[1]
     if not (fits and len(file["test"]) == neighbours[0] and neighbours == distances):

@@ -11,8 +11,9 @@ from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import LABEL_KEYS, find_array, read_array, read_features, split_spec
+from hashbench.sources.array_files import read_array, read_items, split_spec
 from hashbench.sources.features.extraction import KINDS, extract
+from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 
@@ -75,17 +76,19 @@ class Arrays(DatasetAdapter):
             raise HashbenchError(
                 f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
             )
-        features = read_features(own.items, own.labels)
-        labels = _labels(own.labels, own.items, len(features))
+        features, labels, left_out = read_items(own.items, own.labels)
+        if labels is not None:
+            labels = _one_each(labels, own.labels, own.items, len(features))
         n_queries = 0
         if own.query_items is not None:
-            ours = read_features(own.query_items, own.query_labels)
+            ours, theirs, _ = read_items(own.query_items, own.query_labels)
             if ours.shape[1] != features.shape[1]:
                 raise HashbenchError(
                     f"{own.query_items} has {ours.shape[1]} columns and {own.items} {features.shape[1]}; queries and "
                     "database items need the same features."
                 )
-            theirs = _labels(own.query_labels, own.query_items, len(ours))
+            if theirs is not None:
+                theirs = _one_each(theirs, own.query_labels, own.query_items, len(ours))
             if (labels is None) != (theirs is None):
                 raise HashbenchError("labels are needed of both queries and database, or of neither.")
             if labels is not None and theirs is not None:
@@ -100,7 +103,7 @@ class Arrays(DatasetAdapter):
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
             "n_queries": n_queries,
-            "about": {"features": "as given"},
+            "about": {"features": "; ".join(filter(None, ["as given", left_out]))},
         }
 
     def _of_folder(self, own: OwnData) -> dict[str, Any]:
@@ -115,9 +118,9 @@ class Arrays(DatasetAdapter):
                 "train/<class>/ or <class>/ with files, or give --labels."
             )
         labels: AnyArray = tree.labels
-        found = _labels(own.labels, own.items, len(tree.images)) if own.labels else None
-        if found is not None:
-            labels = _as_labels(found, str(own.labels))
+        if own.labels:
+            found = _one_each(read_array(own.labels, LABEL_KEYS), own.labels, own.items, len(tree.images))
+            labels = _as_labels(found, own.labels)
         extracted = extract(self.kind, tree.images, self.options)
         return {
             "features": extracted.features,
@@ -169,11 +172,8 @@ def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) ->
     return split, f"{words}, database = all but the queries"
 
 
-def _labels(spec: str | None, items: str, n_items: int) -> AnyArray | None:
-    """Read labels from a file of their own, or from the file of the items if it holds some."""
-    labels = read_array(spec, LABEL_KEYS) if spec else find_array(items, LABEL_KEYS)
-    if labels is None:
-        return None
+def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> AnyArray:
+    """Demand one label an item; a row or a column of them will do."""
     if labels.ndim == 2 and 1 in labels.shape:  # a column, or a row as MATLAB has them
         labels = labels.ravel()
     n_labels = len(labels) if labels.ndim else 1

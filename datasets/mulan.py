@@ -7,8 +7,9 @@ from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import LABEL_KEYS, read_array, read_features
+from hashbench.sources.array_files import read_array, read_features
 from hashbench.sources.download import Needed, demand
+from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.splits import draw_any, draw_by_label
 from hashbench.store.files import data_dir
 

@@ -4,7 +4,7 @@ import hashlib
 import io
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import replacing
+from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.provenance import Provenance
 
 SCHEMA_VERSION = 1
@@ -108,16 +109,16 @@ def read_dataset(path: Path) -> Dataset:
     with _opened(path, "dataset") as file, _parsing(path, "dataset"):
         matrix = file.get("matrix")
         if isinstance(matrix, h5py.Group):
-            parts = (matrix["data"][:], matrix["indices"][:], matrix["indptr"][:])
+            parts = tuple(whole(matrix, key) for key in ("data", "indices", "indptr"))
             from scipy.sparse import csr_array
 
             matrix = csr_array(parts, shape=tuple(matrix.attrs["shape"]))
         elif matrix is not None:
-            matrix = matrix[:]
+            matrix = whole(file, "matrix")
         content = {
             **{key: str(file.attrs[key]) for key in ("name", "rule", "features_name")},
             **{key: json.loads(file.attrs[key]) for key in ("rule_params", "about")},
-            **{key: file[key][:] if key in file else None for key in _DATASET_ARRAYS},
+            **{key: whole(file, key) if key in file else None for key in _DATASET_ARRAYS},
             "matrix": matrix,
         }
         stored = str(file.attrs["fingerprint"])
@@ -149,7 +150,7 @@ def open_codes(path: Path) -> Iterator[Codes]:
         with _parsing(path, "codes"):
             made = Provenance.read(file.attrs)
             times = {key: float(file.attrs[key]) for key in _TIMES}
-            query, database = file["query/codes"][:], _OnDisk(file["database/codes"], path)
+            query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
             stored = str(file.attrs["content"])
         codes = Codes(query, database, made, **times)
         if codes.content != stored:
@@ -165,6 +166,7 @@ class _OnDisk:
     """A two-dimensional HDF5 dataset that is read slice by slice; failures become sentences."""
 
     def __init__(self, stored: h5py.Dataset, path: Path) -> None:
+        check_stored(stored, f"{stored.name} of {path}")
         self.shape, self.dtype, self.ndim = stored.shape, stored.dtype, stored.ndim
         self._stored, self._path = stored, path
 
@@ -191,7 +193,7 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
     with _opened(path, "scores") as file, _parsing(path, "scores"):
         if any(file.attrs.get(key) != value for key, value in made.items()):
             return {}
-        scores = {name: values[:] for name, values in file["scores"].items()}
+        scores = {name: whole(file["scores"], name) for name in file["scores"]}
         stored = file.attrs.get("scores_content")
     if stored != _content_of(scores):
         raise Damaged(f"{path} does not hold the scores that it says: it is damaged. Score again (--force).")
@@ -208,6 +210,7 @@ def _content_of(scores: Mapping[str, FloatArray]) -> str:
 def read_attributes(path: Path) -> dict[str, Any]:
     """Read the attributes of a hashbench file alone; none if it is missing or damaged."""
     try:
+        check_file(path)
         with h5py.File(path, "r") as file:
             attributes = dict(file.attrs)
     except _UNREADABLE:
@@ -229,12 +232,10 @@ _REQUIRED = {
 @contextmanager
 def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
     """Open an HDF5 file of one of our kinds."""
-    if not path.is_file():
-        raise HashbenchError(f"there is no file {path}.")
-    with _parsing(path, kind):
-        file = h5py.File(path, "r")
-    with file:
+    check_file(path)
+    with ExitStack() as stack:
         with _parsing(path, kind):
+            file = stack.enter_context(open_hdf5(path))
             found = file.attrs.get("hashbench")
             version = int(file.attrs.get("schema_version", 0))
             lacking = [key for key in _REQUIRED[kind] if key not in file and key not in file.attrs]
@@ -257,7 +258,7 @@ def _parsing(path: Path, kind: str) -> Iterator[None]:
         yield
     except _UNREADABLE as error:
         if isinstance(error, HashbenchError):
-            raise
+            raise error if isinstance(error, Damaged) else Damaged(f"{error} Make it again.") from error
         reason = "it is not HDF5" if "signature" in str(error) else f"it is cut short or damaged ({one_line(error)})"
         raise Damaged(f"cannot read {path} as a {kind} file: {reason}. Make it again.") from error
 

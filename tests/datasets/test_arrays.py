@@ -178,6 +178,22 @@ def test_a_column_of_labels_is_no_feature(prepare, tmp_path, column):
     np.testing.assert_allclose(dataset.features, X, rtol=1e-6)
 
 
+def test_a_column_of_words_is_left_out_and_told(prepare, tmp_path):
+    table = pd.DataFrame(X, columns=list("abcd")).assign(place=NAMES, label=LABELS)
+    table.to_csv(tmp_path / "all.csv", index=False)
+    dataset, said = prepare(tmp_path / "all.csv")
+    assert dataset.features.shape == (60, 4)
+    assert "as given; left out, since they hold no numbers: place" in said
+
+
+def test_a_cell_that_is_no_number_drops_no_column(complaint, tmp_path):
+    lines = pd.DataFrame(X, columns=list("abcd")).to_csv(index=False).splitlines()
+    lines[5] = "0.5,1.2.3,0.5,0.5"
+    (tmp_path / "all.csv").write_text("\n".join(lines))
+    assert "column 'b' of" in (text := complaint(tmp_path / "all.csv"))
+    assert "but '1.2.3' in row 4" in text
+
+
 def test_arrays_are_chosen_by_their_keys(prepare, tmp_path):
     path = tmp_path / "all.npz"
     np.savez(path, X=2 * X, mine=X, tags=MULTI_HOT, y=LABELS)

@@ -1,0 +1,153 @@
+"""How arrays are found and read in .npy, .npz, .mat and HDF5: names first, then what is asked for, if it fits."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from math import prod
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+
+from hashbench._typing import AnyArray
+from hashbench._validation import is_sparse
+from hashbench.errors import HashbenchError
+from hashbench.store.inputs import check_fits, check_stored, open_hdf5
+
+FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
+LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
+_BLOCK_BYTES = 16 << 20
+
+
+class Lazy(Mapping[str, Any]):
+    """Arrays by name, each read when it is asked for."""
+
+    def __init__(self, names: Iterable[str], read: Callable[[str], Any]) -> None:
+        self._names, self._read = dict.fromkeys(names), read
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+class OnDisk:
+    """An array of an HDF5 file, read by rows; MATLAB keeps its axes the other way round."""
+
+    def __init__(self, stored: Any, *, is_turned: bool = False) -> None:
+        step = -1 if is_turned else 1
+        self.shape, self.dtype, self.ndim, self.size = stored.shape[::step], stored.dtype, stored.ndim, stored.size
+        self.chunks = stored.chunks and stored.chunks[::step]
+        self._stored, self._is_turned = stored, is_turned
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        return np.asarray(self._stored[..., rows].T if self._is_turned else self._stored[rows])
+
+
+def in_memory(stored: Any) -> AnyArray:
+    """Read an array that `opened_npy` and its like found."""
+    return stored if type(stored) is np.ndarray else np.array(stored[slice(None) if stored.ndim else ()])
+
+
+def row_blocks(stored: Any) -> Iterator[slice]:
+    """Cut the rows of an array into blocks of few bytes, whole chunks of an HDF5 file at a time."""
+    n_rows = max(1, _BLOCK_BYTES // max(1, prod(stored.shape[1:]) * stored.dtype.itemsize))
+    n_together = (getattr(stored, "chunks", None) or (1,))[0]
+    n_rows = -(-n_rows // n_together) * n_together
+    return (slice(start, min(start + n_rows, stored.shape[0])) for start in range(0, stored.shape[0], n_rows))
+
+
+@contextmanager
+def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Find the array of an .npy file, called ``features``; it stays on disk."""
+    yield {"features": np.lib.format.open_memmap(path, mode="r")}
+
+
+@contextmanager
+def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Find the arrays of an .npz file."""
+    with path.open("rb") as file, ZipFile(file) as members, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
+        sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
+
+        def read(name: str) -> Any:
+            check_fits(sizes[f"{name}.npy"], f"{name} of {path}")
+            return archive[f"{name}.npy"]
+
+        yield Lazy((name.removesuffix(".npy") for name in sizes), read)
+
+
+@contextmanager
+def opened_hdf5(path: Path, *, is_turned: bool = False) -> Iterator[Mapping[str, Any]]:
+    """Find the arrays at the top of an HDF5 file; they stay on disk."""
+    import h5py
+
+    with open_hdf5(path) as file:
+        found = {name: file.get(name) for name in file}
+
+        def read(name: str) -> OnDisk:
+            check_stored(found[name], f"{name} of {path}")
+            return OnDisk(found[name], is_turned=is_turned)
+
+        yield Lazy((name for name, value in found.items() if isinstance(value, h5py.Dataset) and value.ndim), read)
+
+
+@contextmanager
+def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Find the arrays of a MATLAB file; version 7.3 is HDF5 with the axes the other way round."""
+    import h5py
+    from scipy.io import loadmat, whosmat
+
+    if h5py.is_hdf5(path):
+        with opened_hdf5(path, is_turned=True) as arrays:
+            yield arrays
+        return
+    _check_end_of_mat(path)
+    shapes = {name: shape for name, shape, _ in whosmat(path)}
+
+    def read(name: str) -> AnyArray:
+        check_fits(8 * prod(shapes[name]), f"{name} of {path}, of shape {tuple(shapes[name])},")
+        value = loadmat(path, variable_names=name)[name]
+        if is_sparse(value):
+            value.check_format(full_check=True)  # compiled code trusts its indices
+            value = value.toarray()
+        if not isinstance(value, np.ndarray):
+            raise HashbenchError(f"{name} of {path} is no array.")
+        return value
+
+    yield Lazy(shapes, read)
+
+
+def _check_end_of_mat(path: Path) -> None:
+    """Refuse a file of MATLAB 5 that does not end where a variable does; SciPy would not miss what is behind a cut."""
+    with path.open("rb") as file:
+        mark = file.read(128)[126:]
+        if mark not in (b"IM", b"MI"):  # version 4
+            return
+        end, size = 128, path.stat().st_size
+        while end < size:
+            file.seek(end + 4)
+            end += 8 + int.from_bytes(file.read(4), "little" if mark == b"IM" else "big")
+    if end != size:
+        raise ValueError(f"it is cut short or damaged: {size:,} bytes where its variables take {end:,}")
+
+
+def load_sparse(path: Path) -> Any:
+    """Read a sparse matrix as `scipy.sparse.save_npz` writes it; its indices may be wrong still."""
+    from scipy.sparse import load_npz
+
+    with opened_npz(path) as arrays:
+        for name in ("data", "indices", "indptr", "row", "col", "shape"):
+            found = arrays.get(name)
+            if name == "shape" and found is not None:
+                check_fits(8 * int(max(found, default=0)), f"{path}, a sparse matrix of shape {tuple(found)},")
+    with path.open("rb") as file:
+        return load_npz(file)

@@ -1,0 +1,113 @@
+"""Tables, .csv and .parquet, as arrays: which columns are features, labels or words."""
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hashbench._typing import AnyArray
+from hashbench.errors import HashbenchError
+from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
+from hashbench.store.inputs import check_fits
+
+_SHOWN = 40  # characters of a cell
+
+
+class Table(Mapping[str, AnyArray]):
+    """The columns of a table by name, and the numeric ones side by side as ``features``.
+
+    Columns called like labels are no features, nor is the column ``aside``. ``words`` are the columns that hold no
+    numbers at all; one of numbers with a few cells that are none is refused where ``features`` are asked for.
+    """
+
+    def __init__(self, path: Path, aside: str | None = None) -> None:
+        import pandas as pd
+
+        self.path = path
+        table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
+        self.columns: dict[str, AnyArray] = {}
+        self.words: list[str] = []
+        self._numeric: list[str] = []
+        self._mixed: dict[str, int] = {}  # and the first row without a number
+        for name, (_, column) in zip(table.columns.astype(str), table.items(), strict=True):
+            if len(column) and isinstance(column.iloc[0], (list, tuple, np.ndarray)):
+                self.columns[name] = np.stack([np.asarray(cell) for cell in column])
+                continue
+            self.columns[name] = column.to_numpy()
+            if name in (*LABEL_KEYS, aside):
+                continue
+            if pd.api.types.is_numeric_dtype(column):
+                self._numeric.append(name)
+                continue
+            is_number = pd.to_numeric(column.astype(str), errors="coerce").notna() | column.isna()
+            if path.suffix.lower() == ".csv" and (is_number & column.notna()).any():
+                self._mixed[name] = int(np.argmin(is_number))
+            else:
+                self.words.append(name)
+
+    @property
+    def _has_features(self) -> bool:
+        is_matrix = any(key in self.columns and self.columns[key].ndim == 2 for key in FEATURE_KEYS)
+        return bool(self._numeric or self._mixed) and not is_matrix
+
+    def __getitem__(self, name: str) -> AnyArray:
+        if name != "features" or not self._has_features:
+            return self.columns[name]
+        for mixed, row in self._mixed.items():
+            raise HashbenchError(
+                f"column {mixed!r} of {self.path} holds numbers, but {str(self.columns[mixed][row])[:_SHOWN]!r} in row "
+                f"{row} (the first is 0). Mend that cell, or take the column out."
+            )
+        return np.column_stack([self.columns[key] for key in self._numeric])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self.columns, *(["features"] if self._has_features else [])]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def _read_parquet(path: Path) -> Any:
+    import pandas as pd
+
+    try:
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError as error:
+        raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
+    with parquet.ParquetFile(path) as file:
+        about = file.metadata
+    groups = [about.row_group(number) for number in range(about.num_row_groups)]
+    parts = [group.column(number) for group in groups for number in range(group.num_columns)]
+    n_bytes = sum(max(part.total_uncompressed_size, 8 * part.num_values) for part in parts)
+    check_fits(n_bytes, f"{path}, a table of {about.num_rows:,} rows,")
+    return pd.read_parquet(path)
+
+
+def _read_csv(path: Path) -> Any:
+    """Read a table whose first line may hold names: words, or 0, 1, 2 and so on as pandas counts columns."""
+    import warnings
+
+    import pandas as pd
+
+    top = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
+    first = top.iloc[0]
+    has_index = first.iloc[0] == ""  # pandas leaves the name of its index empty
+    names = first.iloc[int(has_index) :]
+    n_numbers = int(pd.to_numeric(names, errors="coerce").notna().sum())
+    is_counted = names.tolist() == [str(number) for number in range(len(names))]
+    if 0 < n_numbers < len(names):
+        raise HashbenchError(
+            f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; put a "
+            "line of names, one a column, first."
+        )
+    if is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all():
+        raise HashbenchError(
+            f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; put a line of "
+            "names, one a column, first."
+        )
+    has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # columns of numbers and words are told in a sentence
+        return pd.read_csv(path, header=0 if has_names else None, index_col=0 if has_index and has_names else None)
