@@ -393,3 +393,10 @@ def test_features_of_real_images_agree_with_those_computed_elsewhere():
     errors = np.linalg.norm(extractor(images) - expected, axis=1) / np.linalg.norm(expected, axis=1)
     assert len(names) == len(known) == 60_000
     assert errors.max() < 1e-2
+
+
+def test_whole_digests_begin_as_the_official_file_names_say():
+    for name, backbone in BACKBONES.items():
+        if backbone.sha256 is not None:
+            assert backbone.weights_url.endswith(f"-{backbone.sha256[:8]}.pth")
+            assert len(backbone.sha256) == (8 if name == "squeezenet" else 64)

@@ -20,7 +20,7 @@ class Backbone:
     architecture: str  # the class of `architectures` that it is
     n_features: int
     weights_url: str  # of the official weights
-    sha256_prefix: str | None  # of that file, first hex digits, where its publisher tells them
+    sha256: str | None  # of that file, whole; its first 8 digits where its publisher tells no more; None if nothing
     licence: str  # of the weights
     input_size: int = 224  # width and height of the images it was trained on, in pixels
     any_size: bool = False  # whether it takes other sizes too: no layer before the features is tied to one
@@ -46,14 +46,14 @@ class Backbone:
 
 
 def _torchvision(
-    architecture: str, n_features: int, file: str, *, any_size: bool = True, end_to_end: bool = True
+    architecture: str, n_features: int, file: str, sha256: str, *, any_size: bool = True, end_to_end: bool = True
 ) -> Backbone:
-    """Describe a network whose official weights are a file of torchvision, with its SHA-256 in the name."""
+    """Describe a network whose official weights are a file of torchvision, with 8 digits of its SHA-256 in the name."""
     return Backbone(
         architecture=architecture,
         n_features=n_features,
         weights_url=f"https://download.pytorch.org/models/{file}",
-        sha256_prefix=file.removesuffix(".pth").rpartition("-")[2],
+        sha256=sha256,
         licence="BSD-3-Clause",
         any_size=any_size,
         end_to_end=end_to_end,
@@ -61,20 +61,31 @@ def _torchvision(
 
 
 BACKBONES: dict[str, Backbone] = {
-    "squeezenet": _torchvision("SqueezeNet", 512, "squeezenet1_0-b66bff10.pth"),
-    "alexnet": _torchvision("AlexNet", 4096, "alexnet-owt-7be5be79.pth", any_size=False),
+    "squeezenet": _torchvision("SqueezeNet", 512, "squeezenet1_0-b66bff10.pth", "b66bff10"),
+    "alexnet": _torchvision(
+        *("AlexNet", 4096, "alexnet-owt-7be5be79.pth"),
+        "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02",
+        any_size=False,
+    ),
     "vgg-f": Backbone(
         architecture="VGGF",
         n_features=4096,
         weights_url="https://www.vlfeat.org/matconvnet/models/imagenet-vgg-f.mat",
-        sha256_prefix=None,
+        sha256=None,
         licence="see https://www.robots.ox.ac.uk/~vgg/research/deep_eval",
         pixel_max=255,
         mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
         std=(1.0, 1.0, 1.0),
     ),
-    "resnet18": _torchvision("ResNet18", 512, "resnet18-f37072fd.pth"),
-    "resnet50": _torchvision("ResNet50", 2048, "resnet50-0676ba61.pth", end_to_end=False),
+    "resnet18": _torchvision(
+        *("ResNet18", 512, "resnet18-f37072fd.pth"),
+        "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
+    ),
+    "resnet50": _torchvision(
+        *("ResNet50", 2048, "resnet50-0676ba61.pth"),
+        "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
+        end_to_end=False,
+    ),
 }
 TRAINABLE = tuple(name for name, backbone in BACKBONES.items() if backbone.end_to_end)
 

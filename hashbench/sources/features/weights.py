@@ -67,18 +67,18 @@ def find_weights(name: str, path: Path | None = None, on_progress: Progress = si
     backbone = get_backbone(name)
     if path is not None:
         return path
-    if backbone.sha256_prefix is None:
+    if backbone.sha256 is None:
         raise HashbenchError(
             f"the weights of {name} have no published checksum, so they are not downloaded for you: fetch "
             f"{backbone.weights_url} and give the file as --weights FILE, or to a method as --param weights=FILE."
         )
     official = data_dir() / "weights" / backbone.weights_url.rpartition("/")[2]
-    return fetch(backbone.weights_url, backbone.sha256_prefix, official, on_progress=on_progress)
+    return fetch(backbone.weights_url, backbone.sha256, official, on_progress=on_progress)
 
 
 def weights_digest(name: str, path: Path | None = None) -> str:
     """Give the first 8 hex digits of a weights file's SHA-256; the official file, if there is one, is not read."""
-    official = get_backbone(name).sha256_prefix
+    official = get_backbone(name).sha256
     if path is None and official is not None:
         return official[:8]
     return hashlib.sha256(_content(name, find_weights(name, path))).hexdigest()[:8]
