@@ -19,6 +19,7 @@ from hashbench.sources.download import fetch
 from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.images import ARCHIVE_ERRORS, ImageArrays, Images, check_to_end, read_tree
 from hashbench.store.files import data_dir
+from hashbench.store.inputs import check_file, check_fits, reading
 
 _PIXELS = 3 * 32 * 32
 _CALLED = {  # by the pickles of old and new NumPy, and where it lies today
@@ -105,7 +106,11 @@ def read(path: Path, form: Format) -> Items:
     A folder or archive of images ``train/<class>/*`` and ``test/<class>/*`` will do, too. What holds other numbers of
     images or classes than the format says is refused.
     """
-    if not path.exists():
+    with reading(path):
+        is_there, is_folder = path.exists(), path.is_dir()
+    if is_there and not is_folder:
+        check_file(path)
+    if not is_there:
         raise HashbenchError(f"there is no {path}; give the {form.name} archive, or a folder of images, as --source.")
     with _members(path, {*form.train, *form.test, *(f"{name}.bin" for name in (*form.train, *form.test))}) as found:
         is_binary = bool(found) and all(name.endswith(".bin") for name in found)
@@ -157,6 +162,8 @@ def _members(path: Path, names: set[str]) -> Iterator[dict[str, IO[bytes]]]:
             check_to_end(archive)
             for member in members:
                 name = Path(member.name).name
+                if name in names:
+                    check_fits(member.size, f"{member.name} of {path}")
                 if name in names and member.isfile() and (stored := archive.extractfile(member)) is not None:
                     opened[name] = stored
         yield opened

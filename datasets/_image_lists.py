@@ -1,28 +1,27 @@
 """Images named by lists that come from other people's machines: found by the end of their paths."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError
 from hashbench.sources.download import Needed
-from hashbench.sources.images import ImageFiles, is_image
+from hashbench.sources.images import ImageFiles, image_files
+from hashbench.store.inputs import check_file, reading
 
 _SHOWN = 3  # names of missing images
 
 
 def read_lines(path: Path) -> list[str]:
     """Read the lines of a list, but for blank ones; ``/`` between folders whatever the system they come from."""
-    try:
+    check_file(path)
+    with reading(path, "text"):
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise HashbenchError(f"cannot read {path} as text: {one_line(error).rstrip('.')}.") from error
     return [line.strip().replace("\\", "/") for line in text.splitlines() if line.strip()]
 
 
 def needed_images(folder: Path, otherwise: Needed) -> Needed:
     """Name one image below a folder, for `hashbench.sources.download.demand`; what to ask for if there is none."""
-    first = next(_image_files(folder), None)
+    first = next(image_files(folder), None) if folder.is_dir() else None
     return otherwise if first is None else Needed(str(first.relative_to(folder)))
 
 
@@ -31,7 +30,7 @@ def find_images(folder: Path, wanted: Sequence[str], what: str) -> ImageFiles:
     n_parts = wanted[0].count("/") + 1
     names = set(wanted)
     found: dict[str, Path] = {}
-    for path in _image_files(folder):
+    for path in image_files(folder):
         name = "/".join(path.parts[-n_parts:])
         if name in names:
             found[name] = min(path, found.get(name, path))
@@ -43,9 +42,3 @@ def find_images(folder: Path, wanted: Sequence[str], what: str) -> ImageFiles:
             "Put them there, or give the folder that holds them all as --source."
         )
     return ImageFiles([found[name] for name in wanted])
-
-
-def _image_files(folder: Path) -> Iterator[Path]:
-    """All images below a folder, links to other folders followed."""
-    for parent, _, names in os.walk(folder, followlinks=True):
-        yield from (Path(parent, name) for name in names if is_image(Path(name)))

@@ -96,7 +96,7 @@ class AnnBenchmarks(DatasetAdapter):
             raise HashbenchError(f"features {self.kind!r} are computed of images, and {own.items} holds vectors.")
         other = (own.labels, own.query_items, own.query_labels, own.rule)
         counts = (own.n_queries, own.queries_per_label, own.train_per_label)
-        if any(choice is not None for choice in (*other, *counts)):
+        if own.skip_bad_images or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
                 f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --train and "
                 "--seed can be chosen."

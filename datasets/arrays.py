@@ -14,8 +14,9 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, split_spec
 from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.formats import LABEL_KEYS
-from hashbench.sources.images import read_tree
+from hashbench.sources.images import read_tree, without_bad
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
+from hashbench.store.inputs import reading
 
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
@@ -42,14 +43,17 @@ class Arrays(DatasetAdapter):
             )
         if own.query_labels is not None and own.query_items is None:
             raise HashbenchError("--query-labels are those of queries of your own; give these as --query-from.")
-        is_folder = split_spec(own.items)[0].is_dir()
+        with reading(Path(own.items)):
+            is_folder = split_spec(own.items)[0].is_dir()
         items = self._of_folder(own) if is_folder else self._of_files(own)
         features, labels = items.get("features"), items.pop("labels")
         n_items = len(next(array for array in (features, items.get("images")) if array is not None))
-        n_given, folders = items.pop("n_queries", 0), items.pop("folders", [])
+        n_given, folders, n_bad = items.pop("n_queries", 0), items.pop("folders", []), items.pop("n_bad", 0)
         (query, database, train), protocol = _by_folder(own, folders) or _split(own, n_items, n_given, labels)
         if len(set(folders)) > 1 and not protocol.startswith(_BY_FOLDER):
             protocol += f"; folders {', '.join(sorted(set(folders)))} pooled"
+        if n_bad:
+            protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
         rule = own.rule or ("distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels")
         if rule not in _RULES:
             raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
@@ -72,6 +76,8 @@ class Arrays(DatasetAdapter):
         )
 
     def _of_files(self, own: OwnData) -> dict[str, Any]:
+        if own.skip_bad_images:
+            raise HashbenchError(f"--skip-bad-images is for folders of images, and {own.items} is none; leave it out.")
         if self.kind != "features":
             raise HashbenchError(
                 f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
@@ -112,21 +118,25 @@ class Arrays(DatasetAdapter):
         if own.query_items is not None:
             raise HashbenchError("queries of a folder of images are drawn; --query-from goes with files of features.")
         tree = read_tree(Path(own.items))
+        kept = np.arange(n_found := len(tree.images))
+        found: AnyArray = tree.labels
+        if own.labels:
+            found = _one_each(read_array(own.labels, LABEL_KEYS), own.labels, own.items, n_found)
+        if own.skip_bad_images:
+            tree, kept = without_bad(tree)
         if len(tree.classes) < 2 and own.labels is None:
             raise HashbenchError(
                 f"images of {own.items} lie in one class, {tree.classes[0]!r}; expected two or more folders "
                 "train/<class>/ or <class>/ with files, or give --labels."
             )
-        labels: AnyArray = tree.labels
-        if own.labels:
-            found = _one_each(read_array(own.labels, LABEL_KEYS), own.labels, own.items, len(tree.images))
-            labels = _as_labels(found, own.labels)
+        labels = _as_labels(found[kept], own.labels) if own.labels else tree.labels
         extracted = extract(self.kind, tree.images, self.options)
         return {
             "features": extracted.features,
             "images": extracted.images,
             "labels": labels,
             "folders": tree.splits,
+            "n_bad": n_found - len(kept),
             "about": {"features": extracted.how},
         }
 

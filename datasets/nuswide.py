@@ -9,12 +9,13 @@ from hashbench._validation import multi_hot
 from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._image_lists import find_images, needed_images, read_lines
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_features
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.features.extraction import KINDS, Extracted, extract
 from hashbench.sources.splits import draw_by_label
 from hashbench.store.files import data_dir
+from hashbench.store.inputs import check_file, reading
 
 _SEED = 0
 _PAGE = "https://lms.comp.nus.edu.sg/wp-content/uploads/2019/research/nuswide/NUS-WIDE.html"
@@ -50,8 +51,11 @@ class NusWide(DatasetAdapter):
         """Keep frequent concepts and the photos that have some, draw queries and training items by concept."""
         folder = self.options.source or data_dir() / "sources" / self.name
         is_given = self.kind == "features"
-        needed = [_labels_needed(folder)]
-        needed += [_features_needed(folder)] if is_given else [_found(folder, _LIST), needed_images(folder, _PHOTOS)]
+        with reading(folder):
+            needed = [_labels_needed(folder)]
+            needed += (
+                [_features_needed(folder)] if is_given else [_found(folder, _LIST), needed_images(folder, _PHOTOS)]
+            )
         paths = demand(folder, needed, f"dataset '{self.name}:{self.kind}'")
         labels, kept = self._frequent(_read_labels(paths[0]), paths[0])
         extracted = self._given(paths[1], kept) if is_given else self._computed(paths[1], folder, kept)
@@ -135,10 +139,9 @@ def _read_labels(path: Path) -> ByteArray:
     )
     parts = []
     for column in columns:
-        try:
+        check_file(column)
+        with reading(column, "labels"):
             parts.append(pd.read_csv(column, sep=r"\s+", header=None, dtype=np.float32).to_numpy())
-        except (ValueError, OSError) as error:
-            raise HashbenchError(f"cannot read {column} as labels: {one_line(error).rstrip('.')}.") from error
         if len(parts[-1]) != len(parts[0]):
             raise HashbenchError(f"{column} has {len(parts[-1]):,} rows, {columns[0].name} has {len(parts[0]):,}.")
     return multi_hot(np.concatenate(parts, axis=1), f"labels of {path}")

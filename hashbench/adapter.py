@@ -31,6 +31,8 @@ class OwnData:
         How many to draw for each label.
     seed : int
         Of the drawing.
+    skip_bad_images : bool
+        Whether images that cannot be decoded are left out, and counted.
     """
 
     name: str
@@ -44,6 +46,7 @@ class OwnData:
     queries_per_label: int | None = None
     train_per_label: int | None = None
     seed: int = 0
+    skip_bad_images: bool = False
 
 
 @dataclass(frozen=True)

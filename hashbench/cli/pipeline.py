@@ -44,6 +44,7 @@ from hashbench.cli.options import (
 @click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
 @click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
+@click.option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them.")
 @FORCE
 @LOCK_TIMEOUT
 def prepare(
@@ -71,7 +72,9 @@ def prepare(
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
     context = click.get_current_context()
     if items is None and any(context.get_parameter_source(key) is not ParameterSource.DEFAULT for key in own):
-        raise click.UsageError("--labels, --affinity, --seed and how many to draw are for your own data (--from).")
+        raise click.UsageError(
+            "--labels, --affinity, --seed, how many to draw and --skip-bad-images are for your own data (--from)."
+        )
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")
     options = Options(source=source, weights=weights, image_size=image_size, device=device)

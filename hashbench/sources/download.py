@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked, replacing
+from hashbench.store.inputs import check_file, reading
 
 _TIMEOUT = (10, 30)  # seconds to connect, and without a byte
 _PAUSES = (1, 2, 4)  # seconds before each resumption of a connection that broke
@@ -90,13 +91,18 @@ def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
         If files are missing: it lists each with where to fetch it, its checksum and where to put it. If
         one has another checksum than it should.
     """
-    if folder.is_file() and len(files) > 1:
+    with reading(folder):
+        is_file = folder.exists() and not folder.is_dir()
+    if is_file:
+        check_file(folder)
+    if is_file and len(files) > 1:
         names = ", ".join(file.name for file in files)
         raise HashbenchError(
             f"{folder} is a file, but {what} needs {len(files)}: {names}. Give the folder that holds them."
         )
-    paths = [folder] if folder.is_file() else [folder / file.name for file in files]
-    missing = [(file, path) for file, path in zip(files, paths, strict=True) if not path.is_file()]
+    paths = [folder] if is_file else [folder / file.name for file in files]
+    with reading(folder):
+        missing = [(file, path) for file, path in zip(files, paths, strict=True) if not path.is_file()]
     if missing:
         lines = [f"\n  {_instruction(file, path)}" for file, path in missing]
         raise HashbenchError(
@@ -261,13 +267,9 @@ def _verify(path: Path, sha256: str, advice: str) -> None:
 
 
 def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise HashbenchError(
-            f"cannot read {path}: {error.strerror or one_line(error)}. Make it a readable file or move it away."
-        ) from error
+    check_file(path)
+    with reading(path), path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _spelled(sha256: str) -> str:

@@ -2,6 +2,7 @@
 
 import hashlib
 import lzma
+import os
 import tarfile
 import warnings
 import zlib
@@ -17,6 +18,7 @@ import numpy as np
 
 from hashbench._typing import ByteArray, IntArray
 from hashbench.errors import HashbenchError, one_line
+from hashbench.store.inputs import check_file, reading
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
 MAX_BYTES = 32 << 30  # of images or features held in memory
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+_FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow has others, of which EPS starts a program
 _LOSSY = (".jpeg", ".jpg")
 
 
@@ -81,7 +84,7 @@ class ImageArrays(Images):
 
 
 class ImageFiles(Images):
-    """Image files of any size and format that Pillow reads."""
+    """Image files of any size, in the formats that `is_image` knows."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = list(paths)
@@ -152,16 +155,58 @@ def read_tree(path: Path) -> ImageTree:
         If there are no images, they lie at other depths, or one cannot be decoded.
     """
     if path.is_dir():
-        files = [file for file in path.rglob("*") if is_image(file.relative_to(path)) and file.is_file()]
+        files = list(image_files(path))
         places = _places([file.relative_to(path).parts for file in files], path)
         order = _in_order(places)
         images: Images = ImageFiles([files[row] for row in order])
     else:
+        check_file(path)
         names, pixels = _archived_images(path)
         places = _places([Path(name).parts for name in names], path)
         order = _in_order(places)
         images = ImageArrays(np.stack([pixels[row] for row in order]))
     return _tree([places[row] for row in order], images)
+
+
+def without_bad(tree: ImageTree) -> tuple[ImageTree, IntArray]:
+    """Leave out the image files that cannot be decoded, and those alone; give the others, and their rows."""
+    paths = tree.images.paths if isinstance(tree.images, ImageFiles) else []
+    kept, reason = [], ""
+    for row, path in enumerate(paths):
+        try:
+            _decode(path, str(path), None)
+        except HashbenchError as error:
+            reason = reason or str(error)
+        else:
+            kept.append(row)
+    if not kept:
+        raise HashbenchError(f"none of the {len(paths):,} images can be decoded; of the first: {reason}")
+    places = [(tree.splits[row], tree.classes[tree.labels[row]], paths[row].name) for row in kept]
+    return _tree(places, ImageFiles([paths[row] for row in kept])), np.array(kept)
+
+
+def image_files(folder: Path) -> Iterator[Path]:
+    """Find all images below a folder, links to other folders followed, but not in circles; hidden ones do not count."""
+    waiting: list[tuple[Path, frozenset[tuple[int, int]]]] = [(folder, frozenset())]
+    while waiting:
+        here, above = waiting.pop()
+        with reading(here):
+            state = here.stat()
+            with os.scandir(here) as found:
+                entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda one: one.name)
+        place = state.st_dev, state.st_ino
+        if place in above:
+            continue
+        folders = {entry.name: None for entry in entries if _is_folder(entry)}  # in order of name
+        yield from (here / entry.name for entry in entries if entry.name not in folders and is_image(Path(entry.name)))
+        waiting += [(here / name, above | {place}) for name in reversed(folders)]
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # such as a link to itself; whoever opens it says so
+        return False
 
 
 def is_image(path: Path) -> bool:
@@ -252,16 +297,23 @@ def _archived_images(path: Path) -> tuple[list[str], list[ByteArray]]:
 @contextmanager
 def _opened(file: Path | IO[bytes], name: str) -> "Iterator[Image.Image]":
     """Open an image; whatever Pillow raises becomes a sentence."""
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
-    bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
+    if isinstance(file, Path):
+        check_file(file)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
-            with Image.open(file) as image:
+            with Image.open(file, formats=_FORMATS) as image:
                 yield image
-    except (OSError, SyntaxError, ValueError, *bombs) as error:
-        raise HashbenchError(f"cannot decode image {name}: {one_line(error).rstrip('.')}.") from error
+    except Exception as error:  # each format has its own
+        reason = one_line(error).rstrip(".") or type(error).__name__
+        if isinstance(error, UnidentifiedImageError):
+            reason = f"it is none of {', '.join(_FORMATS)}, or damaged"
+        raise HashbenchError(
+            f"cannot decode image {name}: {reason}. Replace it or take it away; of your own data, --skip-bad-images "
+            "leaves it out."
+        ) from error
 
 
 def _decode(file: Path | IO[bytes], name: str, size: int | None) -> ByteArray:

@@ -322,6 +322,23 @@ def test_labels_of_images_may_come_from_a_file(prepare, photos, save):
     np.testing.assert_array_equal(dataset.labels, tags)
 
 
+def test_bad_images_are_left_out_if_asked_for_with_their_labels_and_counted(prepare, complaint, photos, save):
+    labels = save("y", LABELS[:20])
+    options = "--features", "pixels", "--image-size", 8, "--labels", labels
+    (photos / "cat" / "03.png").write_bytes(b"no image")
+    assert "cannot decode image" in (text := complaint(photos, *options))
+    assert "cat/03.png" in text
+    assert "--skip-bad-images leaves it out" in text
+    dataset, said = prepare(photos, *options, "--skip-bad-images")
+    assert dataset.n_samples == 19
+    np.testing.assert_array_equal(dataset.labels, np.delete(LABELS[:20], 3))
+    assert "; 1 of 20 images left out, since they cannot be decoded" in said
+
+
+def test_files_without_images_have_no_bad_ones_to_leave_out(complaint, save):
+    assert "--skip-bad-images is for folders of images" in complaint(save("X", X), "--skip-bad-images")
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -1,3 +1,4 @@
+import os
 import re
 
 import numpy as np
@@ -62,6 +63,23 @@ def test_images_are_found_by_name_in_the_order_of_the_lists(tmp_path, layout):
     assert dataset.images.shape == (30, 8, 8, 3)
     np.testing.assert_allclose(dataset.images[:, 4, 4, 0], [red(number) for number in range(30)], atol=2)
     np.testing.assert_array_equal(dataset.labels, [label for _, label in [*DATABASE, *TEST]])
+
+
+def test_links_that_lead_in_circles_end(source):
+    (source / "image" / "all").symlink_to(source)
+    (source / "val_image" / "other").symlink_to(source / "image")
+    (source / "image" / "other").symlink_to(source / "val_image")
+    assert prepared(source).fingerprint == prepared(source).fingerprint
+
+
+def test_a_list_that_is_a_pipe_is_refused_and_not_waited_for(source):
+    (source / "test.txt").unlink()
+    os.mkfifo(source / "test.txt")
+    with pytest.raises(HashbenchError, match="lacks 1 of 4 files"):
+        prepared(source)
+    os.mkfifo(source / "pipe")
+    with pytest.raises(HashbenchError, match="is a pipe or a device, expected a regular file"):
+        Small(Options(source=source / "pipe", features="images", image_size=8)).prepare()
 
 
 def test_roles_are_those_of_the_lists(source):

@@ -91,7 +91,7 @@ def test_file_with_another_checksum_is_left_alone(site, path, sha256):
 
 def test_folder_of_that_name_is_no_file(site, path):
     path.mkdir(parents=True)
-    assert "Is a directory" in complaint(fetch, site.answering(whole()), SHA256, path)
+    assert "is a folder, expected a file" in complaint(fetch, site.answering(whole()), SHA256, path)
 
 
 @pytest.mark.parametrize("sha256", ["", SHA256[:7], SHA256 + "0", "sha256:" + SHA256[:57], "g" * 64])

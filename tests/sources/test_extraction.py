@@ -322,6 +322,6 @@ def test_weights_are_downloaded_once_where_their_checksum_is_known(network, monk
     extract("resnet18", IMAGES, Options())
     ((url, checksum, target),) = asked
     assert url.startswith("https://")
-    assert checksum in url  # torchvision's file names end in it
+    assert checksum[:8] in url  # torchvision's file names end in it
     assert (target.parent, target.name) == (data / "weights", url.rpartition("/")[2])
     assert made[0][1] == path

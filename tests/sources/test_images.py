@@ -217,6 +217,29 @@ def test_an_image_too_large_to_be_true_is_refused(tmp_path, monkeypatch, limit):
         ImageFiles([path]).read(slice(0, 1), 8)
 
 
+def test_only_documented_formats_are_opened_so_that_no_image_starts_a_program(tmp_path, monkeypatch):
+    from PIL import EpsImagePlugin
+
+    path = tmp_path / "x.png"
+    Image.new("RGB", (8, 8)).save(path, format="EPS")
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *_, **__: pytest.fail("a program was started"))
+    text = r"cannot decode image .*x\.png: it is none of BMP, GIF, JPEG, PNG, PPM, TIFF, WEBP, or damaged\."
+    with pytest.raises(HashbenchError, match=text):
+        ImageFiles([path]).read(slice(0, 1), 8)
+
+
+def test_a_pipe_called_like_an_image_is_refused_and_not_waited_for(tmp_path):
+    numbered(tmp_path, ["a/0.png", "b/1.png"])
+    os.mkfifo(tmp_path / "a" / "2.png")
+    (tmp_path / "a" / "3.png").symlink_to("none.png")
+    found = read_tree(tmp_path).images
+    assert len(found) == 4
+    with pytest.raises(HashbenchError, match=r"2\.png is a pipe or a device"):
+        found.read(slice(0, 2), 8)
+    with pytest.raises(HashbenchError, match=r"3\.png is a link to none\.png, where there is nothing"):
+        found.read(slice(2, 3), 8)
+
+
 # ---------------------------------------------------------------- trees
 
 NAMES = [
@@ -387,3 +410,41 @@ def test_file_that_is_no_archive_is_refused(tmp_path):
     (tmp_path / "a.tar").write_bytes(b"hello")
     with pytest.raises(HashbenchError, match=r"cannot read .*a\.tar as an archive of images"):
         read_tree(tmp_path / "a.tar")
+
+
+def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
+    numbered(tmp_path, ["set/a/0.png", "set/b/1.png", "elsewhere/2.png"])
+    (tmp_path / "set" / "c").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "set" / "a" / "up").symlink_to(tmp_path / "set")
+    (tmp_path / "elsewhere" / "self").symlink_to(".")
+    tree = read_tree(tmp_path / "set")
+    assert (tree.classes, len(tree.images)) == (["a", "b", "c"], 3)
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    numbered(tmp_path, ["a/0.png", "b/1.png"])
+    scan = os.scandir
+
+    def denied(folder):
+        if Path(folder).name == "b":
+            raise PermissionError(13, "Permission denied")
+        return scan(folder)
+
+    monkeypatch.setattr(images.os, "scandir", denied)
+    with pytest.raises(HashbenchError, match=r"cannot read .*/b: Permission denied\."):
+        read_tree(tmp_path)
+
+
+def test_images_that_cannot_be_decoded_are_left_out(tmp_path):
+    tree = read_tree(numbered(tmp_path, ["a/0.png", "a/1.png", "b/2.png", "c/3.png"]))
+    for name in ("a/0.png", "b/2.png"):
+        (tmp_path / name).write_bytes(b"no image")
+    found, kept = images.without_bad(tree)
+    assert (kept.tolist(), found.classes, found.labels.tolist()) == ([1, 3], ["a", "c"], [0, 1])
+    np.testing.assert_array_equal(found.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 3])
+    for name in ("a/1.png", "c/3.png"):
+        (tmp_path / name).unlink()
+    with pytest.raises(
+        HashbenchError, match=r"none of the 4 images can be decoded; of the first: cannot decode .*0\.png"
+    ):
+        images.without_bad(tree)

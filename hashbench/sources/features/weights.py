@@ -10,11 +10,12 @@ import numpy as np
 
 from hashbench._torch import find_device, import_torch
 from hashbench._typing import AnyArray, ByteArray, Float32Array, Progress, silent
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError
 from hashbench.sources.download import fetch
 from hashbench.sources.features.architectures import Network
 from hashbench.sources.features.backbones import Backbone, get_backbone
 from hashbench.store.files import data_dir
+from hashbench.store.inputs import check_file, reading
 
 if TYPE_CHECKING:
     import torch
@@ -175,9 +176,11 @@ def in_batches(compute: Callable[[Tensor], Tensor], images: ByteArray, n_values:
 
 def _content(name: str, path: Path) -> bytes:
     try:
-        return path.read_bytes()
-    except OSError as error:
-        raise HashbenchError(f"cannot read {path}: {error.strerror or one_line(error)}. {_advice(name)}") from error
+        check_file(path)
+        with reading(path):
+            return path.read_bytes()
+    except HashbenchError as error:
+        raise HashbenchError(f"{error} {_advice(name)}") from error
 
 
 def _advice(name: str) -> str:
