@@ -89,6 +89,24 @@ def recall_in_ball(distances, levels, radius):
     return sum(inside) / len(inside)
 
 
+# By the name a metric is registered under. An oracle takes a ranking of levels, then the cutoff and the option if the
+# metric has them; one inside a radius takes distances, levels and the radius.
+ORACLES = {
+    "AP": average_precision,
+    "AP@k": average_precision,
+    "Hit@k": hit,
+    "NDCG": lambda ranked, gain: {"exponential": ndcg, "linear": linear_ndcg}[gain](ranked),
+    "NDCG@k": ndcg,
+    "P@k": precision,
+    "P@rN": precision_in_ball,
+    "PairwiseError": pairwise_error,
+    "R@k": recall,
+    "R@rN": recall_in_ball,
+    "RPrec": r_precision,
+    "RR": reciprocal_rank,
+}
+
+
 def cut_tie(prefix, size, n_rel, k):
     """Exact AP@k of a known 0/1 ranking followed by one tie that the cutoff k falls into.
 

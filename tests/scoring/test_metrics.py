@@ -19,22 +19,23 @@ N_BITS = 4
 LEVELS = [0, 1, 2, 5, 10]
 DIVISORS = ("retrieved", "relevant", "capped")
 
-ORACLES = {
-    "AP": lambda k: oracles.average_precision,
-    "NDCG": lambda k: oracles.ndcg,
-    "NDCG:linear": lambda k: oracles.linear_ndcg,
-    "PairwiseError": lambda k: oracles.pairwise_error,
-    "RR": lambda k: oracles.reciprocal_rank,
-    "RPrec": lambda k: oracles.r_precision,
-    "P@{k}": lambda k: lambda ranked: oracles.precision(ranked, k),
-    "R@{k}": lambda k: lambda ranked: oracles.recall(ranked, k),
-    "Hit@{k}": lambda k: lambda ranked: oracles.hit(ranked, k),
-    "NDCG@{k}": lambda k: lambda ranked: oracles.ndcg(ranked, k),
-    **{
-        f"AP@{{k}}:{divisor}": lambda k, divisor=divisor: lambda ranked: oracles.average_precision(ranked, k, divisor)
-        for divisor in DIVISORS
-    },
-}
+
+def spellings(in_a_radius=False):
+    """List all metrics with each of their options, {k} for the cutoff: AP@{k}:capped, P@r{k}."""
+    found = []
+    for family in FAMILIES.values():
+        if family.pattern.endswith("@rN") == in_a_radius:
+            stem = family.pattern.replace("@rN", "@r{k}").replace("@k", "@{k}")
+            found += [f"{stem}:{option}" for option in family.options] or [stem]
+    return found
+
+
+def oracle_of(name):
+    """Find the brute-force version of a metric, cutoff and option given."""
+    metric = get_metric(name)
+    oracle = oracles.ORACLES.get(metric.family.pattern)
+    assert oracle, f"tests/oracles.py has no brute-force version of {metric.family.pattern}: add it to ORACLES there"
+    return lambda *ranking: oracle(*ranking, *metric.arguments)
 
 
 def rankings(max_size):
@@ -71,35 +72,43 @@ def approx(expected, **tolerance):
     return pytest.approx(np.asarray(expected, dtype=float), nan_ok=True, **(tolerance or {"abs": 1e-12}))
 
 
-@pytest.mark.parametrize("pattern", ORACLES)
+@pytest.mark.parametrize("pattern", spellings())
 @given(queries=rankings(max_size=6), k=st.integers(1, 9))
 def test_mean_low_and_high_equal_those_over_every_order_of_tied_items(pattern, queries, k):
     distances, levels = split(queries)
-    expected = np.array(over_every_order(ORACLES[pattern](k), distances, levels))
     name = pattern.format(k=k)
+    expected = np.array(over_every_order(oracle_of(name), distances, levels))
     assert np.transpose(scores(name, distances, levels)) == approx(expected)
-    expected[np.isnan(expected)] = pattern.startswith("NDCG")
+    expected[np.isnan(expected)] = get_metric(name).family.paper_value
     assert np.transpose(scores(name, distances, levels, undefined="paper")) == approx(expected)
 
 
+@pytest.mark.parametrize(("name", "value"), [("AP", 0), ("AP@2", 0), ("NDCG", 1), ("NDCG:linear", 1), ("NDCG@2", 1)])
+def test_without_relevant_items_the_paper_has_ap_0_and_ndcg_1(name, value):
+    assert np.ravel(scores(name, [[0, 1]], [[0, 0]], undefined="paper")).tolist() == [value] * 3
+
+
+@pytest.mark.parametrize("pattern", spellings(in_a_radius=True))
 @given(queries=rankings(max_size=9), radius=st.integers(0, N_BITS + 2))
-def test_a_ball_counts_the_items_inside(queries, radius):
+def test_a_ball_counts_the_items_inside(pattern, queries, radius):
     distances, levels = split(queries)
-    for name, oracle in (("P", oracles.precision_in_ball), ("R", oracles.recall_in_ball)):
-        expected = [oracle(d, lv, radius) if any(lv) else math.nan for d, lv in zip(distances, levels, strict=True)]
-        for found in scores(f"{name}@r{radius}", distances, levels):
-            np.testing.assert_array_equal(found, expected)
+    name = pattern.format(k=radius)
+    oracle = oracle_of(name)
+    expected = [oracle(d, lv) if any(lv) else math.nan for d, lv in zip(distances, levels, strict=True)]
+    for found in scores(name, distances, levels):
+        np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("pattern", ORACLES)
+@pytest.mark.parametrize("pattern", spellings())
 def test_random_cases_agree_with_brute_force(pattern):
     rng = np.random.default_rng(0)
     for _ in range(500 if effort.ALL else 50):  # of 20 cases each
         n_items, n_bits, k = rng.integers(1, 7), int(rng.integers(1, 9)), int(rng.integers(1, 8))
         distances = rng.integers(0, rng.integers(1, n_bits + 2), (20, n_items))
         levels = rng.choice(LEVELS, (20, n_items), p=[0.4, 0.3, 0.1, 0.1, 0.1])
-        expected = over_every_order(ORACLES[pattern](k), distances.tolist(), levels.tolist())
-        assert np.transpose(scores(pattern.format(k=k), distances, levels, n_bits)) == approx(expected)
+        name = pattern.format(k=k)
+        expected = over_every_order(oracle_of(name), distances.tolist(), levels.tolist())
+        assert np.transpose(scores(name, distances, levels, n_bits)) == approx(expected)
 
 
 @given(queries=rankings(max_size=9))
@@ -190,7 +199,7 @@ def test_the_minimum_of_ap_at_k_can_lie_strictly_inside_the_feasible_numbers():
 def test_low_mean_and_high_are_in_order_and_between_0_and_1(queries, k):
     distances, levels = split(queries)
     slack = 1e-12
-    for pattern in ORACLES:
+    for pattern in spellings():
         mean, low, high = scores(pattern.format(k=k), distances, levels, undefined="paper")
         assert (low >= 0).all()
         assert (low <= mean + slack).all()
