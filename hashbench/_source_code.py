@@ -183,8 +183,10 @@ class _Names(dict[str, Any]):
                     if isinstance(target, ast.Name):
                         self._nodes[target.id] = node
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hashbench"):
+                public = names_of("hashbench")["_HOMES"] if node.module == "hashbench" else {}
                 for alias in node.names:
-                    self._homes[alias.asname or alias.name] = (str(node.module), alias.name)
+                    home = public.get(alias.name, str(node.module))
+                    self._homes[alias.asname or alias.name] = (home, alias.name)
 
     def __missing__(self, name: str) -> Any:
         if name in self._homes:

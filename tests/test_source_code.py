@@ -131,6 +131,12 @@ class Mine(HashMethod):
 """
 
 
+def test_a_base_imported_from_hashbench_itself_is_read(package):
+    package(module=BASE.replace("hashbench.method", "hashbench"))
+    (found,) = _source_code.classes_of("written.module")
+    assert (found.supervision, found.fields, found.n_iter) == ("none", ("n_bits", "n_iter"), 50)
+
+
 @pytest.mark.parametrize(
     "text",
     [
