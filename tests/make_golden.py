@@ -14,4 +14,5 @@ with tempfile.TemporaryDirectory() as folder:
         quick = make_quick(Path(folder) / "quick", Path(folder) / "data", method)
     shutil.copyfile(quick, GOLDEN / "quick" / quick.name)
 make_golden_tables(GOLDEN / "tables")
-sys.stdout.write(f"Written: {GOLDEN / made.name}, {GOLDEN / 'tables'}. See: git diff --stat tests/golden\n")
+written = [GOLDEN / made.name, GOLDEN / "quick" / quick.name, GOLDEN / "tables"]
+sys.stdout.write(f"Written: {', '.join(map(str, written))}. See: git diff --stat tests/golden\n")
