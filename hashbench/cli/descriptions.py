@@ -13,6 +13,7 @@ from hashbench.errors import HashbenchError
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
     from hashbench.scoring.code_statistics import CodeUsage
+    from hashbench.scoring.metrics import Family
 
 
 def describe(name: str) -> str:
@@ -62,13 +63,19 @@ def _describe_metric(name: str) -> str:
         metric = get_metric(name)
     except HashbenchError:
         if name in FAMILIES:
-            return f"{name}\n{FAMILIES[name].summary}\nsource: {FAMILIES[name].source}"
+            return _describe_family(name, FAMILIES[name])
         if name and Path(name).is_dir():
             raise HashbenchError(f"{name} is a folder; name a file in it.") from None
         raise HashbenchError(
             f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
         ) from None
-    return f"{metric.name}\n{metric.family.summary}\nsource: {metric.family.source}"
+    return _describe_family(metric.name, metric.family)
+
+
+def _describe_family(name: str, family: "Family") -> str:
+    options = ", ".join(f":{option}" for option in family.options)
+    told = f" Options: {options}; the first is the default." if options else ""
+    return f"{name}\n{family.summary}{told}\nsource: {family.source}"
 
 
 def _describe_named(name: str) -> str:

@@ -63,6 +63,7 @@ def evaluate(
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.sources import array_files
     from hashbench.store import hdf5
+    from hashbench.store.files import HDF5_SUFFIXES
 
     outputs = [path for path in (per_query, curves) if path is not None]
     _refuse_outputs(outputs, [codes, *(value for value in own.values() if isinstance(value, Path))])
@@ -70,6 +71,10 @@ def evaluate(
     if codes is not None:
         if any(value is not None for value in own.values()):
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
+        if codes.suffix.lower() not in HDF5_SUFFIXES:
+            raise click.UsageError(
+                f"{codes} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
+            )
         with hdf5.open_codes(codes) as opened:
             made = opened.made
             dataset = dataset or str(preparation.find_by_content(made.dataset_fingerprint) or made.dataset)

@@ -1,7 +1,7 @@
 """Figures of the results, and of the codes behind them: one file a figure, dataset and kind of features.
 
     selection       what to draw: results cut to what was chosen, one block a dataset
-    look            the one look of all figures
+    style           the one look of all figures
     result_figures  those of the results alone
     code_figures    those of codes found in the data folder
     cached_codes    where these are, and what is read out of them
