@@ -28,9 +28,28 @@ def check_name(name: str, what: str) -> None:
         )
 
 
+def as_array(value: Any, name: str) -> AnyArray:
+    """Read an array as users have them, called ``name`` in messages: of NumPy, PyTorch or nested lists.
+
+    A tensor may need gradients, lie on any device and be bfloat16. What has no values, or hides some, is refused.
+    """
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise HashbenchError(
+            f"{name} hide {int(np.ma.getmaskarray(value).sum())} values behind a mask. Fill them or leave out rows."
+        )
+    try:
+        if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of PyTorch, which need not be imported
+            value = value.detach().cpu()
+            value = value.float() if str(value.dtype) == "torch.bfloat16" else value
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
+        what = "lists of unequal lengths" if "inhomogeneous" in str(error) else one_line(error).rstrip(".")
+        raise HashbenchError(f"{name} cannot be read as an array: {what}. Give a NumPy array.") from error
+
+
 def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; give them as int64."""
-    array = np.asarray(labels)
+    array = as_array(labels, name)
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise HashbenchError(
             f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
@@ -60,7 +79,7 @@ def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
 
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
     """Check multi-hot labels (n, n_classes), zeros and ones, called ``name`` in messages; give them as uint8."""
-    array = np.asarray(labels)
+    array = as_array(labels, name)
     if array.ndim != 2 or array.shape[1] < 2:
         raise HashbenchError(
             f"{name} have shape {array.shape}, expected multi-hot (n, n_classes), 2 classes or more. "

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from hashbench._typing import IntArray, LevelArray, Rows
 from hashbench._validation import (
+    as_array,
     check_levels,
     check_superclasses,
     class_labels,
@@ -267,8 +268,8 @@ class Distance(Affinity):
         squared_thresholds: Sequence[float],
         levels: Sequence[int],
     ) -> None:
-        self.query_features = np.asarray(query_features)
-        self.database_features = np.asarray(database_features)
+        self.query_features = as_array(query_features, "query features")
+        self.database_features = as_array(database_features, "database features")
         shapes = self.query_features.shape, self.database_features.shape
         if [len(shape) for shape in shapes] != [2, 2] or shapes[0][1] != shapes[1][1]:
             raise HashbenchError(
@@ -326,7 +327,7 @@ class Explicit(Affinity):
 
     def __init__(self, matrix: Any) -> None:
         self.is_sparse = is_sparse(matrix)
-        self.matrix = summed_csr(matrix) if self.is_sparse else np.asarray(matrix)
+        self.matrix = summed_csr(matrix) if self.is_sparse else as_array(matrix, "affinities")
         if self.matrix.ndim != 2:
             raise HashbenchError(
                 f"an affinity matrix has two dimensions, (queries, database), got shape {self.matrix.shape}."
@@ -386,7 +387,9 @@ def as_affinity(affinity: Any) -> Affinity:
                 "labels must be a pair (query_labels, database_labels), "
                 f"got a {type(affinity).__name__} of {len(affinity)}."
             )
-        ours, theirs = (np.asarray(labels) for labels in affinity)
+        ours, theirs = (
+            as_array(labels, f"{role} labels") for role, labels in zip(("query", "database"), affinity, strict=True)
+        )
         if ours.ndim != theirs.ndim:
             raise HashbenchError(
                 f"query labels have shape {ours.shape} and database labels {theirs.shape}; give both as class "

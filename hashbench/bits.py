@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import BoolArray, ByteArray, WordArray
+from hashbench._validation import as_array
 from hashbench.errors import HashbenchError
 
 MAX_BITS = 4096
@@ -98,6 +99,16 @@ def check_n_bits(n_bits: int) -> None:
         raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}.")
 
 
+def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:
+    """Refuse codes that ``owner`` gave, if they are not boolean of that shape, (n_samples, n_bits)."""
+    found = np.asarray(codes)
+    if found.shape != shape or found.dtype != np.bool_:
+        raise HashbenchError(
+            f"{owner} gives {found.dtype} codes of shape {found.shape} for {shape[0]} items and {shape[1]} bits, "
+            f"expected booleans of shape {shape}. Mend its transform."
+        )
+
+
 def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes") -> tuple[ByteArray, int]:
     """Pack codes in any of the forms people keep them in.
 
@@ -127,7 +138,7 @@ def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "code
     >>> as_packed([[-1, 1, 1]])
     (array([[6]], dtype=uint8), 3)
     """
-    array = np.asarray(codes)
+    array = as_array(codes, name)
     if array.ndim != 2:
         raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).")
     if 0 in array.shape:

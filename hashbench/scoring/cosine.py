@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import FloatArray
+from hashbench._validation import as_array
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
@@ -60,7 +61,7 @@ class CosineRanking:
 
 
 def _outputs(outputs: npt.ArrayLike, name: str) -> FloatArray:
-    array = np.asarray(outputs)
+    array = as_array(outputs, name)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
         raise HashbenchError(
             f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, n_bits), not empty."

@@ -195,9 +195,10 @@ def _distinct_queries(query: ByteArray, affinity: Affinity) -> tuple[ByteArray, 
 
 
 def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
-    if isinstance(metrics, str):
-        metrics = [metrics]
-    chosen = list({metric.name: metric for metric in map(get_metric, metrics)}.values())
+    names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
+    if not all(isinstance(name, str) for name in names):
+        raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
+    chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
     if not chosen:
         raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
     if undefined not in UNDEFINED:

@@ -115,7 +115,7 @@ def _parse(content: bytes, name: str) -> Iterator[tuple[int, Row]]:
             "wrote it. Upgrade hashbench."
         )
     lacking = [column for column in COLUMNS if column not in header and column not in _OF_OLDER_FILES]
-    if header != [column for column in COLUMNS if column in header]:
+    if not header or header != [column for column in COLUMNS if column in header]:
         raise HashbenchError(
             f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}. "
             "Restore it from version control, or move it away and run again."

@@ -1,0 +1,540 @@
+"""Bad input of every kind: what it must say, with which exit code, and that nothing was written.
+
+A line of ``COMMANDS`` is the exit code, the command line, and words that its one line on stderr must hold, apart by
+``|``. The files lie in the folder it runs in: see ``lay_out``. ``CALLS`` are the same for Python.
+"""
+
+import os
+import shlex
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
+
+import hashbench
+from hashbench.cli.main import cli
+from hashbench.errors import HashbenchError
+from hashbench.store.results import COLUMNS
+
+HEADER = ",".join(COLUMNS) + "\n"
+ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1\n"
+RESULTS = {
+    "good": HEADER + ROW,
+    "twice": HEADER + ROW + ROW,
+    "twice-other": HEADER + ROW + ROW.replace("0.5", "0.7"),
+    "conflict": HEADER + "<<<<<<< HEAD\n" + ROW + "=======\n" + ROW.replace("0.5", "0.7") + ">>>>>>> topic\n",
+    "marker": HEADER + ROW + "=======\n",
+    "bom": "\ufeff" + HEADER + ROW,
+    "crlf": (HEADER + ROW).replace("\n", "\r\n"),
+    "lacking": (HEADER + ROW).replace("metric,", "").replace(",AP,", ","),
+    "swapped": HEADER.replace("low,high", "high,low") + ROW,
+    "newer": HEADER.replace("method_version", "method_version,more") + ROW.replace("0123,1", "0123,1,2"),
+    "short": HEADER + "digits,pixels,itq\n",
+    "long": HEADER + ROW.replace("\n", ",1\n"),
+    "no-number": HEADER + ROW.replace("0.5", "half"),
+    "no-length": HEADER + ROW.replace(",16,", ",sixteen,"),
+    "params": HEADER + ROW.replace("{}", "[]"),
+    "deep": HEADER + ROW.replace("{}", "[" * 50_000),
+    "out": HEADER + ROW.replace("digits", "x/../../.."),
+    "out-method": HEADER + ROW.replace("itq", "../itq"),
+    "no-results": "a,b\n1,2\n",
+    "empty": "",
+    "binary": "\x00\x01\x02",
+}
+
+
+def lay_out(folder):
+    """Lay out files, good and bad."""
+    rng = np.random.default_rng(0)
+    codes = rng.random((6, 8)) < 0.5
+    arrays = {
+        "codes": codes,
+        "packed": np.packbits(codes, axis=1, bitorder="little"),
+        "wide": rng.random((6, 16)) < 0.5,
+        "few": codes[:3],
+        "flat": codes[0],
+        "none": codes[:0],
+        "threes": np.where(codes, 3, 0),
+        "mixed": np.where(codes, 1, -1) * (np.arange(8) > 0),
+        "nan": np.where(codes, np.nan, 1.0),
+        "inf": np.where(codes, np.inf, -1.0),
+        "complex": codes.astype(complex),
+        "words": codes.astype(str),
+        "labels": np.arange(6) % 2,
+        "float-labels": np.arange(6) / 2,
+        "word-labels": np.array(list("aabbcc")),
+        "huge-labels": np.array([2**63, 1, 2, 3, 4, 5], dtype=np.uint64),
+        "far-labels": np.array([1e300, 2e300, 1, 2, 3, 4]),
+        "short-labels": np.arange(5) % 2,
+        "hot": np.eye(6, dtype=np.uint8),
+        "hot-4": np.eye(6, 4, dtype=np.uint8),
+        "hot-twos": 2 * np.eye(6, dtype=np.uint8),
+        "coarse": np.zeros(6, dtype=int),
+        "crossed": np.array([0, 0, 0, 1, 1, 1]),
+        "levels": np.eye(6, dtype=int),
+        "levels-negative": -np.eye(6, dtype=int),
+        "levels-half": np.eye(6) / 2,
+        "levels-nan": np.full((6, 6), np.nan),
+        "levels-2000": 2000 * np.eye(6, dtype=int),
+        "levels-5": np.eye(5, dtype=int),
+        "outputs": rng.normal(size=(6, 8)),
+        "zero-outputs": np.zeros((6, 8)),
+        "X": rng.normal(size=(40, 4)),
+        "X-nan": np.where(np.arange(160).reshape(40, 4) == 7, np.nan, 1.0),
+        "X-huge": np.full((40, 4), 1e200),
+        "X-flat": rng.normal(size=40),
+        "X-words": np.full((40, 4), "a"),
+        "y": np.arange(40) % 4,
+        "y-nan": np.where(np.arange(40) == 3, np.nan, 1.0),
+    }
+    for name, array in arrays.items():
+        np.save(folder / f"{name}.npy", array)
+    np.save(folder / "objects.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
+    np.savez(folder / "two.npz", a=codes, b=codes)
+    whole = (folder / "codes.npy").read_bytes()
+    (folder / "cut.npy").write_bytes(whole[:-5])
+    (folder / "text.npy").write_text("hello")
+    (folder / "empty.npy").touch()
+    (folder / "header.npy").write_bytes(whole[:6] + b"\x01\x00\x76\x00" + b"{'descr': 'x" + whole[22:])
+    (folder / "archive.npy").write_bytes((folder / "two.npz").read_bytes())
+    (folder / "text.npz").write_text("hello")
+    (folder / "cut.npz").write_bytes((folder / "two.npz").read_bytes()[:100])
+    eye = sp.csr_array(np.eye(6, dtype=np.int8))
+    sp.save_npz(folder / "csr.npz", eye)
+    for name, change in {
+        "shifted": {"indices": eye.indices - 5},
+        "beyond": {"indices": eye.indices + 1},
+        "pointer": {"indptr": np.array([0, 1, 2, 3, 4, 10**6, 6])},
+        "less": {"data": eye.data[:3]},
+    }.items():
+        parts = {"data": eye.data, "indices": eye.indices, "indptr": eye.indptr, **change}
+        np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
+    (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
+    (folder / "mixed.csv").write_text("1,a\n2,b\n")
+    (folder / "empty.csv").touch()
+    (folder / "text.h5").write_text("hello")
+    (folder / "empty.h5").touch()
+    with h5py.File(folder / "foreign.h5", "w") as file:
+        file["a"] = [1]
+    (folder / "folder.npy").mkdir()
+    (folder / "dangling.npy").symlink_to(folder / "nowhere")
+    os.mkfifo(folder / "pipe.npy")
+    for name, text in RESULTS.items():
+        (folder / "r" / name).mkdir(parents=True)
+        (folder / "r" / name / "digits.csv").write_text(text, newline="")
+    for name in ("base", "ours", "theirs"):
+        (folder / f"{name}.csv").write_text(
+            HEADER + ROW.replace("0.5", {"base": "0.5", "ours": "0.45"}.get(name, "0.55"))
+        )
+
+
+OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
+LABELLED = f"{OWN} --query-labels labels.npy --database-labels labels.npy"
+ITQ = "run --method itq --bits 8"
+COMMANDS = f"""
+2 | run | Missing option | --method
+2 | run --method itq | Missing option | --bits
+1 | run --method iqt --bits 8 | unknown method 'iqt' | 'itq'
+1 | run --method ITQ --bits 8 | unknown method 'ITQ' | 'itq'
+1 | run --method '' --bits 8 | unknown method ''
+1 | run --method {"x" * 300} --bits 8 | unknown method
+1 | {ITQ} --dataset digts | unknown dataset 'digts' | 'digits'
+1 | {ITQ} --dataset digits:gist | digits:gist
+1 | {ITQ} --dataset nowhere.h5 | nowhere.h5
+1 | {ITQ} --dataset text.h5 | text.h5 | not HDF5
+1 | {ITQ} --dataset empty.h5 | empty.h5
+1 | {ITQ} --dataset foreign.h5 | another program
+1 | {ITQ} --dataset codes.npy | codes.npy
+1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
+1 | {ITQ} --metric P@ | P@
+1 | {ITQ} --metric P@0 | P@0
+1 | {ITQ} --metric P@-1 | P@-1
+1 | {ITQ} --metric P@1.5 | P@1.5
+1 | {ITQ} --metric '' | unknown metric ''
+2 | run --method itq --bits eight | 'eight' is not a valid integer
+1 | run --method itq --bits 0 | 1 to | 0
+1 | run --method itq --bits -8 | -8
+1 | run --method itq --bits 100000 | 4096 | 100000
+1 | run --method itq --bits 100 | itq | 64 | 100
+2 | {ITQ} --seed -1 | --seed
+2 | {ITQ} --seed 4294967296 | --seed
+2 | {ITQ} --seed x | --seed
+1 | {ITQ} --param n_iter | name=value
+1 | {ITQ} --param =3 | name=value
+1 | {ITQ} --param n_itr=3 | n_itr | n_iter
+1 | {ITQ} --param n_iter=-1 | n_iter | -1
+1 | {ITQ} --param n_iter=many | n_iter | many
+1 | {ITQ} --param n_iter=1.5 | n_iter | 1.5
+1 | {ITQ} --param n_iter=None | n_iter | None
+1 | {ITQ} --param n_iter=[1] | n_iter
+1 | {ITQ} --preset paper | preset
+1 | {ITQ} --validation 0.1 | validation
+2 | {ITQ} --validation 0.9 | --validation
+2 | {ITQ} --device tpu | --device
+1 | {ITQ} --device cpu | device
+2 | {ITQ} --format xml | --format
+2 | {ITQ} --lock-timeout -1 | --lock-timeout
+2 | {ITQ} --results codes.npy | --results
+2 | {ITQ} extra | unexpected extra argument
+2 | {ITQ} --no-such-option | No such option
+2 | rnu --method itq --bits 8 | No such command
+1 | run --method dpsh --bits 8 --param learning_rate=-1 | learning_rate
+1 | run --method dpsh --bits 8 --param epochs=0 | epochs
+1 | run --method dpsh --bits 8 --param head=lineer | head
+1 | run --method dpsh --bits 8 --preset papers | papers | paper
+1 | run --method dpsh --bits 8 --param backbone=resnet18 | images
+1 | encode --method iqt --bits 8 | unknown method 'iqt'
+1 | encode --method itq --bits 100 | itq
+2 | encode --method itq | --bits
+1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | results merge
+1 | {ITQ} --results r/marker | line 3, is a conflict marker
+1 | {ITQ} --results r/bom | byte order mark
+1 | {ITQ} --results r/crlf | CR LF
+1 | {ITQ} --results r/lacking | lacks column metric
+1 | {ITQ} --results r/swapped | has columns | expected
+1 | {ITQ} --results r/newer | Upgrade
+1 | {ITQ} --results r/short | line 2 | 3 cells
+1 | {ITQ} --results r/long | line 2 | 15 cells
+1 | {ITQ} --results r/no-number | line 2 | half
+1 | {ITQ} --results r/no-length | line 2 | sixteen
+1 | {ITQ} --results r/params | line 2 | JSON object
+1 | {ITQ} --results r/deep | line 2
+1 | {ITQ} --results r/out | line 2 | x/../../..
+1 | {ITQ} --results r/out-method | line 2 | ../itq
+1 | {ITQ} --results r/no-results | has columns a,b
+1 | {ITQ} --results r/empty | has columns none
+1 | {ITQ} --results r/binary | digits.csv
+1 | tables --results nowhere | there are no results in nowhere
+1 | tables table9 --results r/good | unknown table 'table9'
+1 | tables table3 --results r/good | no results for table3
+2 | tables --results r/good --output r/good | folder of the results
+2 | tables --results r/good --bits x | --bits
+1 | plot --results nowhere | there are no results in nowhere
+1 | plot ap-bit --results r/good | unknown figure 'ap-bit' | 'ap-bits'
+1 | plot ap-bits --results r/good --metric APP | unknown metric 'APP'
+1 | plot ap-bits --results r/good --metric NDCG | nothing to draw | AP
+1 | plot ap-bits --results r/good --method iqt | iqt
+1 | plot ap-bits --results r/good --dataset digit | digit
+1 | plot ap-bits --results r/good --bits 9 | 9 bits
+1 | plot precision-recall --results r/good --bits 16 | hashbench encode
+2 | plot ap-bits --results r/good --format gif | --format
+1 | diff nowhere r/good | 'nowhere' is neither
+1 | diff r/good nowhere | 'nowhere' is neither
+1 | diff '' r/good | neither
+1 | diff r/good r/good --metric APP | unknown metric
+2 | diff r/good r/good --fail-on-drop -1 | --fail-on-drop
+2 | diff r/good r/good --fail-on-drop nan | nan
+2 | diff r/good r/good --resamples -1 | --resamples
+2 | diff a b c | unexpected extra argument
+1 | results merge base.csv ours.csv theirs.csv | both sides changed 1 row | digits pixels itq
+2 | results merge base.csv ours.csv | THEIRS
+2 | results merge base.csv ours.csv nowhere.csv | nowhere.csv
+1 | results merge r/good/digits.csv r/twice/digits.csv r/good/digits.csv | a second time
+1 | results merge r/good/digits.csv r/good/digits.csv r/conflict/digits.csv | conflict marker
+2 | results unite | No such command
+2 | evaluate | give CODES.h5
+2 | evaluate --query-codes codes.npy | --database-codes
+2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | not both
+1 | evaluate nowhere.h5 | no file nowhere.h5
+1 | evaluate text.h5 | text.h5
+1 | evaluate empty.h5 | empty.h5
+1 | evaluate foreign.h5 | another program
+1 | {OWN} | say what is relevant
+1 | {OWN} --query-labels labels.npy | --database-labels
+1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | by --affinity alone
+1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | not with --affinity
+1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed of both
+1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
+1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
+1 | {LABELLED} --bits 7 | 7
+1 | {LABELLED} --bits 0 | 1 to
+1 | {LABELLED} --bits 99999 | 4096
+1 | {LABELLED} --distance cosine --bits 8 | have no --bits
+2 | {LABELLED} --distance euclidean | --distance
+2 | {LABELLED} --undefined drop | --undefined
+2 | {LABELLED} --dataset digits | goes with CODES.h5
+1 | {LABELLED} --metric APP | unknown metric
+1 | {LABELLED} --metric P@r9 --distance cosine | P@r9
+2 | {LABELLED} --per-query '' | empty name
+2 | {LABELLED} --per-query r | directory
+2 | {LABELLED} --per-query codes.npy | written over
+2 | {LABELLED} --curves labels.npy | written over
+2 | {LABELLED} --curves - --per-query - | same file
+1 | {LABELLED} --per-query codes.npy/x.csv | codes.npy/x.csv
+2 | evaluate --query-codes folder.npy --database-codes codes.npy | directory
+1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
+1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
+1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
+1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
+1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
+2 | prepare | name datasets to prepare
+2 | prepare digits --from X.npy --name mine | give your own
+2 | prepare --from X.npy | --name
+2 | prepare --name mine | --from
+2 | prepare digits --labels y.npy | your own data
+2 | prepare digits --seed 3 | --seed
+2 | prepare digits --queries 3 | your own data
+1 | prepare digts | unknown dataset 'digts'
+1 | prepare digits --features gist | digits:gist
+1 | prepare digits --source X.npy | no use for --source
+1 | prepare digits --image-size 32 | no use for --image-size
+2 | prepare digits --image-size 3 | --image-size
+2 | prepare digits --lock-timeout x | --lock-timeout
+1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
+1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | shared-labels
+1 | prepare --from X.npy --name mine --affinity same-label | same-label
+1 | prepare --from X.npy --name mine --queries 40 | 40
+1 | prepare --from X.npy --name mine --train 400 | 400
+1 | prepare --from X.npy --labels y.npy --name mine --queries-per-label 3 --queries 3 | not both
+1 | prepare --from X.npy --name mine --queries-per-label 3 | labels
+1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
+1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
+1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | labels are needed of both
+1 | prepare --from X.npy --name mine --features gist | gist
+1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
+2 | prepare --from X.npy --name mine --queries 0 | --queries
+1 | info itqq | itqq
+1 | info nowhere.h5 | nowhere.h5
+1 | info text.h5 | text.h5
+1 | info foreign.h5 | another program
+2 | info | Missing argument
+2 | list methodes | methodes
+1 | check method iqt | unknown method 'iqt'
+1 | check dataset digts | unknown dataset 'digts'
+2 | check thing x | thing
+""".strip().splitlines()
+COMMANDS += [
+    *(
+        f"1 | {ITQ} --results r/{name} | digits.csv, line 3, holds | a second time | line 2"
+        for name in ("twice", "twice-other")
+    ),
+    *(
+        f"1 | {command} --results r/{name} | digits.csv"
+        for command in ("tables table1", "plot ap-bits")
+        for name in RESULTS
+        if name != "good"
+    ),
+    *(f"1 | diff r/good r/{name} | digits.csv" for name in RESULTS if name != "good"),
+    *(
+        f"1 | {LABELLED.replace('codes.npy', f'{name}.npy', 1)} | {words}"
+        for name, words in {
+            "wide": "query codes have 16 bits and database codes 8",
+            "few": "3 query codes | 6",
+            "flat": "two dimensions",
+            "none": "empty",
+            "threes": "3",
+            "mixed": "query codes",
+            "nan": "nan",
+            "inf": "inf",
+            "complex": "complex",
+            "words": "query codes",
+            "objects": "objects.npy",
+            "cut": "cut.npy",
+            "text": "text.npy is no .npy",
+            "empty": "empty.npy is no .npy",
+            "header": "header.npy",
+            "archive": ".npz archive",
+            "nowhere": "no file nowhere.npy",
+            "dangling": "dangling.npy",
+            "pipe": "pipe.npy",
+        }.items()
+    ),
+    *(
+        f"1 | {OWN} --query-labels {name}.npy --database-labels labels.npy | {words}"
+        for name, words in {
+            "float-labels": "query labels | whole numbers",
+            "word-labels": "Encode names",
+            "huge-labels": "9223372036854775808",
+            "short-labels": "5",
+            "hot": "query labels have shape",
+            "text": "text.npy",
+            "nowhere": "nowhere.npy",
+        }.items()
+    ),
+    *(
+        f"1 | {OWN} --affinity {name} | {words}"
+        for name, words in {
+            "levels-negative.npy": "-1",
+            "levels-half.npy": "0.5",
+            "levels-nan.npy": "nan",
+            "levels-2000.npy": "2000",
+            "levels-5.npy": "6 query codes | 5",
+            "labels.npy": "two dimensions",
+            "csr-shifted.npz": "damaged | >= 0",
+            "csr-beyond.npz": "damaged | < 6",
+            "csr-pointer.npz": "damaged | non-decreasing",
+            "csr-less.npz": "csr-less",
+            "text.npz": "text.npz",
+            "cut.npz": "cut.npz",
+            "two.npz": "two.npz",
+            "nowhere.npz": "nowhere.npz",
+            "words.npy": "levels",
+        }.items()
+    ),
+    *(
+        f"1 | prepare --from X.npy --name {name} | name"
+        for name in ("../mine", "a/b", "a:b", "mine.h5", "digits", "digits-2", "süß", "'a b'", "a" * 300, "''")
+    ),
+    *(
+        f"1 | prepare --from {name} --name mine | {words}"
+        for name, words in {
+            "X-nan.npy": "not finite",
+            "X-huge.npy": "too large for float32",
+            "X-flat.npy": "shape (40,)",
+            "X-words.npy": "shape (40, 4)",
+            "none.npy": "shape (0, 8)",
+            "text.npy": "text.npy",
+            "cut.npy": "cut.npy",
+            "objects.npy": "objects.npy",
+            "two.npz": "two.npz:a",
+            "two.npz:c": "two.npz:c",
+            "text.npz": "text.npz",
+            "cut.npz": "cut.npz",
+            "nowhere.npy": "nowhere.npy",
+            "cell.csv": "cell.csv | 1.2.3",
+            "mixed.csv": "mixed.csv",
+            "empty.csv": "empty.csv",
+            "text.h5": "text.h5",
+            "r": "folder",
+            "X.npy:k": "X.npy:k",
+            "complex.npy": "complex128",
+            "pipe.npy": "pipe.npy",
+            "dangling.npy": "dangling.npy",
+        }.items()
+    ),
+    *(
+        f"1 | prepare --from X.npy --labels {name} --name mine | {words}"
+        for name, words in {
+            "labels.npy": "40 items | 6",
+            "y-nan.npy": "no label | item 3",
+            "nowhere.npy": "nowhere.npy",
+            "text.npy": "text.npy",
+            "X.npy": "multi-hot",
+        }.items()
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def place(prepared, tmp_path_factory):
+    """The folder of the files, and a data folder in which digits are prepared."""
+    folder = tmp_path_factory.mktemp("bad")
+    lay_out(folder)
+    return folder, prepared
+
+
+def all_files(*folders):
+    """Names, sizes and times of all there is, but for locks."""
+    return {
+        str(path): (path.lstat().st_size, path.lstat().st_mtime_ns)
+        for folder in folders
+        for path in folder.rglob("*")
+        if not path.is_dir() and not path.name.endswith(".lock")
+    }
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if line], ids=lambda line: line[:100])
+def test_bad_command(place, line, monkeypatch, request):
+    folder, data = place
+    exit_code, command, *words = line.split(" | ")
+    here = Path.cwd()
+    os.chdir(folder)
+    request.addfinalizer(lambda: os.chdir(here))
+    monkeypatch.setenv("HASHBENCH_DATA", str(data))
+    before = all_files(folder, data)
+    done = CliRunner().invoke(cli, shlex.split(command), catch_exceptions=False)
+    assert all_files(folder, data) == before
+    assert done.exit_code == int(exit_code), done.stderr
+    assert done.stdout == ""
+    *usage, last = done.stderr.splitlines()
+    assert last.startswith("Error: ")
+    assert usage == [] if exit_code == "1" else usage[0].startswith("Usage: ")
+    assert all(word in last for word in words), last
+
+
+CODES, LABELS = np.eye(4, 8) > 0, np.arange(4) % 2
+
+
+def call(codes=CODES, affinity=(LABELS, LABELS), metrics="AP", **options):
+    """Score codes against others."""
+    return hashbench.evaluate(codes, CODES, affinity, metrics, **options)
+
+
+def tensor(**options):
+    """A tensor of PyTorch, (4, 8)."""
+    import torch
+
+    return torch.eye(4, 8, **options)
+
+
+CALLS = [
+    (lambda: call([[0, 1], [1]]), "query codes cannot be read as an array: lists of unequal lengths"),
+    (lambda: call(affinity=([1, [2]], LABELS)), "query labels cannot be read as an array"),
+    (lambda: call(affinity=[[1, 0], [1]]), "affinities cannot be read as an array"),
+    (lambda: call(tensor(device="meta")), "query codes cannot be read as an array"),
+    (lambda: call(tensor().to_sparse()), "query codes cannot be read as an array"),
+    (lambda: call(np.ma.masked_array(CODES, mask=~CODES)), "query codes hide 28 values behind a mask"),
+    (lambda: call(affinity=(np.ma.masked_array(LABELS, mask=[1, 0, 0, 0]), LABELS)), "query labels hide 1 values"),
+    (lambda: call(CODES.astype(complex)), "complex128"),
+    (lambda: call(CODES.astype(complex), distance="cosine"), "expected real numbers"),
+    (lambda: call(CODES.astype(object)), "dtype object"),
+    (lambda: call(CODES[0]), "two dimensions"),
+    (lambda: call(CODES[None]), "two dimensions"),
+    (lambda: call(CODES[:0]), "empty"),
+    (lambda: call(None), "two dimensions"),
+    (lambda: call("codes"), "two dimensions"),
+    (lambda: call({}), "two dimensions"),
+    (lambda: call(CODES[:, :7]), "7 bits and database codes 8"),
+    (lambda: call(CODES[:3]), "3 query codes"),
+    (lambda: call(np.where(CODES, np.inf, -1)), "inf"),
+    (lambda: call(np.where(CODES, 1e30, -1)), "1e+30"),
+    (lambda: call(affinity=None), "two dimensions"),
+    (lambda: call(affinity=()), "pair"),
+    (lambda: call(affinity=(LABELS,)), "pair"),
+    (lambda: call(affinity=(LABELS, LABELS, LABELS)), "pair"),
+    (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
+    (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
+    (lambda: call(affinity=(LABELS.astype(str), LABELS)), "Encode names"),
+    (lambda: call(affinity=(LABELS[:3], LABELS)), "3"),
+    (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
+    (lambda: call(affinity=-np.eye(4)), "whole-number levels"),
+    (lambda: call(affinity=np.eye(4) * 1j), "complex"),
+    (lambda: call(affinity=np.eye(3)), "3"),
+    (lambda: call(affinity="labels"), "two dimensions"),
+    (lambda: call(metrics=None), "metrics are names"),
+    (lambda: call(metrics=5), "metrics are names"),
+    (lambda: call(metrics=[None]), "metrics are names"),
+    (lambda: call(metrics=[]), "no metrics were asked for"),
+    (lambda: call(metrics="APP"), "unknown metric 'APP'"),
+    (lambda: call(metrics=["AP", ""]), "unknown metric ''"),
+    (lambda: call(distance="euclidean"), "distance must be one of"),
+    (lambda: call(distance=None), "distance must be one of"),
+    (lambda: call(undefined="zero"), "undefined must be one of"),
+    (lambda: call(undefined=None), "undefined must be one of"),
+    (lambda: call(n_bits="8"), "1 to 4096 bits, got '8'"),
+    (lambda: call(n_bits=8.0), "1 to 4096 bits, got 8.0"),
+    (lambda: call(n_bits=9), "9"),
+    (lambda: call(n_bits=True), "True"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "words"), CALLS, ids=[words for _, words in CALLS])
+def test_bad_call(wrong, words):
+    with pytest.raises(HashbenchError) as caught:
+        wrong()
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "change", [lambda one: one.requires_grad_(), lambda one: one.bfloat16(), lambda one: one.bool()]
+)
+def test_any_tensor_with_values_is_read(change):
+    assert call(change(tensor())).summary == call().summary
+
+
+def test_there_are_two_hundred_cases():
+    assert len(COMMANDS) + len(CALLS) >= 200
