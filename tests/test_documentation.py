@@ -1,3 +1,4 @@
+import ast
 import csv
 import doctest
 import importlib
@@ -6,6 +7,7 @@ import re
 import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
+from textwrap import dedent
 
 import click
 import numpy as np
@@ -13,11 +15,12 @@ import pytest
 from places import ROOT, built_in_datasets, built_in_methods
 
 import hashbench as package
-from hashbench import registry
+from hashbench import _source_code, registry
 from hashbench.cli.main import cli
 from hashbench.scoring.metrics import FAMILIES, metric_names
 
 README = (ROOT / "README.md").read_text()
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 DOCUMENTS = sorted(path.name for path in ROOT.glob("*.md"))
 MODULES = sorted(
     module.name
@@ -38,6 +41,11 @@ def test_readme_mentions_every_plugin_and_metric(name):
 @pytest.mark.parametrize("name", built_in_datasets())
 def test_the_page_on_datasets_mentions_every_dataset(name):
     assert f"`{name}`" in (ROOT / "docs" / "datasets.md").read_text()
+
+
+@pytest.mark.parametrize("name", metric_names())
+def test_the_page_on_metrics_mentions_every_metric(name):
+    assert f"`{name}`" in (ROOT / "docs" / "metrics.md").read_text()
 
 
 @pytest.mark.parametrize("family", FAMILIES.values(), ids=lambda family: family.pattern)
@@ -158,9 +166,44 @@ def test_examples_are_found():
     assert min(examples.values()) > 0
 
 
-def test_every_method_shows_an_example_and_cites_its_source_or_is_a_baseline():
-    for name in built_in_methods():
-        cls = registry.get_method(name)
-        if cls.group != "baseline":
-            assert ">>> " in cls.__doc__
-            assert ".. [1] " in cls.__doc__
+@pytest.mark.parametrize("name", built_in_methods())
+def test_every_method_shows_an_example_and_cites_its_source_or_is_a_baseline(name):
+    cls = registry.get_method(name)
+    if cls.group != "baseline":
+        assert ">>> " in cls.__doc__, f"the docstring of {cls.__name__} lacks Examples"
+        assert ".. [1] " in cls.__doc__, f"the docstring of {cls.__name__} lacks References"
+
+
+def test_the_content_of_a_dataset_is_printed_as_contributing_says(capsys):
+    text = re.search(r"^   ```python\n(.*?)^   ```$", CONTRIBUTING, flags=re.DOTALL | re.MULTILINE)[1]
+    exec(dedent(text).replace("my-data", "digits"), {})
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:2] == [
+        "('digits', 'cecf02ca0edd5963')",
+        "('digits', 'query', 200, (14, 348.0, [4]), (1796, 392.0, [8]))",
+    ]
+
+
+METHODS = {  # that CONTRIBUTING shows whole, by their class
+    re.search(r"^class (\w+)", block, re.MULTILINE)[1]: block
+    for block in code_blocks("python", CONTRIBUTING)
+    if "@dataclass" in block
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_that_contributing_shows_is_as_our_own_must_be(name, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    module = f"contributed_{name.lower()}"
+    (tmp_path / f"{module}.py").write_text(METHODS[name])
+    (read,) = _source_code.classes_of(module)  # without importing it, as `hashbench list` does
+    assert {"supervision", "group", "version", *read.fields} <= read.values.keys()
+    assert ".. [1] " in read.docstrings[-1]
+    for node in ast.walk(_source_code.tree_of(module)):
+        if isinstance(node, ast.FunctionDef):
+            assert node.returns, node.name
+            assert all(one.annotation for one in node.args.args[1:]), node.name
+    with np.printoptions():
+        found = doctest.testmod(importlib.import_module(module), extraglobs={"np": np})
+    assert found.attempted > 0
+    assert found.failed == 0
