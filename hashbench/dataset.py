@@ -91,6 +91,11 @@ class Dataset:
         """Whether each item has exactly one class."""
         return self.labels is not None and self.labels.ndim == 1
 
+    @property
+    def n_neighbours(self) -> int:
+        """How many neighbours of each query are listed; 0 if another rule says what is relevant."""
+        return 0 if self.neighbours is None else self.neighbours.shape[1]
+
     def affinity(self) -> Affinity:
         """Give the affinity of the queries (rows) to the database (columns).
 

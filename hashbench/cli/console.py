@@ -92,8 +92,13 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
             for outcome in outcomes
         ]
         return json.dumps(content, indent=2)
+    listed = {outcome.rows[0].dataset: outcome.n_neighbours for outcome in outcomes if outcome.n_neighbours}
+    last = "".join(
+        f"\nOf each query of {name} the {n:,} listed neighbours are relevant, no other item."
+        for name, n in listed.items()
+    )
     if not is_grid:
-        return format_evaluation(_evaluation(outcomes[0]), "table")
+        return format_evaluation(_evaluation(outcomes[0]), "table") + last
     names = list(_evaluation(outcomes[0]).scores)
     lines = []
     for outcome in outcomes:
@@ -114,7 +119,7 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
         for name, found in by_dataset.items()
         if found.n_undefined
     ]
-    return text + "".join(["\n", *notes] if notes else [])
+    return text + "".join(["\n", *notes] if notes else []) + last
 
 
 def _fate(evaluation: "Evaluation") -> str:

@@ -111,6 +111,8 @@ def describe_dataset(dataset: "Dataset") -> str:
         thresholds = np.sqrt(dataset.rule_params["squared_thresholds"])
         steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
         facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
+    if dataset.n_neighbours:
+        facts["affinity"] += f": the {dataset.n_neighbours:,} listed for each query are relevant, no other item"
     found = inspect(dataset)
     if found.class_sizes is not None:
         sizes = found.class_sizes

@@ -26,6 +26,7 @@ class Outcome:
     has_failed: bool = False  # whether it refused because something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
     rows: tuple[Row, ...] = ()  # for the results file
+    n_neighbours: int = 0  # listed for each query, and relevant; 0 if another rule says what is
     notes: tuple[str, ...] = ()  # what was done and what was found again
 
 
@@ -66,7 +67,13 @@ def run(
             yield Outcome(job, None, str(error), has_failed, notes=tuple(notes))
             continue
         notes.append(f"{how or 'reused'} scores")
-        yield Outcome(job, scored, codes=path, rows=_rows(dataset, job, scored), notes=tuple(notes))
+        yield Outcome(
+            *(job, scored),
+            codes=path,
+            rows=_rows(dataset, job, scored),
+            n_neighbours=dataset.n_neighbours,
+            notes=tuple(notes),
+        )
 
 
 def _load(job: Job, on_progress: Progress) -> tuple[Dataset | HashbenchError, str]:

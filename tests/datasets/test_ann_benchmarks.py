@@ -189,6 +189,10 @@ def test_command_line_prepares_and_runs_it_under_its_name(path, data, hashbench,
     result = hashbench("run", "--dataset", "sift", "--method", "lsh", "--bits", 32, "--results", tmp_path / "results")
     assert result.exit_code == 0
     assert "30 queries" in result.stdout
+    n = dataset.neighbours.shape[1]
+    told = f"Of each query of sift the {n} listed neighbours are relevant, no other item."
+    assert result.stdout.splitlines()[-1] == told
+    assert f"neighbours: the {n} listed for each query are relevant, no other item" in hashbench("info", "sift").stdout
     assert (tmp_path / "results" / "sift.csv").is_file()
 
 
