@@ -220,35 +220,51 @@ def growth() -> None:
         print(f"| {what} | {seconds:.3f} s | {seconds / base:.2f} |", flush=True)
 
 
+_DATASET_ON_DISK = "20 million rows of a dataset file"
+
+
 def peak_memory() -> None:
     """Print the peak memory of fresh processes, and what they hold before scoring."""
     print("\n## Memory: peak of a fresh process that holds codes and labels and scores them\n")
     print("| shape | before scoring | peak |\n| --- | ---: | ---: |")
-    for name in ("CIFAR-10 S2", "NUS-WIDE", "20 million rows"):
+    for name in ("CIFAR-10 S2", "NUS-WIDE", "20 million rows", _DATASET_ON_DISK):
         done = subprocess.run([sys.executable, __file__, "--memory", name], capture_output=True, text=True, check=True)
         before, peak = done.stdout.split()
         print(f"| {name}, 64 bits | {before} MB | {peak} MB |", flush=True)
 
 
 def measure_memory(name: str) -> None:
-    from hashbench.store.hdf5 import Codes, open_codes, write_codes
+    from hashbench.dataset import Dataset
+    from hashbench.pipeline.steps import score
+    from hashbench.store.hdf5 import Codes, open_codes, read_dataset, write_codes, write_dataset
+    from hashbench.store.provenance import Provenance
 
     def used() -> int:
         """Read the peak of this process alone, in MB; getrusage would count the parent's at the fork."""
         (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line]
         return int(line.split()[1]) // 1024
 
-    if name == "20 million rows":
-        # Labels in memory, codes streamed from HDF5; the file is written by another process.
+    if name in ("20 million rows", _DATASET_ON_DISK):
+        # Codes streamed from HDF5; labels in memory, or of a dataset file. The files are written by another process.
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "codes.h5"
+            path, dataset = Path(folder) / "codes.h5", Path(folder) / "dataset.h5"
             if os.fork() == 0:
-                rng = np.random.default_rng(0)
+                rng, rows = np.random.default_rng(0), np.arange(20_000_100)
+                features, labels = rng.random((len(rows), 1), dtype=np.float32), rng.integers(0, 1000, len(rows))
+                split = rows[:100], rows[100:], rows[100:10_100]
+                whole = Dataset("big", features, *split, "same-label", labels=labels)
+                write_dataset(whole, dataset)
                 codes = rng.integers(0, 256, (20_000_000, 8), dtype=np.uint8)
                 query = rng.integers(0, 256, (100, 8), dtype=np.uint8)
-                write_codes(Codes(query, codes, 64, "none", 1, {}, 0, "none", "none", "none"), path)
+                made = Provenance("big", "features", "none", "{}", 64, 0, whole.fingerprint, 1)
+                write_codes(Codes(query, codes, made), path)
                 os._exit(0)
             os.wait()
+            if name == _DATASET_ON_DISK:
+                before = used()
+                score(read_dataset(dataset), path, METRICS)
+                print(before, used())
+                return
             labels = np.random.default_rng(1).integers(0, 1000, 20_000_000, dtype=np.int32)
             before = used()
             with open_codes(path) as opened:
