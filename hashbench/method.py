@@ -155,15 +155,15 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         HashbenchError
-            If a value is not finite.
+            If they are not one finite real number for each item and bit.
         """
         check_is_fitted(self)
         checked = self._checked_items(X, reset=False)
-        values = self._project(checked)
-        if values.shape != (len(checked), self.n_bits):
+        values = np.asarray(self._project(checked))
+        if values.shape != (len(checked), self.n_bits) or values.dtype.kind not in "biuf":
             raise HashbenchError(
-                f"{self.label} gives projections of shape {values.shape} for {len(checked)} items and "
-                f"{self.n_bits} bits, expected {(len(checked), self.n_bits)}. Mend its _project."
+                f"{self.label} gives {values.dtype} projections of shape {values.shape} for {len(checked)} items and "
+                f"{self.n_bits} bits, expected real numbers of shape {(len(checked), self.n_bits)}. Mend its _project."
             )
         if not np.isfinite(values).all():
             raise HashbenchError(

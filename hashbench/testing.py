@@ -24,6 +24,7 @@ from hashbench.method import GROUPS, HashMethod
 from hashbench.store.hdf5 import read_dataset, write_dataset
 
 MethodClass = type[HashMethod]
+_N_TIMES = 80  # over, the example's items are more than a run encodes at a time
 
 
 class ConformanceError(AssertionError):
@@ -61,24 +62,40 @@ def check_same_seed_gives_same_codes(cls: MethodClass) -> None:
     _demand(np.array_equal(first, example(cls)[0].fit(X, y).transform(X)), "codes differ between two fits")
 
 
-def check_batches_encode_like_the_whole(cls: MethodClass) -> None:
-    """Check that items get the same code in a batch and all at once."""
+def check_batches_encode_like_the_whole(cls: MethodClass, sizes: tuple[int, ...] = (1, 2, 7, 64, 249)) -> None:
+    """Check that items get the same code in batches of any size, in one of many thousands and all at once."""
     method, X, y = example(cls)
-    whole = method.fit(X, y).transform(X)
-    batches = np.concatenate([method.transform(X[start : start + 7]) for start in range(0, len(X), 7)])
-    _demand(np.array_equal(whole, batches), "codes depend on the batch")
+    whole = _codes(method.fit(X, y), X)
+    for size in sizes:
+        starts = range(0, len(X), size)[:40]
+        batches = np.concatenate([_codes(method, X[start : start + size]) for start in starts])
+        _demand(np.array_equal(whole[: len(batches)], batches), f"codes depend on the batch, here of {size} items")
+    many = _codes(method, np.concatenate([X] * _N_TIMES))
+    _demand(np.array_equal(many, np.concatenate([whole] * _N_TIMES)), f"codes depend on the batch of {len(many)} items")
 
 
 def check_codes_are_boolean_of_any_usual_length(
     cls: MethodClass, lengths: tuple[int, ...] = (12, 16, 24, 32, 48, 64)
 ) -> None:
-    """Check that codes of 12 to 64 bits are boolean of shape (n, n_bits) and follow ``project``."""
+    """Check that codes of 12 to 64 bits are boolean of shape (n, n_bits) and follow ``project``, in real numbers."""
     for n_bits in lengths:
         method, X, y = example(cls, n_bits)
-        codes = method.fit(X, y).transform(X[:50])
-        _demand(codes.dtype == np.bool_, f"codes are {codes.dtype}, not bool")
-        _demand(codes.shape == (50, n_bits), f"{n_bits} bits give codes of shape {codes.shape}")
-        _demand(np.array_equal(codes, method.project(X[:50]) > 0), "codes are not project(X) > 0")
+        codes = _codes(method.fit(X, y), X[:50])
+        values = method.project(X[:50])
+        _demand(np.isrealobj(values), f"projections are {values.dtype}, not real")
+        _demand(np.array_equal(codes, values > 0), "codes are not project(X) > 0")
+
+
+def check_short_codes_fit_or_are_refused(cls: MethodClass) -> None:
+    """Check that codes of 1, 2 and 5 bits are boolean of shape (n, n_bits), or refused by a HashbenchError."""
+    for n_bits in (1, 2, 5):
+        method, X, y = example(cls, n_bits)
+        try:
+            method.fit(X, y)
+        except HashbenchError:
+            continue
+        for items in (X[:1], X):
+            _codes(method, items)
 
 
 def check_too_many_bits_are_refused(cls: MethodClass) -> None:
@@ -111,6 +128,7 @@ METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (
     check_same_seed_gives_same_codes,
     check_batches_encode_like_the_whole,
     check_codes_are_boolean_of_any_usual_length,
+    check_short_codes_fit_or_are_refused,
     check_too_many_bits_are_refused,
     check_refusal_is_a_sentence,
     check_is_a_scikit_learn_estimator,
@@ -184,6 +202,16 @@ def example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
     X = labels[:, None].astype(np.float64) if cls.reads == "labels" else np.asarray(dataset.features)[dataset.train]
     y = {"none": None, "labels": labels, "affinity": dataset.train_affinity()}[cls.supervision]
     return cls(n_bits=n_bits), X, y
+
+
+def _codes(method: HashMethod, X: Any) -> Any:
+    """Encode items, and demand one boolean code for each."""
+    codes = method.transform(X)
+    _demand(codes.dtype == np.bool_, f"codes are {codes.dtype}, not bool")
+    _demand(
+        codes.shape == (len(X), method.n_bits), f"{len(X)} items at {method.n_bits} bits give codes of {codes.shape}"
+    )
+    return codes
 
 
 def _is_array(y: Any) -> bool:

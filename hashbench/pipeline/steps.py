@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
-from hashbench.bits import pack
+from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Job
@@ -60,7 +60,9 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
         index = getattr(dataset, role)
         parts = []
         for rows in gen_batches(len(index), _BATCH[method.input_kind]):
-            parts.append(pack(method.transform(_inputs(dataset, method, index[rows]))))
+            codes = method.transform(_inputs(dataset, method, index[rows]))
+            check_codes(codes, (rows.stop - rows.start, job.n_bits), f"method {job.method!r}")
+            parts.append(pack(codes))
             n_done += rows.stop - rows.start
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)

@@ -79,7 +79,8 @@ def metric_against_bits(block: Block) -> Figure:
         panel.set_xticks(block.n_bits, [str(length) for length in block.n_bits])
         panel.minorticks_off()
         alike = block.cells[is_baseline == (group == "baseline")]  # baselines can range over all of the axis
-        low, high = alike[["value", "low"]].min(axis=None), alike[["value", "high"]].max(axis=None)
+        low = float(np.nanmin(alike[["value", "low"]]))
+        high = float(np.nanmax(alike[["value", "high"]]))
         margin = 0.03 * (high - low or 1.0)
         panel.set_ylim(low - margin, high + margin)
         _draw_lines(panel, block.cells[block.cells["group"] == group], block, height)

@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+
+from hashbench import registry, testing
+from hashbench.errors import HashbenchError
+from hashbench.methods.lsh import LSH
+from hashbench.testing import ConformanceError
+
+
+def projecting(change):
+    """Make a method whose projections a function changes."""
+
+    class Mine(LSH):
+        """A method.
+
+        Parameters
+        ----------
+        n_bits : int
+            Code length.
+        """
+
+        def _project(self, X):
+            return change(super()._project(X))
+
+    return Mine
+
+
+def transforming(change):
+    """Make a method whose codes a function changes, whatever its projections."""
+
+    class Mine(LSH):
+        """A method.
+
+        Parameters
+        ----------
+        n_bits : int
+            Code length.
+        """
+
+        def transform(self, X):
+            return change(super().transform(X))
+
+    return Mine
+
+
+WRONG = {  # of n items, where the suite once looked at 7 and 50 of 250 items alone
+    "too short for one item": lambda values: values[0] if len(values) == 1 else values,
+    "too short for two items": lambda values: values[:1] if len(values) == 2 else values,
+    "too short for 64 items": lambda values: values[:63] if len(values) == 64 else values,
+    "too short for many items": lambda values: values[:1000],
+    "squeezed at one bit": lambda values: values[:, 0] if values.shape[1] == 1 else values,
+    "padded to whole bytes": lambda values: np.pad(values, [(0, 0), (0, -values.shape[1] % 4)]),
+}
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("make", [projecting, transforming])
+def test_suite_finds_codes_of_a_wrong_shape(make, change):
+    found = []
+    for check in (testing.check_batches_encode_like_the_whole, testing.check_short_codes_fit_or_are_refused):
+        try:
+            check(make(change))
+        except (ConformanceError, HashbenchError) as error:
+            found.append(str(error))
+    assert found
+    assert all("shape" in complaint or "items at" in complaint for complaint in found)
+
+
+ODD = {
+    "complex": (lambda values: values + 0j, r"gives complex128 projections of shape \(250, 16\)"),
+    "none": (lambda values: None, r"gives object projections of shape \(\)"),
+    "a list too few": (lambda values: values[1:].tolist(), r"gives float64 projections of shape \(249, 16\)"),
+    "words": (lambda values: values.astype(str), r"gives <U\d+ projections of shape \(250, 16\)"),
+}
+
+
+@pytest.mark.parametrize(("change", "message"), ODD.values(), ids=ODD)
+def test_projections_that_are_no_real_numbers_are_refused(change, message):
+    method, X, y = testing.example(projecting(change))
+    with pytest.raises(HashbenchError, match=rf"^Mine {message} for 250 items and 16 bits, expected real numbers"):
+        method.fit(X, y).transform(X)
+
+
+PLUGIN = """
+import numpy as np
+from hashbench.methods.lsh import LSH
+
+
+class Mine(LSH):
+    def {function}(self, X):
+        values = super().{function}(X)
+        return {change}
+"""
+CHANGES = {
+    "short projection": ("_project", "values[:-1]"),
+    "complex projection": ("_project", "values + 0j"),
+    "short codes": ("transform", "values[:-1]"),
+    "narrow codes": ("transform", "values[:, :-1]"),
+    "codes of numbers": ("transform", "values * 2 - 1.0"),
+    "no codes": ("transform", "None"),
+}
+
+
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize(("function", "change"), CHANGES.values(), ids=CHANGES)
+def test_in_a_run_codes_of_a_wrong_shape_are_their_jobs_failure(hashbench, plugin, data, tmp_path, function, change):
+    plugin("mine", PLUGIN.format(function=function, change=change))
+    result = hashbench(
+        *("run", "--method", "mine", "--method", "pcah", "--bits", 8, "--metric", "AP", "--results", tmp_path / "r")
+    )
+    first, second, last = result.stderr.splitlines()
+    assert result.exit_code == 1
+    assert "digits mine 8 bits seed 0: failed. " in first
+    assert first.endswith(f"Mend its {function}.")
+    assert "computed scores" in second
+    assert last == "Error: 1 of the 2 jobs failed; the reasons are above."
+    assert not list(data.glob("codes/*/mine*.h5"))
+
+
+def test_suite_finds_complex_projections_of_a_method_of_its_own_making():
+    class Mine(LSH):
+        """A method."""
+
+        def project(self, X):
+            return super().project(X) + 0j
+
+        def transform(self, X):
+            return super().project(X).real > 0
+
+    with pytest.raises(ConformanceError, match="projections are complex128, not real"):
+        testing.check_codes_are_boolean_of_any_usual_length(Mine)
+    assert registry.get_method("lsh") is LSH
