@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, ClassVar, Self
 
 from hashbench._source_code import code_digest
+from hashbench._validation import check_name
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
 
@@ -72,6 +73,8 @@ class Provenance:
         found: dict[str, Any] = {key: kind(attributes[key]) for key, kind in _KINDS.items() if key in attributes}
         for key in ("params", "libraries"):
             json.loads(found[key])
+        for key in ("dataset", "method"):  # they name files
+            check_name(found[key], f"the name of the {key}")
         return cls(**found)
 
     def attributes(self) -> dict[str, Any]:

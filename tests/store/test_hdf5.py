@@ -469,3 +469,12 @@ def test_superclasses_survive_a_round_trip(tiny, tmp_path):
     found = hdf5.read_dataset(tmp_path / "coarse.h5")
     np.testing.assert_array_equal(found.coarse_labels, coarse)
     assert found.fingerprint == dataset.fingerprint
+
+
+@pytest.mark.parametrize("key", ["dataset", "method"])
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "", "x" * 300])
+def test_names_that_lead_out_of_a_folder_are_refused(tmp_path, key, name):
+    path = tmp_path / "codes.h5"
+    hdf5.write_codes(make_codes(**{key: name}), path)
+    with pytest.raises(HashbenchError, match=f"the name of the {key} is made of letters"), hdf5.open_codes(path):
+        pytest.fail("it was opened")
