@@ -193,7 +193,7 @@ def test_drop_of_a_hundredth_on_1000_queries_is_significant_as_scipy_says(
     (change,) = diff_json("old.csv", "new.csv")["changed"]
     assert change["difference"] == pytest.approx(-0.01, abs=2e-6)
     expected = stats.permutation_test(
-        (new, old), lambda a, b, axis: np.mean(a - b, axis=axis), permutation_type="samples", rng=rng, batch=100
+        (new, old), lambda a, b, axis: np.mean(a - b, axis=axis), permutation_type="samples", n_resamples=3000, rng=rng, batch=100
     ).pvalue
     assert change["test"]["p_value"] == pytest.approx(expected, abs=0.02)
     assert change["test"]["is_significant"] is bool(expected < 0.05) is is_significant

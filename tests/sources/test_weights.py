@@ -207,7 +207,7 @@ def vggf():
     return arrays, rng.uniform(90, 140, (224, 224, 3)).astype(np.float32)
 
 
-@pytest.fixture(params=["new", pytest.param("old", marks=pytest.mark.slow)])
+@pytest.fixture(params=["new", "old"])
 def vggf_file(vggf, tmp_path, request):
     path = tmp_path / "imagenet-vgg-f.mat"
     write_mat(path, *vggf, request.param)
@@ -233,6 +233,7 @@ def pool(maps):
     return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(0, 1))[::2, ::2].max(axis=(3, 4))
 
 
+@pytest.mark.slow
 def test_vggf_computes_what_matconvnet_would(vggf, vggf_file):
     arrays, average = vggf
     image = np.random.default_rng(1).integers(0, 256, (224, 224, 3), dtype=np.uint8)
