@@ -168,9 +168,14 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         n_bad = int(is_bit.size - is_bit.sum())
-        hint = " These look like real outputs: binarise them with (x > 0)."
-        if (array == np.floor(array)).all():
-            hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)." if low < 0 else ""
+        odd = array[~is_bit]
+        hint = ""
+        if not np.isfinite(odd).all():
+            hint = " Infinities and NaN mean nothing here: mend what computes them."
+        elif (odd != np.floor(odd)).any():
+            hint = " These look like real outputs: binarise them with (x > 0)."
+        elif low < 0 and not odd.any():
+            hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)."
         raise HashbenchError(
             f"{name} hold {n_bad} values that are not {low} or 1, first {array[row, column]} "
             f"in row {row}, column {column}.{hint}"

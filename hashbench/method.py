@@ -25,6 +25,7 @@ Supervision = Literal["none", "labels", "affinity"]
 Reads = Literal["features", "labels"]
 SUPERVISION: tuple[str, ...] = get_args(Supervision)
 READS: tuple[str, ...] = get_args(Reads)
+_LARGEST = 1e18  # of parameters; whole numbers must fit 64 bits, and products of real ones float32
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
 
 
@@ -114,7 +115,15 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             If one is; it names the parameter and what it may be.
         """
         check_n_bits(self.n_bits)
-        check_settings(_OF_ALL | allowed_values(type(self)), self.get_params(deep=False), self.label)
+        allowed, given = _OF_ALL | allowed_values(type(self)), self.get_params(deep=False)
+        for name, value in given.items():
+            if isinstance(value, bool) and name in allowed and bool not in allowed[name]:
+                raise HashbenchError(
+                    f"{self.label} got {name}={value!r}, which says yes or no. Give what {name} may be."
+                )
+            if isinstance(value, int | float) and _LARGEST < abs(value) < np.inf:
+                raise HashbenchError(f"{self.label} got a {name} beyond {_LARGEST:.0e}; give a number to compute with.")
+        check_settings(allowed, given, self.label)
 
     @classmethod
     def preset(cls, name: str, n_bits: int) -> dict[str, Any]:

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS
+from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word
 from hashbench.errors import HashbenchError
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice(["methods", "datasets", "metrics", "missing"]))
+@click.argument("kind", type=Word(["methods", "datasets", "metrics", "missing"]))
 @click.option(
     "--speed",
     type=click.Choice(["quick", "slow"]),
@@ -57,7 +57,7 @@ def info(name: str) -> None:
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["method", "dataset"]))
+@click.argument("kind", type=Word(["method", "dataset"]))
 @click.argument("name")
 @FEATURES
 @SOURCE

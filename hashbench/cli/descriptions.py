@@ -1,8 +1,10 @@
 """What `hashbench info` tells about datasets, codes, methods and metrics."""
 
 import json
+from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -43,6 +45,8 @@ def _describe_file(name: str) -> str:
             "hashbench evaluate."
         )
     kind = hdf5.read_attributes(Path(name)).get("hashbench")
+    if not isinstance(kind, str | None):
+        raise HashbenchError(f"{name} has {type(kind).__name__} where hashbench writes what a file is. Make it again.")
     if kind == "codes":
         return _describe_codes(Path(name))
     if kind == "scores":
@@ -66,8 +70,10 @@ def _describe_metric(name: str) -> str:
             return _describe_family(name, FAMILIES[name])
         if name and Path(name).is_dir():
             raise HashbenchError(f"{name} is a folder; name a file in it.") from None
+        near = get_close_matches(name, [*registry.method_names(), *registry.dataset_names(), *FAMILIES], n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
         raise HashbenchError(
-            f"{name!r} is no dataset, method, metric or file. See: hashbench list datasets|methods|metrics."
+            f"{name!r} is no dataset, method, metric or file.{hint} See: hashbench list datasets|methods|metrics."
         ) from None
     return _describe_family(metric.name, metric.family)
 
@@ -193,6 +199,7 @@ def _describe_method(name: str) -> str:
     return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
 
 
-def _facts(facts: dict[str, str]) -> str:
+def _facts(facts: Mapping[str, Any]) -> str:
     width = max(map(len, facts)) + 2
-    return "\n".join(f"{key}:".ljust(width) + value for key, value in facts.items())
+    texts = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in facts.items()}
+    return "\n".join(f"{key}:".ljust(width) + " ".join(text.splitlines()) for key, text in texts.items())

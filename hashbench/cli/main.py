@@ -3,6 +3,14 @@
 Modules that need NumPy are imported inside the commands, so that ``--help`` answers at once.
 """
 
+import errno
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
@@ -13,22 +21,90 @@ from hashbench.cli.pipeline import encode, prepare, run
 from hashbench.cli.reports import diff, plot, tables
 from hashbench.cli.results import results
 from hashbench.cli.scoring import evaluate
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, one_line
+
+_OF_STDOUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
+
+
+class _Interrupted(click.ClickException):
+    """The user's interrupt, with the exit code that shells expect."""
+
+    exit_code = 128 + signal.SIGINT
+
+    def __init__(self) -> None:
+        super().__init__(
+            "interrupted; finished steps are kept, and the same command goes on from there "
+            "(with --resume, inside training too)."
+        )
 
 
 class _Cli(click.Group):
     """A group in which a mistake the user can mend is one line on stderr and exit code 1."""
 
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        with _told():
+            return super().make_context(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _told():
+            if sys.stdout is None:
+                raise HashbenchError("standard output is closed, and what this command says lost; send it to a file.")
             return super().invoke(ctx)
-        except HashbenchError as error:
-            raise click.ClickException(str(error)) from error
-        except KeyboardInterrupt as interrupt:
-            raise click.ClickException(
-                "interrupted; finished steps are kept, and the same command goes on from there "
-                "(with --resume, inside training too)."
-            ) from interrupt
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn what the user can mend, an interrupt and a plug-in's ``sys.exit`` into a line; all else goes on as it is."""
+    with _noted_interrupts() as interrupts:
+        try:
+            yield
+        except BaseException as error:
+            if interrupts or isinstance(error, KeyboardInterrupt):  # which a library that loads may have made its own
+                raise _Interrupted from error
+            if isinstance(error, HashbenchError):
+                raise click.ClickException(str(error)) from error
+            if isinstance(error, OSError) and error.errno != errno.EPIPE:
+                raise click.ClickException(_about(error)) from error
+            if isinstance(error, SystemExit):
+                last = traceback.extract_tb(error.__traceback__)[-1]
+                raise click.ClickException(
+                    f"{last.filename}, line {last.lineno}, ended the command by sys.exit. Let it raise an error."
+                ) from error
+            raise
+
+
+@contextmanager
+def _noted_interrupts() -> Iterator[list[int]]:
+    """Note interrupts besides raising them, where it is ours to: not if they are ignored, or in other threads."""
+    noted: list[int] = []
+
+    def note(number: int, frame: Any) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    is_ours = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not is_ours or before is not signal.default_int_handler:
+        yield noted
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _about(error: OSError) -> str:
+    """Say which file cannot be used and why; standard output then takes no more."""
+    if error.filename is not None:
+        name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
+        shown = name if len(name) <= 200 else f"{name[:20]}... of {len(name):,} characters"
+        return f"cannot use {shown}: {error.strerror}. Check its name, and who may read it."
+    if error.errno not in _OF_STDOUT:
+        return f"{one_line(error).rstrip('.')}."
+    with suppress(OSError, ValueError):  # else it is flushed, and fails, once more in the end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return f"cannot write to standard output: {error.strerror}. Send it elsewhere."
 
 
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

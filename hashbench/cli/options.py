@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,32 @@ def _keep_param(context: click.Context, option: click.Parameter, value: Any) -> 
 
 _PARAMS = "hashbench.params"
 
+
+class OneEach(click.ParamType[Any]):
+    """Values of an option that is repeated; a list with commas is answered with how to."""
+
+    def __init__(self, kind: Any = str) -> None:
+        self.kind = click.types.convert_type(kind)
+        self.name = self.kind.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        from hashbench.store.files import HDF5_SUFFIXES
+
+        if isinstance(value, str) and "," in value and param is not None and not value.endswith(HDF5_SUFFIXES):
+            each = " ".join(f"{param.opts[0]} {part.strip()}" for part in value.split(",") if part.strip())
+            self.fail(f"{value!r} holds several; repeat the option: {each}.", param, ctx)
+        return self.kind.convert(value, param, ctx)
+
+
+class Word(click.Choice[str]):
+    """One of some words; one that is not gets a near one suggested."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: D102
+        near = get_close_matches(str(value), self.choices, n=1)
+        return super().get_invalid_choice_message(value, ctx) + (f" Did you mean {near[0]!r}?" if near else "")
+
+
+LENGTH = OneEach(int)
 RESULTS = click.option(
     "--results",
     type=click.Path(path_type=Path, file_okay=False),
@@ -28,13 +55,15 @@ RESULTS = click.option(
     show_default=True,
     help="Folder of the result files.",
 )
-METRIC = click.option("--metric", "metrics", multiple=True, help="Metric, repeatable; see `hashbench list metrics`.")
-METHOD = click.option("--method", "methods", multiple=True, required=True, help="Method, repeatable.")
-BITS = click.option("--bits", "n_bits", type=int, multiple=True, required=True, help="Code length, repeatable.")
+METRIC = click.option(
+    "--metric", "metrics", type=OneEach(), multiple=True, help="Metric, repeatable; see `hashbench list metrics`."
+)
+METHOD = click.option("--method", "methods", type=OneEach(), multiple=True, required=True, help="Method, repeatable.")
+BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, required=True, help="Code length, repeatable.")
 SEED = click.option(
     "--seed",
     "seeds",
-    type=click.IntRange(0, 2**32 - 1),
+    type=OneEach(click.IntRange(0, 2**32 - 1)),
     multiple=True,
     default=(0,),
     help="Random seed, repeatable. [0]",
@@ -42,6 +71,7 @@ SEED = click.option(
 DATASET = click.option(
     "--dataset",
     "datasets",
+    type=OneEach(),
     multiple=True,
     default=("digits",),
     help="Dataset name or HDF5 file, repeatable. [digits]",

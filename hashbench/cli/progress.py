@@ -30,7 +30,7 @@ class Progress:
             import rich.progress
 
             self._bar = rich.progress.Progress(
-                rich.progress.TextColumn("{task.description}"),
+                rich.progress.TextColumn("{task.description}", markup=False),
                 rich.progress.BarColumn(),
                 rich.progress.MofNCompleteColumn(),
                 rich.progress.TimeRemainingColumn(),

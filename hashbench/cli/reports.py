@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hashbench.cli.options import METRIC, RESULTS
+from hashbench.cli.options import LENGTH, METRIC, RESULTS, OneEach
 
 
 @click.command()
@@ -14,7 +14,7 @@ from hashbench.cli.options import METRIC, RESULTS
 @click.option(
     "--bits",
     "n_bits",
-    type=int,
+    type=LENGTH,
     multiple=True,
     help="Columns other than the papers', repeatable; written only with --output.",
 )
@@ -64,9 +64,11 @@ def tables(
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[FIGURE]...")
-@click.option("--dataset", "datasets", multiple=True, help="Dataset name or HDF5 file, repeatable. [all]")
-@click.option("--method", "methods", multiple=True, help="Method, repeatable. [all]")
-@click.option("--bits", "n_bits", type=int, multiple=True, help="Code length, repeatable. [all, or one by figure]")
+@click.option(
+    "--dataset", "datasets", type=OneEach(), multiple=True, help="Dataset name or HDF5 file, repeatable. [all]"
+)
+@click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
+@click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
 @click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
 @RESULTS
 @click.option(

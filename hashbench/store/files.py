@@ -1,5 +1,6 @@
 """Files: where they lie, locks between processes, and writing whole or not at all."""
 
+import errno
 import glob
 import logging
 import math
@@ -16,6 +17,8 @@ from filelock import FileLock, Timeout
 from hashbench.errors import HashbenchError, JobFailure, one_line
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
+_FULL = "free some space or choose another folder (for the cache: HASHBENCH_DATA)"
+_HINTS = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.ENAMETOOLONG: "choose a shorter name"}
 lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
 _PATIENCE = 2.0  # seconds after which one says for whom one waits
 _log = logging.getLogger("hashbench")
@@ -23,7 +26,13 @@ _log = logging.getLogger("hashbench")
 
 def data_dir() -> Path:
     """Find the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""
-    return Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench")).expanduser()
+    chosen = Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench"))
+    try:
+        return chosen.expanduser()
+    except RuntimeError as error:
+        raise HashbenchError(
+            f"HASHBENCH_DATA is {chosen}, and there is no home folder of {chosen.parts[0]}. Give a folder's whole path."
+        ) from error
 
 
 @contextmanager
@@ -121,9 +130,9 @@ def _spelled_out(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        hint = _HINTS.get(error.errno or 0, "choose another folder (for the cache: HASHBENCH_DATA)")
         raise HashbenchError(
-            f"cannot write {path}: {error.strerror or one_line(error)}. What was there is unchanged; "
-            "free some space or choose another folder (for the cache: HASHBENCH_DATA)."
+            f"cannot write {path}: {error.strerror or one_line(error)}. What was there is unchanged; {hint}."
         ) from error
 
 

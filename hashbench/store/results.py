@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,9 +59,8 @@ _OF_OLDER_FILES = {  # what a row has whose file lacks the column
 
 def read_rows(path: Path) -> list[Row]:
     """Read a results file, in its order; a missing one has no rows."""
-    if not path.is_file():
-        return []
-    return list(_parsed(path, _state(path))[0])
+    with _reading(path):
+        return list(_parsed(path, _state(path))[0]) if path.exists() else []
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -214,7 +214,25 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 def read_folder(folder: Path) -> dict[tuple[Any, ...], Row]:
     """Read all results files of a folder, by key; refuse a key that is there twice."""
-    return unite((path.read_bytes(), str(path)) for path in sorted(folder.glob("*.csv")))
+    with _reading(folder):
+        paths = sorted(path for path in folder.iterdir() if path.name.endswith(".csv")) if folder.exists() else []
+    return unite((_content(path), str(path)) for path in paths)
+
+
+def _content(path: Path) -> bytes:
+    with _reading(path):
+        return path.read_bytes()
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn a failure to read results into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise HashbenchError(
+            f"cannot read {path} as results: {error.strerror or one_line(error)}. Mend it, or move it away."
+        ) from error
 
 
 def read_results(folder: Path) -> "pd.DataFrame":

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hashbench._typing import FloatArray
+from hashbench._validation import MAX_NAME
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.scoring.histogram import TieHistogram
 
@@ -153,6 +154,8 @@ def get_metric(name: str) -> Metric:
     HashbenchError
         If there is no such metric, cutoff or option.
     """
+    if len(name) > MAX_NAME:
+        raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
     if name in FAMILIES and name[-1] in "kN" and "@" in name:
         raise HashbenchError(f"metric {name!r} lacks its cutoff; put a number for {name[-1]}, such as {name[:-1]}2.")
     match = _NAME.fullmatch(name)

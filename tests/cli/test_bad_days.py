@@ -1,0 +1,224 @@
+"""Mistakes at the command line and troubles around it: each a sentence, none a traceback."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashbench.bits import as_packed
+from hashbench.cli import descriptions
+from hashbench.cli.progress import Progress
+from hashbench.errors import HashbenchError
+from hashbench.store import results
+from hashbench.store.files import write_text
+
+LONG = "a" * 300
+RUN = ["run", "--method", "itq", "--bits", 8]
+MISTAKES = [
+    ([*RUN, "--param", "n_iter=True"], "itq got n_iter=True, which says yes or no. "),
+    ([*RUN, "--param", f"n_iter={'9' * 30}"], "itq got a n_iter beyond 1e+18; "),
+    (["run", "--method", "dpsh", "--bits", 8, "--param", "learning_rate=1e300"], "dpsh got a learning_rate beyond"),
+    ([*RUN, "--metric", f"AP@{'9' * 5000}"], "metric 'AP@99999999999999999'... has 5,003 characters, at most 100"),
+    (["info", LONG], f"cannot use {LONG[:20]}... of "),
+    ([*RUN, "--dataset", LONG], f"cannot use {LONG[:20]}... of "),
+    (["run", "--method", LONG, "--bits", 8], f"unknown method '{LONG}'"),
+    ([*RUN, "--metric", LONG], f"metric {LONG[:20]!r}... has 300 characters"),
+    (["info", "itqq"], "'itqq' is no dataset, method, metric or file. Did you mean 'itq'? See: hashbench list"),
+    (["info", "digit"], "Did you mean 'digits'?"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), MISTAKES, ids=lambda value: str(value)[-40:])
+def test_mistake_is_one_sentence(hashbench, data, arguments, words):
+    result = hashbench(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith("Error: ")
+    assert words in result.stderr
+    assert not list(data.rglob("*.log"))
+
+
+USAGE = [
+    (["list", "method"], "Did you mean 'methods'?"),
+    (["check", "methods", "itq"], "Did you mean 'method'?"),
+    ([*RUN, "--bits", "16,32"], "'16,32' holds several; repeat the option: --bits 16 --bits 32."),
+    ([*RUN, "--method", "itq,lsh"], "repeat the option: --method itq --method lsh."),
+    ([*RUN, "--seed", "0,1"], "repeat the option: --seed 0 --seed 1."),
+    ([*RUN, "--metric", "AP, P@10"], "repeat the option: --metric AP --metric P@10."),
+    (["plot", "--method", "itq,lsh"], "repeat the option: --method itq --method lsh."),
+    (["tables", "--bits", "16,32"], "repeat the option: --bits 16 --bits 32."),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), USAGE, ids=lambda value: str(value)[-40:])
+def test_list_with_commas_and_near_words_are_told_what_is_meant(hashbench, arguments, words):
+    result = hashbench(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert words in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("chosen", ["~nosuchuser/x", "~nosuchuser"])
+def test_data_folder_of_nobody_is_told(hashbench, monkeypatch, chosen):
+    monkeypatch.setenv("HASHBENCH_DATA", chosen)
+    result = hashbench(*RUN)
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert f"HASHBENCH_DATA is {chosen}, and there is no home folder of ~nosuchuser." in result.stderr
+
+
+def test_names_are_shown_as_they_are_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress(1) as progress:
+        progress.start("[/b] [red]x :smile:")
+        progress.tell("[/i]", 1, 2)
+        progress._bar.refresh()
+        progress.done("[/b] done")
+    err = capsys.readouterr().err
+    assert "[/b] [red]x :smile:" in err
+    assert "[/i]" in err
+
+
+@pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"], ["--version"], ["info", "itq"]])
+def test_full_standard_output_is_told(script, arguments):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with Path("/dev/full").open("w") as full:
+        process = script(*arguments, stdout=full)
+        _, stderr = process.communicate()
+    assert stderr == "Error: cannot write to standard output: No space left on device. Send it elsewhere.\n"
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"]])
+def test_reader_that_went_away_is_no_matter(script, arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = script(*arguments, stdout=writing)
+    os.close(writing)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 1
+
+
+def test_closed_standard_output_is_told():
+    command = [sys.executable, "-c", "from hashbench.cli.main import cli; cli()", "list", "methods"]
+    done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: standard output is closed")
+
+
+SWALLOWS = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(5)
+except KeyboardInterrupt:
+    raise ImportError("a part failed to load")
+"""
+
+
+@pytest.mark.parametrize("swallowed", [True, False])
+def test_interrupt_while_a_library_loads_ends_with_130(hashbench, plugin, swallowed):
+    plugin("mine", SWALLOWS if swallowed else SWALLOWS.replace("KeyboardInterrupt", "ZeroDivisionError"))
+    before = signal.getsignal(signal.SIGINT)
+    result = hashbench("info", "mine")
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr.startswith("Error: interrupted; finished steps are kept")
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_exit_of_a_dataset_plugin_does_not_end_prepare_in_silence(hashbench, plugin):
+    adapter = (
+        "import sys\nfrom hashbench.adapter import DatasetAdapter\nclass Mine(DatasetAdapter):\n    name = 'mine'\n"
+    )
+    plugin("mine", f"{adapter}    summary = ''\n    def prepare(self):\n        sys.exit(0)\n", "datasets")
+    result = hashbench("prepare", "mine")
+    assert result.exit_code == 1
+    assert "mine.py, line 7, ended the command by sys.exit." in result.stderr
+
+
+def test_facts_that_are_no_text_are_described(tiny):
+    dataset = tiny(about={"source": {"a": [1, 2]}, "summary": "two\nlines", "n": 3, "odd [/b]": None})
+    text = descriptions.describe_dataset(dataset)
+    for line in ('source: {"a": [1, 2]}', "summary: two lines", "n: 3", "odd [/b]: null"):
+        assert line in [" ".join(found.split()) for found in text.splitlines()]
+
+
+def test_attributes_that_are_arrays_are_no_kind_of_ours(hashbench, tmp_path):
+    import h5py
+
+    with h5py.File(tmp_path / "odd.h5", "w") as file:
+        file.attrs["hashbench"] = np.arange(3)
+    result = hashbench("info", tmp_path / "odd.h5")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert str(tmp_path / "odd.h5") in result.stderr
+
+
+def folder(path):
+    path.mkdir()
+
+
+def dangling(path):
+    path.symlink_to("nowhere")
+
+
+@pytest.mark.parametrize(("make", "reason"), [(folder, "Is a directory"), (dangling, "No such file or directory")])
+@pytest.mark.usefixtures("empty_folder")
+def test_what_is_called_csv_and_cannot_be_read_is_named(hashbench, tmp_path, make, reason):
+    (tmp_path / "r").mkdir()
+    path = tmp_path / "r" / "x.csv"
+    make(path)
+    words = f"Error: cannot read {path} as results: {reason}. Mend it, or move it away.\n"
+    for command in (["tables"], ["plot"], ["diff", "HEAD"]):
+        result = hashbench(*command, "--results", tmp_path / "r")
+        if command[0] != "diff":
+            assert (result.exit_code, result.stderr) == (1, words)
+    result = hashbench("diff", tmp_path / "r", tmp_path / "r")
+    assert (result.exit_code, result.stderr) == (1, words)
+
+
+def test_folder_in_the_place_of_a_results_file_is_told_before_any_work(hashbench, tmp_path, data):
+    (tmp_path / "digits.csv").mkdir()
+    result = hashbench(*RUN, "--results", tmp_path)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"Error: cannot read {tmp_path / 'digits.csv'} as results: Is a directory.")
+    assert not list(data.rglob("*.h5"))
+
+
+@pytest.mark.parametrize("what", ["iterdir", "read_bytes"])
+def test_results_that_may_not_be_read_are_told(monkeypatch, tmp_path, what):
+    (tmp_path / "digits.csv").write_text("")
+
+    def refuse(self):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, what, refuse)
+    with pytest.raises(HashbenchError, match=r"cannot read .* as results: Permission denied\. Mend it"):
+        results.read_folder(tmp_path)
+
+
+def test_too_long_name_of_a_file_is_told_to_be_shorter(tmp_path):
+    with pytest.raises(
+        HashbenchError, match=r"File name too long\. What was there is unchanged; choose a shorter name"
+    ):
+        write_text(tmp_path / LONG, "text")
+
+
+@pytest.mark.parametrize(
+    ("codes", "hint"),
+    [
+        ([[-1, np.inf]], "Infinities and NaN mean nothing here"),
+        ([[-np.inf, 1]], "Infinities and NaN mean nothing here"),
+        ([[0, np.nan]], "Infinities and NaN mean nothing here"),
+        ([[-1e300, 1]], "in row 0, column 0.$"),
+        ([[-1, 10**12]], "in row 0, column 1.$"),
+        ([[-1, 0]], "sign"),
+        ([[-0.5, 0]], "look like real outputs"),
+    ],
+)
+def test_hint_fits_the_values(codes, hint):
+    with pytest.raises(HashbenchError, match=hint) as caught:
+        as_packed(np.array(codes))
+    assert ("sign(0)" in str(caught.value)) == (hint == "sign")
