@@ -19,6 +19,7 @@ from hashbench.sources.formats import (
     opened_npy,
     opened_npz,
     row_blocks,
+    shown,
 )
 from hashbench.sources.tables import Table
 from hashbench.store.files import HDF5_SUFFIXES
@@ -72,7 +73,7 @@ def read_items(spec: str, labels: str | None = None) -> Items:
         words = arrays.words if isinstance(arrays, Table) and key is None else []
     if labels and not is_same:
         found = read_array(labels, LABEL_KEYS)
-    left_out = f"left out, since they hold no numbers: {', '.join(words)}" if words else ""
+    left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return Items(features, found, left_out)
 
 
@@ -136,7 +137,7 @@ def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[
     """Take the array called ``key``; without one the first called as in ``keys``, or the only one."""
     if key is not None:
         if key not in arrays:
-            raise unknown_name("array", f"{path}:{key}", arrays, like=key)
+            raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
         return arrays[key]
     names = list(arrays.columns if isinstance(arrays, Table) else arrays)
     if not names:
@@ -146,7 +147,8 @@ def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[
         found = names[0] if len(names) == 1 else "features"
     if found is None:
         raise HashbenchError(
-            f"{path} holds arrays {', '.join(names)}; say which one you mean, such as {path}:{names[0]}."
+            f"{path} holds arrays {', '.join(map(shown, names))}; say which one you mean, such as "
+            f"{path}:{shown(names[0])}."
         )
     return arrays[found]
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zipfile import ZipFile
+from zlib import decompressobj
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 _BLOCK_BYTES = 16 << 20
+_MAT_ARRAY, _MAT_ZIPPED = 14, 15
+_MAT_KINDS = {*range(1, 8), 9, 12, 13, _MAT_ARRAY, _MAT_ZIPPED, 16, 17, 18}
 
 
 class Lazy(Mapping[str, Any]):
@@ -53,6 +57,11 @@ class OnDisk:
         return np.asarray(self._stored[..., rows].T if self._is_turned else self._stored[rows])
 
 
+def shown(name: str) -> str:
+    """Give a name from a file as it may stand in a sentence."""
+    return name if name.isprintable() else repr(name)
+
+
 def in_memory(stored: Any) -> AnyArray:
     """Read an array that `opened_npy` and its like found."""
     return stored if type(stored) is np.ndarray else np.array(stored[slice(None) if stored.ndim else ()])
@@ -79,7 +88,7 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
         sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
 
         def read(name: str) -> Any:
-            check_fits(sizes[f"{name}.npy"], f"{name} of {path}")
+            check_fits(sizes[f"{name}.npy"], f"{shown(name)} of {path}")
             return archive[f"{name}.npy"]
 
         yield Lazy((name.removesuffix(".npy") for name in sizes), read)
@@ -94,7 +103,7 @@ def opened_hdf5(path: Path, *, is_turned: bool = False) -> Iterator[Mapping[str,
         found = {name: file.get(name) for name in file}
 
         def read(name: str) -> OnDisk:
-            check_stored(found[name], f"{name} of {path}")
+            check_stored(found[name], f"{shown(name)} of {path}")
             return OnDisk(found[name], is_turned=is_turned)
 
         yield Lazy((name for name, value in found.items() if isinstance(value, h5py.Dataset) and value.ndim), read)
@@ -110,34 +119,48 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
         with opened_hdf5(path, is_turned=True) as arrays:
             yield arrays
         return
-    _check_end_of_mat(path)
+    _check_mat(path)
     shapes = {name: shape for name, shape, _ in whosmat(path)}
 
     def read(name: str) -> AnyArray:
-        check_fits(8 * prod(shapes[name]), f"{name} of {path}, of shape {tuple(shapes[name])},")
+        check_fits(8 * prod(shapes[name]), f"{shown(name)} of {path}, of shape {tuple(shapes[name])},")
         value = loadmat(path, variable_names=name)[name]
         if is_sparse(value):
             value.check_format(full_check=True)  # compiled code trusts its indices
             value = value.toarray()
         if not isinstance(value, np.ndarray):
-            raise HashbenchError(f"{name} of {path} is no array.")
+            raise HashbenchError(f"{shown(name)} of {path} is no array.")
         return value
 
     yield Lazy(shapes, read)
 
 
-def _check_end_of_mat(path: Path) -> None:
-    """Refuse a file of MATLAB 5 that does not end where a variable does; SciPy would not miss what is behind a cut."""
+def _check_mat(path: Path) -> None:
+    """Refuse a file of MATLAB 5 whose elements do not fit into each other: SciPy trusts their types and sizes."""
     with path.open("rb") as file:
         mark = file.read(128)[126:]
-        if mark not in (b"IM", b"MI"):  # version 4
-            return
-        end, size = 128, path.stat().st_size
-        while end < size:
-            file.seek(end + 4)
-            end += 8 + int.from_bytes(file.read(4), "little" if mark == b"IM" else "big")
-    if end != size:
-        raise ValueError(f"it is cut short or damaged: {size:,} bytes where its variables take {end:,}")
+        if mark in (b"IM", b"MI"):  # not version 4
+            content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+            _check_elements(content[128:], "little" if mark == b"IM" else "big", path)
+
+
+def _check_elements(data: memoryview, order: Literal["little", "big"], path: Path) -> None:
+    at = 0
+    while at < len(data):
+        kind, size, start = (*(int.from_bytes(data[at + i : at + i + 4], order) for i in (0, 4)), at + 8)
+        if kind >> 16:  # up to 4 bytes stand where their number would
+            kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
+        inner = data[start : start + size]
+        if kind not in _MAT_KINDS or len(inner) < size or (start == at + 4 and size > 4):
+            raise ValueError(f"it is cut short or damaged: an element of kind {kind} and {size:,} bytes")
+        if kind == _MAT_ZIPPED:
+            unzip = decompressobj()
+            head = unzip.decompress(inner, 8)
+            check_fits(n_bytes := int.from_bytes(head[4:], order), str(path))
+            inner = memoryview(head + unzip.decompress(unzip.unconsumed_tail, max(n_bytes, 1)))
+        if kind in (_MAT_ARRAY, _MAT_ZIPPED):
+            _check_elements(inner, order, path)
+        at = start + size + (0 if kind == _MAT_ZIPPED else -(start + size - at) % 8)
 
 
 def load_sparse(path: Path) -> Any:

@@ -23,6 +23,7 @@ from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.provenance import Provenance
 
 SCHEMA_VERSION = 1
+_LONGEST = 60_000  # bytes of a text of fixed length; HDF5 itself takes 64 KB
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
 
 
@@ -79,16 +80,23 @@ def _writing(path: Path) -> Iterator[h5py.File]:
         part.write_bytes(buffer.getbuffer())
 
 
+def _put(file: h5py.File, attributes: Mapping[str, Any]) -> None:
+    """Write attributes, texts at a fixed length: others lie in a heap, in which HDF5 runs in circles once damaged."""
+    for key, value in attributes.items():
+        text = value.encode() if isinstance(value, str) else None
+        if text is not None and len(text) < _LONGEST:
+            file.attrs[key] = np.array(text, h5py.string_dtype("utf-8", max(len(text), 1)))
+        else:
+            file.attrs[key] = value
+
+
 def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping[str, Any] | None = None) -> None:
     """Write a dataset file; ``code`` is the digest of its adapter's, ``choices`` what the user chose."""
     with _writing(path) as file:
-        file.attrs["hashbench"] = "dataset"
-        for key in ("name", "rule", "features_name", "fingerprint"):
-            file.attrs[key] = getattr(dataset, key)
-        file.attrs["rule_params"] = canonical_json(dict(dataset.rule_params))
-        file.attrs["about"] = canonical_json(dict(dataset.about))
-        file.attrs["code"] = code
-        file.attrs["choices"] = canonical_json(dict(choices or {}))
+        words = {key: getattr(dataset, key) for key in ("name", "rule", "features_name", "fingerprint")}
+        mappings = {"rule_params": dataset.rule_params, "about": dataset.about, "choices": choices or {}}
+        lines = {key: canonical_json(dict(value)) for key, value in mappings.items()}
+        _put(file, {"hashbench": "dataset", "code": code, **words, **lines})
         for key in _DATASET_ARRAYS:
             if getattr(dataset, key) is not None:
                 file[key] = getattr(dataset, key)
@@ -106,7 +114,7 @@ def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping
 
 def read_dataset(path: Path) -> Dataset:
     """Read a dataset file; refuse one that is cut short, or not what its fingerprint says."""
-    with _opened(path, "dataset") as file, _parsing(path, "dataset"):
+    with _opened(path, "dataset") as (file, attributes), _parsing(path, "dataset"):
         matrix = file.get("matrix")
         if isinstance(matrix, h5py.Group):
             parts = tuple(whole(matrix, key) for key in ("data", "indices", "indptr"))
@@ -116,12 +124,12 @@ def read_dataset(path: Path) -> Dataset:
         elif matrix is not None:
             matrix = whole(file, "matrix")
         content = {
-            **{key: str(file.attrs[key]) for key in ("name", "rule", "features_name")},
-            **{key: json.loads(file.attrs[key]) for key in ("rule_params", "about")},
+            **{key: str(attributes[key]) for key in ("name", "rule", "features_name")},
+            **{key: json.loads(attributes[key]) for key in ("rule_params", "about")},
             **{key: whole(file, key) if key in file else None for key in _DATASET_ARRAYS},
             "matrix": matrix,
         }
-        stored = str(file.attrs["fingerprint"])
+        stored = str(attributes["fingerprint"])
     try:
         dataset = Dataset(**content)
     except HashbenchError as error:
@@ -137,8 +145,8 @@ def read_dataset(path: Path) -> Dataset:
 def write_codes(codes: Codes, path: Path) -> None:
     """Write a codes file."""
     with _writing(path) as file:
-        file.attrs.update({**codes.made.attributes(), "hashbench": "codes", "content": codes.content})
-        file.attrs.update({key: getattr(codes, key) for key in _TIMES})
+        _put(file, {**codes.made.attributes(), "hashbench": "codes", "content": codes.content})
+        _put(file, {key: getattr(codes, key) for key in _TIMES})
         file["query/codes"] = codes.query
         file["database/codes"] = codes.database
 
@@ -146,12 +154,12 @@ def write_codes(codes: Codes, path: Path) -> None:
 @contextmanager
 def open_codes(path: Path) -> Iterator[Codes]:
     """Open a codes file: queries in memory, the database to be read in slices while it is open."""
-    with _opened(path, "codes") as file:
+    with _opened(path, "codes") as (file, attributes):
         with _parsing(path, "codes"):
-            made = Provenance.read(file.attrs)
-            times = {key: float(file.attrs[key]) for key in _TIMES}
+            made = Provenance.read(attributes)
+            times = {key: float(attributes[key]) for key in _TIMES}
             query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
-            stored = str(file.attrs["content"])
+            stored = str(attributes["content"])
         codes = Codes(query, database, made, **times)
         if codes.content != stored:
             raise Damaged(
@@ -181,7 +189,7 @@ class _OnDisk:
 def write_scores(path: Path, scores: Mapping[str, FloatArray], made: Mapping[str, Any]) -> None:
     """Keep mean, low and high of every query, (3, n_queries) by metric; ``made`` says what they were computed from."""
     with _writing(path) as file:
-        file.attrs.update({**made, "hashbench": "scores", "scores_content": _content_of(scores)})
+        _put(file, {**made, "hashbench": "scores", "scores_content": _content_of(scores)})
         for name, values in scores.items():
             file[f"scores/{name}"] = values
 
@@ -190,11 +198,11 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
     """Find what `write_scores` wrote; nothing if it is not there or of something else. Refuse a damaged file."""
     if not path.exists():
         return {}
-    with _opened(path, "scores") as file, _parsing(path, "scores"):
-        if any(file.attrs.get(key) != value for key, value in made.items()):
+    with _opened(path, "scores") as (file, attributes), _parsing(path, "scores"):
+        if any(attributes.get(key) != value for key, value in made.items()):
             return {}
         scores = {name: whole(file["scores"], name) for name in file["scores"]}
-        stored = file.attrs.get("scores_content")
+        stored = attributes.get("scores_content")
     if stored != _content_of(scores):
         raise Damaged(f"{path} does not hold the scores that it says: it is damaged. Score again (--force).")
     return scores
@@ -212,7 +220,7 @@ def read_attributes(path: Path) -> dict[str, Any]:
     try:
         check_file(path)
         with h5py.File(path, "r") as file:
-            attributes = dict(file.attrs)
+            attributes = _attributes(file)
     except _UNREADABLE:
         return {}
     return attributes
@@ -229,16 +237,22 @@ _REQUIRED = {
 }
 
 
+def _attributes(file: h5py.File) -> dict[str, Any]:
+    """Read the attributes of a file, texts of fixed length as texts."""
+    return {key: value.decode() if isinstance(value, bytes) else value for key, value in file.attrs.items()}
+
+
 @contextmanager
-def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
-    """Open an HDF5 file of one of our kinds."""
+def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
+    """Open an HDF5 file of one of our kinds; give it with its attributes."""
     check_file(path)
     with ExitStack() as stack:
         with _parsing(path, kind):
             file = stack.enter_context(open_hdf5(path))
-            found = file.attrs.get("hashbench")
-            version = int(file.attrs.get("schema_version", 0))
-            lacking = [key for key in _REQUIRED[kind] if key not in file and key not in file.attrs]
+            attributes = _attributes(file)
+            found = attributes.get("hashbench")
+            version = int(attributes.get("schema_version", 0))
+            lacking = [key for key in _REQUIRED[kind] if key not in file and key not in attributes]
         if found != kind:
             what = f"a {found} file" if found else "an HDF5 file of another program"
             raise HashbenchError(f"{path} is {what}, expected a {kind} file of hashbench.")
@@ -248,7 +262,7 @@ def _opened(path: Path, kind: str) -> Iterator[h5py.File]:
             )
         if lacking:
             raise Damaged(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
-        yield file
+        yield file, attributes
 
 
 @contextmanager

@@ -1,0 +1,193 @@
+"""Files of every format we read, spoiled at random: a sentence, or the numbers that were there."""
+
+import resource
+import warnings
+
+import effort
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.io import savemat
+
+from hashbench.affinity import Explicit
+from hashbench.dataset import Dataset
+from hashbench.errors import HashbenchError
+from hashbench.sources.array_files import load_array, load_matrix, read_array, read_items
+from hashbench.store import hdf5, inputs
+from hashbench.store.provenance import Provenance
+from hashbench.store.results import COLUMNS, Row, csv_text, unite
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(30, 4)).astype(np.float32)
+Y = np.arange(30) % 3
+LEVELS = sp.csr_array(RNG.integers(0, 3, (6, 20)))
+MADE = Provenance("tiny", "x", "lsh", "{}", 12, 0, "0123456789abcdef", 1, libraries="{}", code="feed")
+ROW = Row("tiny", "x", "lsh", "{}", 12, 0, "AP", "0.500000", "0.400000", "0.600000", 8, 0, "0123456789abcdef", 1)
+MOST_BYTES = 200 << 20
+
+
+def table(path):
+    pd.DataFrame(X, columns=list("abcd")).assign(label=Y).to_csv(path, index=False)
+
+
+def parquet(path):
+    pd.DataFrame(X, columns=list("abcd")).assign(label=Y).to_parquet(path)
+
+
+def plain_hdf5(path, **options):
+    with h5py.File(path, "w") as file:
+        file.create_dataset("features", data=X, **options)
+        file.create_dataset("labels", data=Y, **options)
+
+
+def dataset(path):
+    roles = {"query": np.arange(6), "database": np.arange(6, 30), "train": np.arange(6, 20)}
+    hdf5.write_dataset(Dataset("tiny", X, rule="same-label", labels=Y, **roles), path)
+
+
+def explicit_dataset(path):
+    roles = {"query": np.arange(6), "database": np.arange(6, 26), "train": np.arange(6, 20)}
+    hdf5.write_dataset(Dataset("tiny", X, rule="explicit", matrix=LEVELS, **roles), path)
+
+
+def codes(path):
+    packed = RNG.integers(0, 16, (30, 2)).astype(np.uint8)
+    hdf5.write_codes(hdf5.Codes(packed[:6], packed[6:], MADE, 1.0, 2.0), path)
+
+
+def scores(path):
+    hdf5.write_scores(path, {"AP": RNG.random((3, 8)), "P@10": RNG.random((3, 8))}, {"schema_version": 1})
+
+
+def results(path):
+    rows = [ROW._replace(seed=seed, value=f"0.{seed}00000") for seed in range(4)]
+    path.write_text(csv_text(COLUMNS, rows))
+
+
+def read_codes(path):
+    with hdf5.open_codes(path) as found:
+        return [found.query, found.database[:]]
+
+
+def read_dataset(path):
+    found = hdf5.read_dataset(path)
+    levels = found.matrix.toarray() if sp.issparse(found.matrix) else found.labels
+    return [found.features, found.query, found.database, found.train, levels]
+
+
+def read_own(path):
+    items = read_items(str(path))
+    return [items.features] if items.labels is None else [items.features, items.labels]
+
+
+def read_chosen(path):
+    return [read_array(f"{path}:features", ()), read_array(f"{path}:labels", ())]
+
+
+def read_levels(path):
+    matrix = load_matrix(path)
+    return [Explicit(matrix).matrix.toarray()]
+
+
+def read_results(path):
+    rows = unite([(path.read_bytes(), str(path))]).values()
+    assert all(type(cell) is kind for row in rows for cell, kind in zip(row, Row.__annotations__.values(), strict=True))
+    return [np.array([float(row.value) for row in rows])]
+
+
+# format: (file, who writes it, who reads it, whether its content has a checksum)
+FORMATS = {
+    "npy": ("a.npy", lambda path: np.save(path, X), lambda path: [load_array(path)], False),
+    "npy features": ("a.npy", lambda path: np.save(path, X.astype(float)), read_own, False),
+    "npz": ("a.npz", lambda path: np.savez(path, features=X, labels=Y), read_chosen, True),
+    "compressed npz": ("a.npz", lambda path: np.savez_compressed(path, features=X, labels=Y), read_chosen, True),
+    "csr": ("a.npz", lambda path: sp.save_npz(path, LEVELS), read_levels, True),
+    "hdf5": ("a.h5", plain_hdf5, read_own, False),
+    "gzip hdf5": ("a.h5", lambda path: plain_hdf5(path, compression="gzip", fletcher32=True), read_own, False),
+    "csv": ("a.csv", table, read_own, False),
+    "mat": ("a.mat", lambda path: savemat(path, {"features": X, "labels": Y}), read_own, False),
+    "compressed mat": (
+        *("a.mat", lambda path: savemat(path, {"features": X, "labels": LEVELS}, do_compression=True)),
+        *(read_own, False),
+    ),
+    "parquet": ("a.parquet", parquet, read_own, False),
+    "dataset": ("a.h5", dataset, read_dataset, True),
+    "explicit dataset": ("a.h5", explicit_dataset, read_dataset, True),
+    "codes": ("a.h5", codes, read_codes, True),
+    "scores": ("a.h5", scores, lambda path: [*hdf5.read_scores(path, {"schema_version": 1}).values()], True),
+    "results": ("a.csv", results, read_results, False),
+}
+
+
+@pytest.fixture(scope="module")
+def spoilt(tmp_path_factory):
+    """Give, by format, a place for files, the good content and its numbers; no more than 64 MB are free."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inputs, "free_memory", lambda: 64 << 20)
+        found = {}
+        for name, (file, write, read, _) in FORMATS.items():
+            path = tmp_path_factory.mktemp("spoilt") / file
+            if name == "parquet":
+                pytest.importorskip("pyarrow")
+            write(path)
+            found[name] = path, path.read_bytes(), read(path)
+        yield found
+
+
+def edits():
+    """Draw what happens to a file: up to four places, as shares of its length, where bytes change."""
+    place = st.floats(0, 1, exclude_max=True)
+    some = st.one_of(st.binary(min_size=1, max_size=8), st.sampled_from([b"\0" * 8, b"\xff" * 8, b"\xff" * 4, b"\x7f"]))
+    kinds = st.sampled_from(["flip", "cut", "insert", "overwrite", "swap", "end"])
+    return st.lists(st.tuples(kinds, place, place, some), min_size=1, max_size=4)
+
+
+def spoil(content, changes):
+    for kind, first, second, some in changes:
+        size = len(content)
+        at, other = sorted((int(first * size), int(second * size)))
+        if kind == "flip":
+            content = content[:at] + bytes([content[at] ^ (1 << some[0] % 8)]) + content[at + 1 :] if size else b""
+        elif kind == "cut":
+            content = content[:at] + content[at + some[0] :]
+        elif kind == "end":
+            content = content[:other]
+        elif kind == "insert":
+            content = content[:at] + some + content[at:]
+        elif kind == "overwrite":
+            content = content[:at] + some + content[at + len(some) :]
+        else:
+            n = min(some[0] + 1, other - at, size - other)
+            ours, theirs = content[at : at + n], content[other : other + n]
+            content = content[:at] + theirs + content[at + n : other] + ours + content[other + n :]
+    return content
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=2000 if effort.ALL else 25)
+@given(changes=edits())
+def test_a_spoilt_file_is_refused_in_a_sentence_or_gives_numbers_it_could_hold(spoilt, name, changes):
+    path, content, expected = spoilt[name]
+    _, _, read, has_checksum = FORMATS[name]
+    path.write_bytes(spoil(content, changes))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    said, found = "", None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = read(path)
+        except HashbenchError as error:
+            said = str(error)
+    assert "\n" not in said
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MOST_BYTES
+    if found and has_checksum:  # scores of something else are none at all
+        for array, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(array, other)
+    elif found:
+        assert all(isinstance(array, np.ndarray) and array.nbytes < MOST_BYTES for array in found)
+        if name not in ("npy", "results"):
+            assert (found[0].dtype, found[0].ndim) == (np.float32, 2)
