@@ -13,15 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import click
+try:
+    import click
 
-from hashbench import __version__
-from hashbench.cli.catalogue import check, info, list_command
-from hashbench.cli.pipeline import encode, prepare, run
-from hashbench.cli.reports import diff, plot, tables
-from hashbench.cli.results import results
-from hashbench.cli.scoring import evaluate
-from hashbench.errors import HashbenchError, one_line
+    from hashbench import __version__
+    from hashbench.cli.catalogue import check, info, list_command
+    from hashbench.cli.pipeline import encode, prepare, run
+    from hashbench.cli.reports import diff, plot, tables
+    from hashbench.cli.results import results
+    from hashbench.cli.scoring import evaluate
+    from hashbench.errors import HashbenchError, one_line
+except KeyboardInterrupt:  # before there is a command to tell of
+    raise SystemExit(128 + signal.SIGINT) from None
 
 _OF_STDOUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
 

@@ -92,7 +92,7 @@ def test_interrupted_command_resumes_to_the_same_results(hashbench, digits_data,
 
     monkeypatch.setattr(state.TrainingState, "write", write_and_interrupt)
     result = run("first")
-    assert result.exit_code == 1
+    assert result.exit_code == 130
     assert "--resume" in result.stderr.splitlines()[-1]
     (checkpoint,) = digits_data.glob("codes/digits/*.checkpoint")
     assert run("first", "--resume").exit_code == 0
