@@ -49,8 +49,10 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -
     """
     known = sorted(choices)
     folded = {choice.casefold(): choice for choice in known}
-    near = get_close_matches((like or name).casefold(), folded, n=1, cutoff=0.6)
-    hint = f" Did you mean {folded[near[0]]!r}?" if near else ""
+    typed = (like or name).casefold()
+    kinds = [choice for choice in folded if choice.startswith(f"{typed}-")]  # cifar10 of cifar10-s1 and cifar10-s2
+    near = kinds or get_close_matches(typed, folded, n=1, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(repr(folded[one]) for one in near)}?" if near else ""
     return HashbenchError(f"unknown {kind} {name!r}.{hint} Known {kind}s: {', '.join(known)}.")
 
 

@@ -171,6 +171,9 @@ COMMANDS = f"""
 1 | {ITQ} --param n_iter=None | n_iter | None
 1 | {ITQ} --param n_iter=[1] | n_iter
 1 | {ITQ} --preset paper | preset
+1 | {ITQ} --param n_bits=16 | n_bits is no --param | --bits
+1 | {ITQ} --param random_state=1 | random_state is no --param | --seed
+1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
 1 | {ITQ} --validation 0.1 | validation
 2 | {ITQ} --validation 0.9 | --validation
 2 | {ITQ} --device tpu | --device

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 T = TypeVar("T")
+_OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
 _FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
 
 
@@ -147,6 +148,10 @@ def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
     free = [key for key in card.params if key not in ("n_bits", "random_state")]
     for key in params:
         if key not in free:
+            if key in _OPTIONS:
+                raise HashbenchError(
+                    f"{key} is no --param, got {params[key]!r}; it has its own option, {_OPTIONS[key]}."
+                )
             raise unknown_name(f"{card.name} parameter", key, free or ["(none)"])
     return {key: value for key, value in params.items() if value != card.params[key]}
 
