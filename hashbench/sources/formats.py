@@ -20,7 +20,9 @@ FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 _BLOCK_BYTES = 16 << 20
 _MAT_ARRAY, _MAT_ZIPPED = 14, 15
-_MAT_KINDS = {*range(1, 8), 9, 12, 13, _MAT_ARRAY, _MAT_ZIPPED, 16, 17, 18}
+_MAT_NUMBERS = {*range(1, 8), 9, 12, 13}
+_MAT_KINDS = {*_MAT_NUMBERS, _MAT_ARRAY, _MAT_ZIPPED, 16, 17, 18}
+_MAT_FLAGS, _MAT_SPARSE, _MAT_COMPLEX = 6, 5, 0x800
 
 
 class Lazy(Mapping[str, Any]):
@@ -120,9 +122,12 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
             yield arrays
         return
     _check_mat(path)
+    kinds = {name: kind for name, _, kind in whosmat(path)}
     shapes = {name: shape for name, shape, _ in whosmat(path)}
 
     def read(name: str) -> AnyArray:
+        if kinds[name] in ("struct", "object", "function", "opaque", "unknown"):
+            raise HashbenchError(f"{shown(name)} of {path} is a {kinds[name]}, expected an array.")
         check_fits(8 * prod(shapes[name]), f"{shown(name)} of {path}, of shape {tuple(shapes[name])},")
         value = loadmat(path, variable_names=name)[name]
         if is_sparse(value):
@@ -145,7 +150,7 @@ def _check_mat(path: Path) -> None:
 
 
 def _check_elements(data: memoryview, order: Literal["little", "big"], path: Path) -> None:
-    at = 0
+    at, found = 0, []
     while at < len(data):
         kind, size, start = (*(int.from_bytes(data[at + i : at + i + 4], order) for i in (0, 4)), at + 8)
         if kind >> 16:  # up to 4 bytes stand where their number would
@@ -160,7 +165,14 @@ def _check_elements(data: memoryview, order: Literal["little", "big"], path: Pat
             inner = memoryview(head + unzip.decompress(unzip.unconsumed_tail, max(n_bytes, 1)))
         if kind in (_MAT_ARRAY, _MAT_ZIPPED):
             _check_elements(inner, order, path)
+        found.append((kind, inner))
         at = start + size + (0 if kind == _MAT_ZIPPED else -(start + size - at) % 8)
+    if found and found[0][0] == _MAT_FLAGS:  # of an array: flags, dimensions, name, and its parts
+        flags = int.from_bytes(found[0][1][:4], order)
+        n_parts = {_MAT_SPARSE: 3, **dict.fromkeys(range(6, 16), 1)}.get(flags & 0xFF)
+        kinds = {kind for kind, _ in found[3:]}
+        if n_parts and (len(found) != 3 + n_parts + bool(flags & _MAT_COMPLEX) or not kinds <= _MAT_NUMBERS):
+            raise ValueError(f"it is damaged: an array of class {flags & 0xFF} in {len(found)} parts")
 
 
 def load_sparse(path: Path) -> Any:

@@ -79,8 +79,7 @@ def _read_parquet(path: Path) -> Any:
     with parquet.ParquetFile(path) as file:
         about = file.metadata
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
-    parts = [group.column(number) for group in groups for number in range(group.num_columns)]
-    n_bytes = sum(max(part.total_uncompressed_size, 8 * part.num_values) for part in parts)
+    n_bytes = max(sum(group.total_byte_size for group in groups), 8 * about.num_rows * about.num_columns)
     check_fits(n_bytes, f"{path}, a table of {about.num_rows:,} rows,")
     return pd.read_parquet(path)
 

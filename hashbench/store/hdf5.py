@@ -202,8 +202,8 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
         if any(attributes.get(key) != value for key, value in made.items()):
             return {}
         scores = {name: whole(file["scores"], name) for name in file["scores"]}
-        stored = attributes.get("scores_content")
-    if stored != _content_of(scores):
+        is_whole = attributes.get("scores_content") == _content_of(scores)
+    if not is_whole:
         raise Damaged(f"{path} does not hold the scores that it says: it is damaged. Score again (--force).")
     return scores
 
