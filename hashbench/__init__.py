@@ -1,4 +1,22 @@
-"""Score binary codes for retrieval exactly, with every tie accounted for."""
+"""Score binary codes for retrieval exactly, with every tie accounted for.
+
+The contracts and the ground they stand on; the folders beside them are rooms, each headed by a map of its own.
+
+    method         the contract of methods
+    adapter        the contract of dataset adapters, and what users choose
+    dataset        items, split and affinity rule
+    affinity       which level of relevance a pair has
+    bits           bit order, packing
+    distances      squared Euclidean distances
+    registry       plug-ins by name
+    testing        the conformance suites
+    errors         the exception for mistakes that can be mended
+    _validation    what users bring, checked
+    _source_code   what the source of a module tells without importing it
+    _parallel      threads, and loops compiled on first use
+    _torch         where PyTorch is to run
+    _typing        names of array types
+"""
 
 from typing import TYPE_CHECKING, Any
 
