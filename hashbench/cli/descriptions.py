@@ -38,8 +38,10 @@ def _describe_file(name: str) -> str:
     import h5py
 
     from hashbench.store import hdf5
+    from hashbench.store.inputs import check_file
 
-    if Path(name).is_file() and not h5py.is_hdf5(name):
+    check_file(Path(name))
+    if not h5py.is_hdf5(name):
         raise HashbenchError(
             f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
             "hashbench evaluate."

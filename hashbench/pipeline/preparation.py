@@ -18,6 +18,7 @@ from hashbench.registry import dataset_class, dataset_names, get_dataset, module
 from hashbench.sources.features import extraction
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
+from hashbench.store.inputs import reading
 from hashbench.store.provenance import code_that_decides
 
 _AGAIN = "re-prepared damaged"
@@ -151,7 +152,12 @@ def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:
     """Digest sizes and times of the files a dataset is made of, as far as they are there."""
     places = {"source": data_dir() / "sources" / name, **choices}
     paths = {key: Path(places[key]) for key in ("source", "weights") if key in places}
-    return {key: _stamp(path) for key, path in paths.items() if path.exists()}
+    stamps: dict[str, str] = {}
+    for key, path in paths.items():
+        with reading(path):
+            if path.exists():
+                stamps[key] = _stamp(path)
+    return stamps
 
 
 def _stamp(path: Path) -> str:
@@ -169,12 +175,13 @@ def _is_made_by(found: Mapping[str, Any], code: str) -> bool:
 def _is_ann_benchmark(own: OwnData) -> bool:
     """Whether the items are an HDF5 file with the arrays of ann-benchmarks."""
     path = Path(own.items)
-    if not (path.is_file() and h5py.is_hdf5(path)):
-        return False
+    with reading(path):
+        if not (path.is_file() and h5py.is_hdf5(path)):
+            return False
     try:
         with h5py.File(path, "r") as file:
             return {"train", "test", "neighbors"} <= set(file)
-    except OSError:  # cut short; whoever reads it as any other file says so
+    except (OSError, RuntimeError):  # cut short; whoever reads it as any other file says so
         return False
 
 

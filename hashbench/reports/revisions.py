@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
-from hashbench.store.results import Row, read_folder, unite
+from hashbench.store.results import Row, read_content, read_folder, unite
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def read_side(text: str, results: Path) -> Side:
     if text and path.is_dir():
         return Side(text, read_folder(path), is_named=True)
     if path.is_file():
-        return Side(text, unite([(path.read_bytes(), text)]), is_file=True, is_named=True)
+        return Side(text, unite([(read_content(path), text)]), is_file=True, is_named=True)
     if text == "HEAD" and _top() is not None:
         return Side("HEAD (no commits yet)", {})
     raise _unknown(text)

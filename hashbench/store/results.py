@@ -6,7 +6,6 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hashbench._validation import check_name
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked_folder, write_text
+from hashbench.store.inputs import check_file, reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,8 +59,11 @@ _OF_OLDER_FILES = {  # what a row has whose file lacks the column
 
 def read_rows(path: Path) -> list[Row]:
     """Read a results file, in its order; a missing one has no rows."""
-    with _reading(path):
-        return list(_parsed(path, _state(path))[0]) if path.exists() else []
+    with reading(path, "results"):
+        if not path.exists() and not path.is_symlink():
+            return []
+        check_file(path)
+        return list(_parsed(path, _state(path))[0])
 
 
 def _state(path: Path) -> tuple[int, ...]:
@@ -187,7 +190,7 @@ def merge_files(base: Path, ours: Path, theirs: Path) -> list[tuple[Any, ...]]:
     A side that left a row as it was in ``base`` gives way to the other. Returns the keys that both changed, each in its
     own way; if there are any, nothing is written. A file may be empty, as git gives the base of one that both added.
     """
-    contents = [(path, path.read_bytes()) for path in (base, ours, theirs)]
+    contents = [(path, read_content(path)) for path in (base, ours, theirs)]
     old, mine, other = (unite([(content, str(path))] if content else []) for path, content in contents)
     merged: dict[tuple[Any, ...], Row] = {}
     conflicts = []
@@ -214,25 +217,16 @@ def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
 
 def read_folder(folder: Path) -> dict[tuple[Any, ...], Row]:
     """Read all results files of a folder, by key; refuse a key that is there twice."""
-    with _reading(folder):
+    with reading(folder, "a folder of results"):
         paths = sorted(path for path in folder.iterdir() if path.name.endswith(".csv")) if folder.exists() else []
-    return unite((_content(path), str(path)) for path in paths)
+    return unite((read_content(path), str(path)) for path in paths)
 
 
-def _content(path: Path) -> bytes:
-    with _reading(path):
+def read_content(path: Path) -> bytes:
+    """Read a results file, which must be a regular one."""
+    with reading(path, "results"):
+        check_file(path)
         return path.read_bytes()
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Turn a failure to read results into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise HashbenchError(
-            f"cannot read {path} as results: {error.strerror or one_line(error)}. Mend it, or move it away."
-        ) from error
 
 
 def read_results(folder: Path) -> "pd.DataFrame":

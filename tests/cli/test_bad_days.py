@@ -164,26 +164,29 @@ def dangling(path):
     path.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize(("make", "reason"), [(folder, "Is a directory"), (dangling, "No such file or directory")])
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [(folder, "is a folder, expected a file."), (dangling, "is a link to nowhere"), (os.mkfifo, "is a pipe")],
+)
 @pytest.mark.usefixtures("empty_folder")
 def test_what_is_called_csv_and_cannot_be_read_is_named(hashbench, tmp_path, make, reason):
     (tmp_path / "r").mkdir()
     path = tmp_path / "r" / "x.csv"
     make(path)
-    words = f"Error: cannot read {path} as results: {reason}. Mend it, or move it away.\n"
+    words = f"Error: {path} {reason}"
     for command in (["tables"], ["plot"], ["diff", "HEAD"]):
         result = hashbench(*command, "--results", tmp_path / "r")
         if command[0] != "diff":
-            assert (result.exit_code, result.stderr) == (1, words)
+            assert (result.exit_code, result.stderr.startswith(words)) == (1, True)
     result = hashbench("diff", tmp_path / "r", tmp_path / "r")
-    assert (result.exit_code, result.stderr) == (1, words)
+    assert (result.exit_code, result.stderr.startswith(words)) == (1, True)
 
 
 def test_folder_in_the_place_of_a_results_file_is_told_before_any_work(hashbench, tmp_path, data):
     (tmp_path / "digits.csv").mkdir()
     result = hashbench(*RUN, "--results", tmp_path)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr.startswith(f"Error: cannot read {tmp_path / 'digits.csv'} as results: Is a directory.")
+    assert result.stderr.startswith(f"Error: {tmp_path / 'digits.csv'} is a folder, expected a file.")
     assert not list(data.rglob("*.h5"))
 
 
@@ -195,7 +198,7 @@ def test_results_that_may_not_be_read_are_told(monkeypatch, tmp_path, what):
         raise PermissionError(13, "Permission denied", str(self))
 
     monkeypatch.setattr(Path, what, refuse)
-    with pytest.raises(HashbenchError, match=r"cannot read .* as results: Permission denied\. Mend it"):
+    with pytest.raises(HashbenchError, match=r"cannot read .* as .*results: Permission denied\."):
         results.read_folder(tmp_path)
 
 

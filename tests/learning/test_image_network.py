@@ -290,7 +290,7 @@ def test_what_is_no_image_is_told(change, weights, few):
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"weights": "absent.pth"}, "cannot read absent.pth"),
+        ({"weights": "absent.pth"}, "there is no file absent.pth"),
         ({"backbone": "vgg-f", "weights": None}, "no published checksum"),
         ({"backbone": "vgg"}, "'backbone' parameter"),
         ({"augmentation": "mix"}, "'augmentation' parameter"),
