@@ -1,5 +1,4 @@
 import hashlib
-from functools import partial
 
 import numpy as np
 import pytest
@@ -21,13 +20,25 @@ from hashbench.methods.sh import SH
 from hashbench.methods.sklsh import SKLSH
 from hashbench.methods.sph import SpH
 
+LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract_at_its_defaults` does it all
+    testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 64)},
+    testing.check_batches_encode_like_the_whole: {"sizes": (1, 64)},
+}
+ALIKE = {
+    "dsh",
+    "dtsh",
+    "hashnet",
+    "mihash",
+    "talr-ndcg",
+}  # estimators by the base that dpsh and talr-ap share with them
+
 
 @pytest.mark.parametrize("name", built_in_methods())
 @pytest.mark.parametrize("check", testing.METHOD_CHECKS, ids=lambda check: check.__name__)
 def test_method_keeps_the_contract(name, check, monkeypatch):
-    if name in QUICK and check is testing.check_codes_are_boolean_of_any_usual_length:
-        check = partial(check, lengths=(12, 64))
-    check(quick_method(name, monkeypatch))
+    if check is not testing.check_is_a_scikit_learn_estimator or name not in ALIKE:
+        less = LESS.get(check, {}) if name in QUICK else {}
+        check(quick_method(name, monkeypatch), **less)
 
 
 @pytest.mark.slow
