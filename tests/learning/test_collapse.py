@@ -96,7 +96,7 @@ def test_fewer_codes_than_classes_are_no_collapse(name):
 
 
 @pytest.mark.parametrize("epochs", [8, pytest.param(30, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["dpsh", "dsh", "hashnet", "mihash"])
+@pytest.mark.parametrize("name", ["dpsh", pytest.param("dsh", marks=pytest.mark.slow), "hashnet", "mihash"])
 @pytest.mark.parametrize("make", [superclasses, broad_labels])
 def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make, epochs):
     X, affinity = make()

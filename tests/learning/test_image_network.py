@@ -129,7 +129,7 @@ def test_dropout_and_batch_statistics_of_pretrained_layers_stay_off_while_the_he
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [*(pytest.param(*one, marks=pytest.mark.slow) for one in (("alexnet", 64), ("vgg-f", 199))), ("resnet18", 33)],
+    [pytest.param(*one, marks=pytest.mark.slow) for one in (("alexnet", 64), ("vgg-f", 199), ("resnet18", 33))],
 )
 def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, example, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
@@ -197,7 +197,7 @@ def test_augmented_training_differs_and_is_repeatable(weights, few):
     assert not np.array_equal(first.project(few[0]), plain.project(few[0]))
 
 
-@pytest.mark.parametrize("validation", [0.0, 0.25])
+@pytest.mark.parametrize("validation", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, few, tmp_path):
     params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
     whole = make(weights, **params).fit(*few)

@@ -113,7 +113,7 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
     ("name", "params"),
     [*((name, {}) for name in FROM_PAIRS), ("machash", {"kernel": "rbf"}), ("dsh-density", {})],
 )
-@pytest.mark.parametrize("offset", [1.7e9, 1e12])
+@pytest.mark.parametrize("offset", [1.7e9, pytest.param(1e12, marks=pytest.mark.slow)])
 def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
     """Such as a time: distances must not drown in its square."""
     X, y = digits.features[digits.train].astype(np.float64)[:400], digits.labels[digits.train][:400]

@@ -128,7 +128,9 @@ def test_grey_is_the_mean_of_the_channels(noise):
     np.testing.assert_array_equal(gist(noise), gist(noise[..., [2, 0, 1]]))
 
 
-@pytest.mark.parametrize("size", [1, 3, 64, 100])
+@pytest.mark.parametrize(
+    "size", [1, pytest.param(3, marks=pytest.mark.slow), 64, pytest.param(100, marks=pytest.mark.slow)]
+)
 def test_batches_equal_the_whole(size):
     images = np.random.default_rng(2).integers(0, 256, size=(150, 20, 16, 3), dtype=np.uint8)
     batches = [gist(images[start : start + size]) for start in range(0, len(images), size)]
