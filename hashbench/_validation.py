@@ -123,6 +123,7 @@ def summed_csr(matrix: Any) -> Any:
                     raise ValueError(f"{len(index)} indices for {len(matrix.data)} entries")
                 if len(index) and not 0 <= index.min() <= index.max() < size:
                     raise ValueError(f"indices {index.min()} to {index.max()} where there are {size}")
+            matrix = matrix.astype(np.int64) if matrix.dtype.kind in "biu" else matrix  # conversion adds up parts
         summed = csr_array(matrix)
     except ValueError as error:
         raise HashbenchError(f"a sparse matrix of shape {matrix.shape} is damaged: {one_line(error)}.") from error

@@ -232,7 +232,6 @@ COMMANDS = f"""
 2 | diff r/good r/good --fail-on-drop nan | nan
 2 | diff r/good r/good --resamples -1 | --resamples
 2 | diff a b c | unexpected extra argument
-1 | results merge base.csv ours.csv theirs.csv | both sides changed 1 row | digits pixels itq
 2 | results merge base.csv ours.csv | THEIRS
 2 | results merge base.csv ours.csv nowhere.csv | nowhere.csv
 1 | results merge r/good/digits.csv r/twice/digits.csv r/good/digits.csv | a second time
@@ -435,7 +434,7 @@ def all_files(*folders):
         str(path): (path.lstat().st_size, path.lstat().st_mtime_ns)
         for folder in folders
         for path in folder.rglob("*")
-        if not path.is_dir() and not path.name.endswith(".lock")
+        if not path.is_dir() and not path.name.endswith((".lock", ".lock.by"))
     }
 
 

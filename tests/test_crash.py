@@ -48,7 +48,7 @@ def content(folder):
     """What lies in a folder, but for locks: bytes, or of HDF5, which holds times of running, the arrays."""
     found = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() or path.name.endswith(".lock"):
+        if path.is_dir() or path.name.endswith((".lock", ".lock.by")):
             continue
         if path.suffix == ".h5":
             with h5py.File(path) as file:

@@ -19,8 +19,8 @@ def results() -> None:
 def merge(base: Path, ours: Path, theirs: Path) -> None:
     """Unite the rows of two versions of a results file by key, and write them to OURS.
 
-    BASE is the version both come from. A row that only one side changed, added or deleted is as that side has it; rows
-    that both changed, each in its own way, are named, and nothing is written. As a merge driver of git:
+    BASE is the version both come from. A row that only one side changed, added or deleted is as that side has it. Rows
+    that both changed, each in its own way, stand there between git's markers, and the exit code is 1. For git to do it:
 
     \b
     echo 'results/*.csv text eol=lf merge=hashbench' >> .gitattributes
@@ -33,5 +33,5 @@ def merge(base: Path, ours: Path, theirs: Path) -> None:
         shown = "; ".join(" ".join(map(str, key)) for key in conflicts[:3])
         raise HashbenchError(
             f"both sides changed {len(conflicts)} row{'s' * (len(conflicts) > 1)}, each in its own way: {shown}"
-            f"{'; ...' if len(conflicts) > 3 else ''}. Nothing is written; take one side, and run those again."
+            f"{'; ...' if len(conflicts) > 3 else ''}. In {ours} they stand between git's markers; keep one of each."
         )

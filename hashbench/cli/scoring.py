@@ -66,7 +66,9 @@ def evaluate(
     from hashbench.store.files import HDF5_SUFFIXES
 
     outputs = [path for path in (per_query, curves) if path is not None]
-    _refuse_outputs(outputs, [codes, *(value for value in own.values() if isinstance(value, Path))])
+    _refuse_outputs(
+        outputs, [codes, Path(dataset or ""), *(value for value in own.values() if isinstance(value, Path))]
+    )
     names = metrics or DEFAULT_METRICS
     if codes is not None:
         if any(value is not None for value in own.values()):
@@ -98,7 +100,7 @@ def evaluate(
             sizes = own["n_bits"] or width, n_database
         points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
         _write(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
-    click.echo(console.format_evaluation(evaluation, form), err=_STDOUT in outputs)
+    click.echo(console.format_evaluation(evaluation, form), err=any(path in _STDOUT for path in outputs))
 
 
 def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path | None]) -> None:
@@ -114,10 +116,10 @@ def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path | None]) -> N
 def _write(path: Path, text: str) -> None:
     from hashbench.store.files import write_text
 
-    if path == _STDOUT:
+    if path in _STDOUT:
         click.echo(text, nl=False)
     else:
         write_text(path, text)
 
 
-_STDOUT = Path("-")
+_STDOUT = (Path("-"), Path("/dev/stdout"))

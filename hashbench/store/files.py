@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from platform import node
@@ -83,11 +83,12 @@ def write_bytes(path: Path, content: bytes) -> None:
     A link is followed, and what is no file, such as a pipe or a device, is written through.
     """
     with _spelled_out(path):
+        is_special = path.exists() and not path.is_file() and not path.is_dir()
+        if is_special or path.is_relative_to("/dev"):
+            path.write_bytes(content)
+            return
         path = path.resolve() if path.is_symlink() else path
         if path.is_file() and path.read_bytes() == content:
-            return
-        if path.exists() and not path.is_file() and not path.is_dir():
-            path.write_bytes(content)
             return
     with replacing(path) as part:
         part.write_bytes(content)
@@ -102,16 +103,27 @@ def _holding(path: Path) -> Iterator[None]:
             lock.acquire(timeout=min(_PATIENCE, lock_timeout.get()))
         except Timeout:
             _wait(lock, path)
-        path.write_text(f"process {os.getpid()} on {node()}")
+    holder = _holder_of(path)
     try:
+        with suppress(OSError):  # it is for people alone; the lock's own file is its library's
+            holder.write_text(f"process {os.getpid()} on {node()}")
         yield
+        with suppress(OSError):
+            holder.unlink()
     finally:
         lock.release()
 
 
+def _holder_of(path: Path) -> Path:
+    """Tell where a lock's holder leaves its name."""
+    return path.with_name(f"{path.name}.by")
+
+
 def _wait(lock: FileLock, path: Path) -> None:
     """Wait for another process's lock, and say so; it ends with that process, whatever becomes of it."""
-    holder = path.read_text(errors="replace")[:200] or "another process"
+    holder = "another process"
+    with suppress(OSError):
+        holder = _holder_of(path).read_text(errors="replace")[:200] or holder
     limit = lock_timeout.get()
     if limit > _PATIENCE:
         _log.warning("Waiting for %s, which holds %s ...", holder, path)

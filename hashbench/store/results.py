@@ -188,25 +188,30 @@ def merge_files(base: Path, ours: Path, theirs: Path) -> list[tuple[Any, ...]]:
     """Unite what two sides made of a results file, row by row, and write it to ``ours``.
 
     A side that left a row as it was in ``base`` gives way to the other. Returns the keys that both changed, each in its
-    own way; if there are any, nothing is written. A file may be empty, as git gives the base of one that both added.
+    own way: there both rows stand between git's markers, at which every reader stops. A file may be empty, as git gives
+    the base of one that both added.
     """
     contents = [(path, read_content(path)) for path in (base, ours, theirs)]
     old, mine, other = (unite([(content, str(path))] if content else []) for path, content in contents)
-    merged: dict[tuple[Any, ...], Row] = {}
-    conflicts = []
+    text, conflicts = csv_text(COLUMNS, []), []
     for key in sorted(old | mine | other):
         sides = old.get(key), mine.get(key), other.get(key)
         if sides[1] != sides[2] and sides[0] not in sides[1:]:
             conflicts.append(key)
-        row = sides[2] if sides[1] == sides[0] else sides[1]
-        if row is not None:
-            merged[key] = row
-    if not conflicts:
-        write_text(ours, csv_text(COLUMNS, sorted(merged.values())))
+            left, right = (_line(row) for row in sides[1:])
+            text += f"<<<<<<< ours\n{left}=======\n{right}>>>>>>> theirs\n"
+        else:
+            text += _line(sides[2] if sides[1] == sides[0] else sides[1])
+    write_text(ours, text)
     return conflicts
 
 
-def csv_text(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+def _line(row: Row | None) -> str:
+    """Write a row as a line; nothing if there is none."""
+    return "" if row is None else csv_text(row, [])
+
+
+def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """Write CSV: quoted where need be, LF, the last line ended too."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

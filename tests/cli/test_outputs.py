@@ -113,3 +113,13 @@ def test_a_seed_of_drawing_goes_with_own_data(hashbench):
     done = hashbench("prepare", "digits", "--seed", 0)
     assert done.exit_code == 2
     assert "--seed" in done.stderr
+
+
+def test_the_dataset_of_codes_is_not_written_over(hashbench, tiny_file, tmp_path):
+    dataset = tiny_file()
+    done = hashbench("encode", "--method", "lsh", "--bits", 4, "--dataset", dataset)
+    before = dataset.read_bytes()
+    again = hashbench("evaluate", done.stdout.strip(), "--dataset", dataset, "--per-query", dataset)
+    assert again.exit_code == 2
+    assert "is read and would be written over" in again.stderr
+    assert dataset.read_bytes() == before

@@ -55,7 +55,8 @@ def test_one_goes_on_when_the_lock_is_let_go(holder, tmp_path, caplog, monkeypat
 
     monkeypatch.setattr(files._log, "warning", let_go)
     with files.locked(tmp_path / "file"):
-        assert f"process {os.getpid()} on" in (tmp_path / ".file.lock").read_text()
+        assert f"process {os.getpid()} on" in (tmp_path / ".file.lock.by").read_text()
+    assert not (tmp_path / ".file.lock.by").exists()
     assert len(caplog.messages) == 1
 
 

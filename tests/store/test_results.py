@@ -217,10 +217,12 @@ def test_three_versions_are_united_by_key(tmp_path, hashbench, base, ours, their
         if values:
             path.unlink()
             results.merge_rows(path, [row(seed=seed, value=f"0.{value}00000") for seed, value in values.items()])
-    before = paths[1].read_bytes()
     done = hashbench("results", "merge", *paths)
     if expected is None:
-        assert (done.exit_code, paths[1].read_bytes()) == (1, before)
+        assert done.exit_code == 1
+        assert paths[1].read_text().count("<<<<<<< ours\n") == 1
+        with pytest.raises(HashbenchError, match="conflict marker"):
+            results.read_rows(paths[1])
         assert "both sides changed 1 row, each in its own way: digits pixels itq" in done.stderr
     else:
         assert done.exit_code == 0
