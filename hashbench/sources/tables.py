@@ -42,7 +42,7 @@ class Table(Mapping[str, AnyArray]):
                 self._numeric.append(name)
                 continue
             is_number = pd.to_numeric(column.astype(str), errors="coerce").notna() | column.isna()
-            if path.suffix.lower() == ".csv" and (is_number & column.notna()).any():
+            if path.suffix.lower() == ".csv" and 2 * (is_number & column.notna()).sum() > column.notna().sum():
                 self._mixed[name] = int(np.argmin(is_number))
             else:
                 self.words.append(name)

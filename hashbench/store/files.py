@@ -108,9 +108,9 @@ def _holding(path: Path) -> Iterator[None]:
         with suppress(OSError):  # it is for people alone; the lock's own file is its library's
             holder.write_text(f"process {os.getpid()} on {node()}")
         yield
+    finally:
         with suppress(OSError):
             holder.unlink()
-    finally:
         lock.release()
 
 
