@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.io import savemat
+from told import complaint
 
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import (
@@ -289,15 +290,6 @@ def test_a_column_of_labels_may_mix_numbers_and_words(tmp_path):
 
 
 # ---------------------------------------------------------------- what cannot be read
-
-
-def complaint(call, *arguments):
-    with pytest.raises(HashbenchError) as caught:
-        call(*arguments)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert text.endswith(".")
-    return text
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a.mat", "a.h5"])

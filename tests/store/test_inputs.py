@@ -3,21 +3,13 @@ import os
 import h5py
 import numpy as np
 import pytest
+from told import complaint
 
-from hashbench.errors import Damaged, HashbenchError
+from hashbench.errors import Damaged
 from hashbench.sources.array_files import load_array, load_matrix, read_array, read_features, read_items
 from hashbench.store import hdf5, inputs
 
 X = np.random.default_rng(0).normal(size=(40, 3))
-
-
-def complaint(call, *arguments):
-    with pytest.raises(HashbenchError) as caught:
-        call(*arguments)
-    text = str(caught.value)
-    assert "\n" not in text
-    assert text.endswith(".")
-    return text
 
 
 @pytest.fixture
