@@ -104,10 +104,14 @@ def evaluate(
 
 
 def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path | None]) -> None:
-    """Refuse two outputs to one place, and one that would take the place of an input."""
+    """Refuse two outputs to one place, one that cannot be written, and one that would take the place of an input."""
+    from hashbench.store.files import check_output
+
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise click.UsageError("--per-query and --curves name the same file; give each its own.")
     for output in outputs:
+        if output not in _STDOUT:
+            check_output(output)
         for path in inputs:
             if path is not None and path.exists() and output.exists() and output.samefile(path):
                 raise click.UsageError(f"{output} is read and would be written over; write to another file.")

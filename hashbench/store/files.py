@@ -94,6 +94,16 @@ def write_bytes(path: Path, content: bytes) -> None:
         part.write_bytes(content)
 
 
+def check_output(path: Path) -> None:
+    """Refuse, before any work is done for it, a file whose folder is none or takes no files."""
+    with _spelled_out(path):
+        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if not folder.is_dir():
+            raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 @contextmanager
 def _holding(path: Path) -> Iterator[None]:
     with _spelled_out(path):
