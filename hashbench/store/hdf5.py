@@ -22,7 +22,7 @@ from hashbench.store.files import replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.provenance import Provenance
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had attributes of any length; it is read, and made again where that can be
 _LONGEST = 60_000  # bytes of a text of fixed length; HDF5 itself takes 64 KB
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
 

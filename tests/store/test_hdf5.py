@@ -199,6 +199,17 @@ def test_file_of_another_kind_is_named(kind, dataset_file, codes_file, tmp_path)
 
 
 @pytest.mark.parametrize("kind", READERS)
+def test_file_of_the_first_schema_is_read(request, kind):
+    path = request.getfixturevalue(kind)
+    with h5py.File(path, "a") as file:
+        for key, value in dict(file.attrs).items():
+            file.attrs[key] = value.decode() if isinstance(value, bytes) else value  # of any length, as they were
+        file.attrs["schema_version"] = 1
+        assert h5py.h5a.open(file.id, b"hashbench").get_type().is_variable_str()
+    READERS[kind](path)
+
+
+@pytest.mark.parametrize("kind", READERS)
 def test_newer_schema_is_named(request, kind):
     path = request.getfixturevalue(kind)
     with h5py.File(path, "a") as file:
