@@ -5,6 +5,7 @@
     counting         the database in blocks, each prepared for the rule of its affinity
     kernels          the counting loops: XOR, popcount, tally
     histogram        what they give: items per query, level and distance, all that a metric needs to know
+    buckets          how many items share a code, for the metrics that ask
     cosine           the same of real-valued outputs, grouped by equal distance
     metrics/         from histograms to expectation, minimum and maximum over tie orders
     evaluation       the result: scores of every query, and their means

@@ -34,16 +34,21 @@ class SliceableCodes(Protocol):
 
 def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -> Iterator[_Countable]:
     """Read packed codes, (n_database, ceil(n_bits / 8)), in blocks of some 8 MiB, each prepared for `count`."""
-    for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
-        packed = np.asarray(database[rows])
-        check_packed(packed, n_bits, "database codes")
-        words = to_words(packed)
+    for rows, words in read_words(database, n_bits):
         if isinstance(affinity, SameLabel | Hierarchy):
             yield _ClassesBlock(words, affinity, rows)
         elif isinstance(affinity, SharedLabels):
             yield _SharedLabelsBlock(words, affinity, rows)
         else:
             yield _LevelsBlock(words, affinity, rows)
+
+
+def read_words(database: SliceableCodes, n_bits: int) -> Iterator[tuple[slice, WordArray]]:
+    """Read packed codes some 8 MiB at a time: which rows, and their words, (n_rows, n_words)."""
+    for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
+        packed = np.asarray(database[rows])
+        check_packed(packed, n_bits, "database codes")
+        yield rows, to_words(packed)
 
 
 def n_blocks(database: SliceableCodes, n_bits: int) -> int:

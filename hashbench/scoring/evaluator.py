@@ -1,6 +1,7 @@
 """From codes and an affinity to the scores of every query, in parts that fit memory."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from hashbench._typing import AnyArray, ByteArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
+from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
@@ -114,6 +116,7 @@ def evaluate_packed(
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     is_read_again = n_queries > at_a_time
     kept = list(database_blocks(database, n_bits, affinity)) if is_small and is_read_again else None
+    buckets = Buckets.of(database, n_bits) if any(metric.family.needs_buckets for metric in chosen) else None
     n_all, n_done = n_queries * n_blocks(database, n_bits), 0
 
     def tick(n_counted: int) -> None:
@@ -125,10 +128,11 @@ def evaluate_packed(
         for queries in chunks(0, n_queries, at_a_time):
             blocks = kept or database_blocks(database, n_bits, affinity)
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
+            if buckets is not None:
+                histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
 
             def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
-                part = TieHistogram(histogram.counts[chunk], histogram.levels)
-                table.fill(slice(first + chunk.start, first + chunk.stop), part)
+                table.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
 
             for _ in in_threads(score, query_chunks(histogram.n_queries)):
                 pass

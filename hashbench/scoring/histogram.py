@@ -31,11 +31,14 @@ class TieHistogram:
         Affinity levels, ascending, the first one 0.
     by_radius : bool, default=True
         Whether group d is Hamming distance d; groups of a real-valued ranking are in order only.
+    largest_bucket : ndarray of shape (n_queries, n_groups), int64, optional
+        The most items that share one code, in each group; only where a metric asks, as it takes another count.
     """
 
     counts: IntArray
     levels: IntArray = field(default_factory=lambda: np.array([0, 1]))
     by_radius: bool = True
+    largest_bucket: IntArray | None = None
 
     @classmethod
     def from_pairs(
@@ -81,7 +84,12 @@ class TieHistogram:
                 f"histograms of shapes {self.counts.shape} and {other.counts.shape} with levels "
                 f"{self.levels.tolist()} and {other.levels.tolist()} do not add up."
             )
-        return TieHistogram(self.counts + other.counts, self.levels)
+        return TieHistogram(self.counts + other.counts, self.levels)  # a bucket may lie in both
+
+    def part(self, queries: slice) -> "TieHistogram":
+        """Cut some queries out."""
+        largest = None if self.largest_bucket is None else self.largest_bucket[queries]
+        return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest)
 
     @property
     def n_queries(self) -> int:

@@ -139,6 +139,19 @@ def _count_pairs(query, database, counts):  # type: ignore[no-untyped-def]
 
 
 @_compiled
+def largest_buckets(query, codes, sizes, largest):  # type: ignore[no-untyped-def]
+    """Raise ``largest``, (n_queries, n_groups), to the largest of ``sizes`` among the codes at each distance."""
+    cells = np.empty(_CHUNK, np.uint32)
+    for row in range(len(query)):
+        most = largest[row]
+        for start in range(0, codes.shape[1], _CHUNK):
+            stop = min(start + _CHUNK, codes.shape[1])
+            _distances(query[row], codes, start, stop, cells)
+            for i in range(stop - start):
+                most[cells[i]] = max(most[cells[i]], sizes[start + i])
+
+
+@_compiled
 def count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances where the items of each level and above are one range of rows, inside that of the level below.
 

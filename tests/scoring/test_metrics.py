@@ -24,7 +24,7 @@ def spellings(in_a_radius=False):
     """List all metrics with each of their options, {k} for the cutoff: AP@{k}:capped, P@r{k}."""
     found = []
     for family in FAMILIES.values():
-        if family.pattern.endswith("@rN") == in_a_radius:
+        if family.pattern.endswith("@rN") == in_a_radius and not family.needs_buckets:
             stem = family.pattern.replace("@rN", "@r{k}").replace("@k", "@{k}")
             found += [f"{stem}:{option}" for option in family.options] or [stem]
     return found

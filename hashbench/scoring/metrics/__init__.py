@@ -4,6 +4,7 @@
     average_precision  AP, AP@k
     ndcg               NDCG, NDCG@k
     precision          P@k, R@k, RPrec; P@rN, R@rN
+    local_group        LGAP@rN
     first_hit          RR, Hit@k
     pairs              PairwiseError
     _sums              the tie that a cutoff falls into, sums of discounts: what the families share
@@ -12,7 +13,14 @@
 Each takes a tie histogram and gives three numbers a query. To add a metric, add a function beside its relatives.
 """
 
-from hashbench.scoring.metrics import average_precision, first_hit, ndcg, pairs, precision  # noqa: F401  # each registers its metrics
+from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metrics
+    average_precision,
+    first_hit,
+    local_group,
+    ndcg,
+    pairs,
+    precision,
+)
 from hashbench.scoring.metrics._grammar import FAMILIES, Family, Metric, Scores, get_metric, metric_names
 
 __all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "metric_names"]

@@ -45,6 +45,8 @@ class Family:
         Where the definition comes from.
     paper_value : float
         The value of a query without relevant items under ``undefined="paper"``.
+    needs_buckets : bool
+        Whether it asks for ``TieHistogram.largest_bucket``.
     """
 
     pattern: str
@@ -52,6 +54,7 @@ class Family:
     options: tuple[str, ...]
     source: str
     paper_value: float
+    needs_buckets: bool = False
 
     @property
     def summary(self) -> str:
@@ -63,13 +66,18 @@ FAMILIES: dict[str, Family] = {}
 
 
 def register(
-    pattern: str, *, source: str, options: tuple[str, ...] = (), paper_value: float = 0.0
+    pattern: str,
+    *,
+    source: str,
+    options: tuple[str, ...] = (),
+    paper_value: float = 0.0,
+    needs_buckets: bool = False,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
     """Register a function as a metric.
 
     Parameters
     ----------
-    pattern, source, options, paper_value
+    pattern, source, options, paper_value, needs_buckets
         See `Family`.
 
     Returns
@@ -79,7 +87,7 @@ def register(
     """
 
     def enter(function: Callable[..., Scores]) -> Callable[..., Scores]:
-        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value)
+        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, needs_buckets)
         return function
 
     return enter
