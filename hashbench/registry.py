@@ -386,6 +386,9 @@ def _import(module: str, kind: str, name: str) -> ModuleType:
 
 
 def _load(point: EntryPoint, kind: str) -> object:
+    from hashbench._validation import check_name
+
+    check_name(point.name, f"the name of {kind} plugin {point.value}")
     try:
         return point.load()
     except (Exception, SystemExit) as error:

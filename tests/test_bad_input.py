@@ -227,6 +227,7 @@ COMMANDS = f"""
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
 1 | diff '' r/good | neither
+1 | diff nowhere nothing | 'nowhere' is neither
 1 | diff r/good r/good --metric APP | unknown metric
 2 | diff r/good r/good --fail-on-drop -1 | --fail-on-drop
 2 | diff r/good r/good --fail-on-drop nan | nan

@@ -1,4 +1,5 @@
 import sys
+from importlib.metadata import EntryPoint
 
 import pytest
 from places import built_in_datasets, built_in_methods
@@ -108,6 +109,24 @@ def test_method_that_declares_what_is_no_longer_read_is_refused(monkeypatch, tmp
     finally:
         registry._module_names.cache_clear()
         sys.modules.pop("hashbench.methods.of_old", None)
+
+
+@pytest.mark.parametrize("kind", ["method", "dataset"])
+@pytest.mark.parametrize("name", ["lsh+", "mine/lsh"])
+def test_plugin_with_a_name_that_no_file_could_have_is_listed_and_refused(plugin, hashbench, monkeypatch, kind, name):
+    plugin("mine", "raise ZeroDivisionError")  # which is not reached
+    points = [EntryPoint(name, "mine:Mine", f"hashbench.{kind}s")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point for point in points if point.group == group])
+    registry._entry_points.cache_clear()
+    reason = f"the name of {kind} plugin mine:Mine is made of letters, digits, '.', '_' and '-'"
+    (line,) = [line for line in hashbench("list", f"{kind}s").stdout.splitlines() if line.split()[0] == name]
+    assert f"({reason}" in line
+    grid = ["--method", name] if kind == "method" else ["--method", "lsh", "--dataset", name]
+    for command in (["run", *grid, "--bits", 8], ["info", name], ["check", kind, name]):
+        result = hashbench(*command)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.startswith(f"Error: {reason}")
+        assert f"got {name!r}" in result.stderr
 
 
 def test_broken_file_among_the_methods_leaves_the_list_whole(monkeypatch, tmp_path):

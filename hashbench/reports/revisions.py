@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
-from hashbench.store.results import Row, read_content, read_folder, unite
+from hashbench.store.results import Row, Unreadable, read_content, read_folder, unite
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
     the top of the git repository.
     """
     folder = results or _find_results()
-    second = Side("working tree", read_folder(folder)) if new is None else read_side(new, folder)
     first = read_side(old, folder)
+    second = Side("working tree", read_folder(folder)) if new is None else read_side(new, folder)
     return (first, second) if results is None else (replace(first, is_named=True), replace(second, is_named=True))
 
 
@@ -43,7 +43,10 @@ def read_side(text: str, results: Path) -> Side:
     found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     if found.returncode == 0:
         commit = found.stdout.decode().strip()
-        return Side(f"{text} ({commit[:10]})", unite(_files_at(commit, text, results)))
+        try:
+            return Side(f"{text} ({commit[:10]})", unite(_files_at(commit, text, results), is_past=True))
+        except Unreadable as error:
+            raise HashbenchError(f"{error.args[0]} What is committed stays as it is; give another commit.") from error
     path = Path(text)
     if text and path.is_dir():
         return Side(text, read_folder(path), is_named=True)
@@ -78,7 +81,7 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, st
     listed = _checked("-C", str(top), "ls-tree", "-z", "--name-only", commit, *inside)
     for name in listed.decode().split("\0"):
         if name.endswith(".csv"):
-            yield _checked("-C", str(top), "cat-file", "blob", f"{commit}:{name}"), f"{name} at {text}"
+            yield _checked("-C", str(top), "cat-file", "blob", f"{commit}:{name}"), f"{text}:{name}"
 
 
 def _unknown(text: str) -> HashbenchError:

@@ -43,10 +43,19 @@ class Row(NamedTuple):
         return self[:7]
 
 
+class Unreadable(HashbenchError):
+    """A results file that cannot be read: what was found in it, and what to do about one that can be changed."""
+
+    def __str__(self) -> str:
+        return " ".join(self.args)
+
+
 COLUMNS = Row._fields
 UNKNOWN = "unknown"
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 _NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
+_RESTORE = "Restore it from version control."
+_RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
 _OF_OLDER_FILES = {  # what a row has whose file lacks the column
     "low": "nan",
@@ -79,8 +88,10 @@ def _parsed(path: Path, state: tuple[int, ...]) -> tuple[list[Row], bool]:
     return rows, content == csv_text(COLUMNS, sorted(rows)).encode()
 
 
-def unite(files: Iterable[tuple[bytes, str]]) -> dict[tuple[Any, ...], Row]:
+def unite(files: Iterable[tuple[bytes, str]], *, is_past: bool = False) -> dict[tuple[Any, ...], Row]:
     """Parse results files, each with what to call it in errors, and give their rows by key; refuse a key there twice.
+
+    In files of the past, which nobody can mend, line ends, a byte order mark and a row's exact copies do not matter.
 
     The header is the schema. Columns that say how far to trust a value may be missing, as in a file of an older
     version: then the tie range is NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's
@@ -89,14 +100,17 @@ def unite(files: Iterable[tuple[bytes, str]]) -> dict[tuple[Any, ...], Row]:
     rows: dict[tuple[Any, ...], Row] = {}
     places: dict[tuple[Any, ...], tuple[str, int]] = {}
     for content, name in files:
+        if is_past:
+            content = content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
         for number, row in _parse(content, name):
-            if row.key in rows:
+            if row.key in rows and not (is_past and rows[row.key] == row):
                 other, line = places[row.key]
                 first = f"line {line}" if other == name else f"{other}, line {line}"
                 how = "the same" if rows[row.key] == row else "other"
-                raise HashbenchError(
+                raise Unreadable(
                     f"{name}, line {number}, holds {' '.join(map(str, row.key))} a second time, after {first}, with "
-                    f"{how} numbers. Delete one of the two, or both and run again."
+                    f"{how} numbers.",
+                    "Delete one of the two, or both and run again.",
                 )
             rows[row.key], places[row.key] = row, (name, number)
     return rows
@@ -109,7 +123,7 @@ def _parse(content: bytes, name: str) -> Iterator[tuple[int, Row]]:
         reader = csv.reader(io.StringIO(content.decode(), newline=""))
         lines = [(reader.line_num, line) for line in reader]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise HashbenchError(f"{name} is no results file: {error}. Restore it from version control.") from error
+        raise Unreadable(f"{name} is no results file: {error}.", _RESTORE) from error
     header = lines[0][1] if lines else []
     beyond = [column for column in header if column not in COLUMNS]
     if (header[:1] and header[0].startswith("#")) or (beyond and set(COLUMNS) <= set(header)):
@@ -119,14 +133,13 @@ def _parse(content: bytes, name: str) -> Iterator[tuple[int, Row]]:
         )
     lacking = [column for column in COLUMNS if column not in header and column not in _OF_OLDER_FILES]
     if not header or header != [column for column in COLUMNS if column in header]:
-        raise HashbenchError(
-            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}. "
-            "Restore it from version control, or move it away and run again."
+        raise Unreadable(
+            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}.", _RESTORE_OR_RUN
         )
     if lacking:
-        raise HashbenchError(
-            f"{name} lacks column{'s' * (len(lacking) > 1)} {', '.join(lacking)}, without which its rows say nothing. "
-            "Restore it from version control, or move it away and run again."
+        raise Unreadable(
+            f"{name} lacks column{'s' * (len(lacking) > 1)} {', '.join(lacking)}, without which its rows say nothing.",
+            _RESTORE_OR_RUN,
         )
     for number, line in lines[1:]:
         yield number, _row(name, header, number, line)
@@ -137,10 +150,11 @@ def _check_text(content: bytes, name: str) -> None:
     found = _CONFLICT.search(content)
     if found:
         number = content.count(b"\n", 0, found.start()) + 1
-        raise HashbenchError(
+        raise Unreadable(
             f"{name}, line {number}, is a conflict marker of git ({found[0].decode(errors='replace').strip()[:40]}): a "
-            "merge left both sides in. Take one side (git checkout --ours or --theirs, and the file) and run again "
-            "what the other had; or unite them by key: hashbench results merge --help."
+            "merge left both sides in.",
+            "Take one side (git checkout --ours or --theirs, and the file) and run again what the other had; or unite "
+            "them by key: hashbench results merge --help.",
         )
     if content.startswith(codecs.BOM_UTF8):
         raise HashbenchError(
@@ -168,9 +182,7 @@ def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
         if not isinstance(json.loads(row.params), dict):
             raise ValueError(f"params {row.params!r} are no JSON object")
     except (TypeError, ValueError, RecursionError) as error:
-        raise HashbenchError(
-            f"{name}, line {number}: {one_line(error).rstrip('.')}. Restore it from version control."
-        ) from error
+        raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
     return row
 
 

@@ -148,7 +148,40 @@ def test_damaged_file_is_named_with_its_revision(repository, hashbench):
     git("commit", "--quiet", "--all", "--message", "damage")
     result = hashbench("diff", "HEAD~1", "HEAD")
     assert result.exit_code == 1
-    assert "results/digits.csv at HEAD has columns nonsense" in result.stderr
+    assert "HEAD:results/digits.csv has columns nonsense" in result.stderr
+
+
+@needs_git
+def test_past_file_that_can_be_read_all_the_same_is(repository, hashbench):
+    commit(row(0.5), row(0.5), row(seed=1))
+    path = Path("results/digits.csv")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    git("commit", "--quiet", "--all", "--message", "saved by a spreadsheet")
+    write(path, row(0.6), row(seed=1))
+    for old in ("HEAD", "HEAD~1"):
+        assert "-> working tree: 1 changed, 1 unchanged." in hashbench("diff", old).stdout
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text + text.splitlines(keepends=True)[1].replace("0.5", "0.7"), "line 3, holds digits"),
+        (lambda text: text + "=======\n", "line 3, is a conflict marker"),
+    ],
+)
+def test_past_file_that_nobody_can_read_is_told_with_its_commit(repository, hashbench, change, words):
+    commit(row())
+    git("tag", "v1")
+    path = Path("results/digits.csv")
+    path.write_text(change(path.read_text()))
+    git("commit", "--quiet", "--all", "--message", "damage")
+    write(path, row())
+    result = hashbench("diff", "HEAD")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith(f"Error: HEAD:results/digits.csv, {words}")
+    assert result.stderr.endswith(". What is committed stays as it is; give another commit.\n")
+    assert hashbench("diff", "v1").exit_code == 0
 
 
 # ---------------------------------------------------------------- older and newer files
