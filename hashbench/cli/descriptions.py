@@ -72,8 +72,9 @@ def _describe_metric(name: str) -> str:
             return _describe_family(name, FAMILIES[name])
         if name and Path(name).is_dir():
             raise HashbenchError(f"{name} is a folder; name a file in it.") from None
-        near = get_close_matches(name, [*registry.method_names(), *registry.dataset_names(), *FAMILIES], n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        known = {one.casefold(): one for one in (*FAMILIES, *registry.dataset_names(), *registry.method_names())}
+        near = get_close_matches(name.casefold(), known, n=1)
+        hint = f" Did you mean {known[near[0]]!r}?" if near else ""
         raise HashbenchError(
             f"{name!r} is no dataset, method, metric or file.{hint} See: hashbench list datasets|methods|metrics."
         ) from None

@@ -3,17 +3,17 @@
 Modules that need NumPy are imported inside the commands, so that ``--help`` answers at once.
 """
 
-import errno
-import os
-import signal
-import sys
-import threading
-import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
-
 try:
+    import errno
+    import os
+    import signal
+    import sys
+    import threading
+    import traceback
+    from collections.abc import Iterator
+    from contextlib import contextmanager, suppress
+    from typing import Any
+
     import click
 
     from hashbench import __version__
@@ -22,9 +22,9 @@ try:
     from hashbench.cli.reports import diff, plot, tables
     from hashbench.cli.results import results
     from hashbench.cli.scoring import evaluate
-    from hashbench.errors import HashbenchError, one_line
+    from hashbench.errors import HashbenchError
 except KeyboardInterrupt:  # before there is a command to tell of
-    raise SystemExit(128 + signal.SIGINT) from None
+    raise SystemExit(130) from None
 
 _OF_STDOUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
 
@@ -66,7 +66,7 @@ def _told() -> Iterator[None]:
                 raise _Interrupted from error
             if isinstance(error, HashbenchError):
                 raise click.ClickException(str(error)) from error
-            if isinstance(error, OSError) and error.errno != errno.EPIPE:
+            if isinstance(error, OSError) and (error.filename is not None or error.errno in _OF_STDOUT):
                 raise click.ClickException(_about(error)) from error
             if isinstance(error, SystemExit):
                 last = traceback.extract_tb(error.__traceback__)[-1]
@@ -103,8 +103,6 @@ def _about(error: OSError) -> str:
         name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
         shown = name if len(name) <= 200 else f"{name[:20]}... of {len(name):,} characters"
         return f"cannot use {shown}: {error.strerror}. Check its name, and who may read it."
-    if error.errno not in _OF_STDOUT:
-        return f"{one_line(error).rstrip('.')}."
     with suppress(OSError, ValueError):  # else it is flushed, and fails, once more in the end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return f"cannot write to standard output: {error.strerror}. Send it elsewhere."

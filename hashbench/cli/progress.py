@@ -20,7 +20,7 @@ class Progress:
         self.n_jobs = n_jobs
         self.n_done = 0
         self._tenths = 0
-        self._start = time.monotonic()
+        self._first_done = 0.0  # when; before, loops may have been compiled
         self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._bar: Bar | None = None
         self._last_line = time.monotonic()
@@ -74,7 +74,9 @@ class Progress:
     def done(self, text: str) -> None:
         """Close a job with a line."""
         self.n_done += 1
-        left = (time.monotonic() - self._start) / self.n_done * (self.n_jobs - self.n_done)
+        if self.n_done == 1:
+            self._first_done = time.monotonic()
+        left = (time.monotonic() - self._first_done) / max(self.n_done - 1, 1) * (self.n_jobs - self.n_done)
         self._print(text + (f" (at this pace {left / 60:.0f} min left)" if left >= _WORTH_TELLING else ""))
         if self._bar is not None:
             self._bar.update(self._jobs, completed=self.n_done)

@@ -1,6 +1,8 @@
 """Mistakes at the command line and troubles around it: each a sentence, none a traceback."""
 
+import errno
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 
 from hashbench.bits import as_packed
-from hashbench.cli import descriptions
+from hashbench.cli import descriptions, main
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.store import results
@@ -29,6 +31,9 @@ MISTAKES = [
     ([*RUN, "--metric", LONG], f"metric {LONG[:20]!r}... has 300 characters"),
     (["info", "itqq"], "'itqq' is no dataset, method, metric or file. Did you mean 'itq'? See: hashbench list"),
     (["info", "digit"], "Did you mean 'digits'?"),
+    (["info", "ITQ"], "Did you mean 'itq'?"),
+    (["info", "Digits"], "Did you mean 'digits'?"),
+    (["info", "rprec"], "Did you mean 'RPrec'?"),
 ]
 
 
@@ -127,6 +132,48 @@ def test_interrupt_while_a_library_loads_ends_with_130(hashbench, plugin, swallo
     assert (result.exit_code, result.stdout) == (130, "")
     assert result.stderr.startswith("Error: interrupted; finished steps are kept")
     assert signal.getsignal(signal.SIGINT) is before
+
+
+class Interrupting:
+    """The user's interrupt while a module is looked for."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self.module:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("module", ["traceback", "click", "hashbench.cli.scoring"])
+def test_interrupt_while_the_command_line_itself_loads_ends_with_130_and_says_nothing(monkeypatch, capfd, module):
+    monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting(module), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(main.__file__)
+    assert ended.value.code == 130
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("error", [OSError("a bug"), OSError(errno.EINVAL, "a bug"), ConnectionError("a bug")])
+def test_error_of_the_system_that_names_no_file_keeps_its_traceback(hashbench, monkeypatch, error):
+    monkeypatch.setattr(descriptions, "describe", raising(error))
+    with pytest.raises(OSError, match="a bug"):
+        hashbench("info", "itq")
+
+
+def test_error_of_the_system_that_names_a_file_is_a_sentence(hashbench, monkeypatch):
+    monkeypatch.setattr(descriptions, "describe", raising(PermissionError(errno.EACCES, "Permission denied", "x.h5")))
+    result = hashbench("info", "itq")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == "Error: cannot use x.h5: Permission denied. Check its name, and who may read it.\n"
+
+
+def raising(error):
+    def fail(*arguments):
+        raise error
+
+    return fail
 
 
 def test_exit_of_a_dataset_plugin_does_not_end_prepare_in_silence(hashbench, plugin):

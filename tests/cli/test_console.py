@@ -148,20 +148,21 @@ def clock(monkeypatch):
 
 
 def test_progress_estimates_what_is_left(capsys, clock):
-    with Progress(3) as progress:
-        for clock[0] in (30.0, 300.0, 301.0):
+    with Progress(4) as progress:
+        for clock[0] in (300.0, 390.0, 540.0, 541.0):
             progress.done("done")
-    first, second, third = capsys.readouterr().err.splitlines()
-    assert first == "[1/3] done (at this pace 1 min left)"  # 30 s for the first, two more to go
-    assert second == "[2/3] done (at this pace 2 min left)"  # 300 s for two: 150 s for the last; 2.5 is rounded to even
-    assert third == "[3/3] done"
+    first, second, third, fourth = capsys.readouterr().err.splitlines()
+    assert first == "[1/4] done"  # it compiled loops, so its 300 s say little
+    assert second == "[2/4] done (at this pace 3 min left)"  # 90 s for the second, two more to go
+    assert third == "[3/4] done (at this pace 2 min left)"  # 240 s for two: 120 s for the last
+    assert fourth == "[4/4] done"
 
 
 def test_progress_keeps_short_estimates_to_itself(capsys, clock):
-    progress = Progress(3)
-    clock[0] = 29.0
-    progress.done("done")
-    assert capsys.readouterr().err == "[1/3] done\n"
+    progress = Progress(4)
+    for clock[0] in (0.0, 29.0):
+        progress.done("done")
+    assert capsys.readouterr().err == "[1/4] done\n[2/4] done\n"
 
 
 @pytest.mark.parametrize("n_refused", [1, 2])
