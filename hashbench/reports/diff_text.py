@@ -1,6 +1,7 @@
 """A diff in words: for a terminal, a pull-request comment, or another program."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from hashbench.store.results import COLUMNS, Row, csv_text
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
 _MOST = 65_000  # characters of a comment; GitHub takes 65,536
+_MOST_ROWS = 20  # of a table on a terminal that is about no change; more are counted
 _ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
 _CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "tie range", "p", "95% interval"]
 _RANGE = {True: "inside", False: "outside", None: "unknown"}
@@ -23,8 +25,9 @@ Section = tuple[str, list[str], list[list[str]]]
 def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     """Write a diff as a table, csv, json or markdown, without a final newline; the same bytes for the same diff.
 
-    Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; unchanged rows are counted
-    everywhere and listed nowhere. With ``only_changed``, so are rows that are not comparable, new or gone.
+    Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; a terminal more than 20 rows
+    that are not comparable, new or gone as counts. Unchanged rows are counted everywhere and listed nowhere; with
+    ``only_changed``, so are those that are not comparable, new or gone.
     """
     if form == "csv":
         return _csv(diff, only_changed).rstrip("\n")
@@ -34,7 +37,8 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     if form == "markdown":
         texts = (_comment(diff, sections, n_lines) for n_lines in _LENGTHS)
         return next((text for text in texts if len(text) < _MOST), "")
-    tables = [f"{title}\n{plain_table(header, lines, n_left=2)}" for title, header, lines in sections]
+    counted = [_counted(section) for section in sections]
+    tables = [f"{title}\n{plain_table(header, lines, n_left=2)}" for title, header, lines in counted]
     return "\n\n".join([f"{_title(diff)}: {summarise(diff)}", *tables, *_notes(diff)])
 
 
@@ -45,6 +49,8 @@ def summarise(diff: Diff) -> str:
     if not any(count for name, count in _counts(diff).items() if name != "unchanged"):
         return f"no differences, {len(diff.unchanged)} rows unchanged."
     text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in _counts(diff).items() if count)
+    if diff.new and diff.gone and not (diff.changed or diff.incomparable or diff.unchanged):
+        return f"{text}. The two sides share no row; check that they are results of the same datasets and methods."
     if diff.changed:
         n_worse = sum(change.loss > 0 for change in diff.changed)
         n_inside = sum(change.is_inside_tie_range is True for change in diff.changed)
@@ -132,6 +138,16 @@ def _sections(diff: Diff, only_changed: bool) -> list[Section]:
             ("Gone", [*_ROW_HEADER, "value"], [[*label(row), row.value] for row in diff.gone]),
         ]
     return [section for section in sections if section[2]]
+
+
+def _counted(section: Section) -> Section:
+    """Count many rows that are about no change by dataset and method instead of listing them."""
+    title, header, lines = section
+    if title in ("Changed", "Means over seeds") or len(lines) <= _MOST_ROWS:
+        return section
+    counts = Counter((dataset, method) for dataset, method, *_ in lines)
+    title += f": {len(lines)} rows (--format csv lists them)"
+    return title, [*header[:2], "rows"], [[*labels, str(count)] for labels, count in counts.items()]
 
 
 class _Labels:

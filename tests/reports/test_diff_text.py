@@ -115,6 +115,34 @@ def test_markdown_with_long_labels_is_cut_by_its_length(empty_folder, hashbench)
     assert "20 changed" in text
 
 
+def test_many_rows_of_one_side_are_counted_on_a_terminal(empty_folder, hashbench):
+    write(Path("old.csv"), *(row(seed=seed, method="itq") for seed in range(20)), row(seed=99))
+    write(
+        Path("new.csv"),
+        *(row(seed=seed, method=method) for seed in range(21) for method in ("lsh", "sh")),
+        row(seed=99),
+    )
+    text = hashbench("diff", "old.csv", "new.csv").stdout
+    new, gone = text.index("\nNew: 42 rows (--format csv lists them)\n"), text.index("\nGone\n")
+    cells = [line.split() for line in text[new:gone].splitlines()]
+    assert [cell for cell in cells if cell[:1] == ["digits:pixels"]] == [
+        ["digits:pixels", "lsh", "21"],
+        ["digits:pixels", "sh", "21"],
+    ]
+    assert sum("itq" in line for line in text[gone:].splitlines()) == 20
+    assert len(hashbench("diff", "old.csv", "new.csv", "--format", "csv").stdout.splitlines()) == 1 + 42 + 20
+
+
+def test_sides_that_share_no_row_are_told_of(empty_folder, hashbench):
+    write(Path("old.csv"), row(method="itq"))
+    write(Path("new.csv"), row(method="lsh"))
+    write(Path("both.csv"), row(method="itq"), row(method="lsh"))
+    for form in ("table", "markdown"):
+        told = "1 new, 1 gone. The two sides share no row; check"
+        assert told in hashbench("diff", "old.csv", "new.csv", "--format", form).stdout
+        assert "share no row" not in hashbench("diff", "old.csv", "both.csv", "--format", form).stdout
+
+
 def test_parameters_are_named_where_a_method_has_several(empty_folder, hashbench):
     write(Path("old.csv"), row(params='{"n_iter": 50}', method="itq"), row(0.2))
     write(Path("new.csv"), row(params='{"n_iter": 9}', method="itq"), row(0.3))
