@@ -261,6 +261,7 @@ COMMANDS = f"""
 2 | {LABELLED} --dataset digits | goes with CODES.h5
 1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9
+1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 2 | {LABELLED} --per-query '' | empty name
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query codes.npy | written over
@@ -324,7 +325,7 @@ COMMANDS += [
     *(
         f"1 | {LABELLED.replace('codes.npy', f'{name}.npy', 1)} | {words}"
         for name, words in {
-            "wide": "query codes have 16 bits and database codes 8",
+            "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
             "none": "empty",

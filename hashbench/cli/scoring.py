@@ -66,9 +66,6 @@ def evaluate(
     from hashbench.store.files import HDF5_SUFFIXES
 
     outputs = [path for path in (per_query, curves) if path is not None]
-    _refuse_outputs(
-        outputs, [codes, Path(dataset or ""), *(value for value in own.values() if isinstance(value, Path))]
-    )
     names = metrics or DEFAULT_METRICS
     if codes is not None:
         if any(value is not None for value in own.values()):
@@ -81,6 +78,7 @@ def evaluate(
             made = opened.made
             dataset = dataset or str(preparation.find_by_content(made.dataset_fingerprint) or made.dataset)
             sizes = opened.n_bits, len(opened.database)
+        _refuse_outputs(outputs, [codes, Path(dataset), preparation.dataset_path(dataset)])
         loaded, _ = preparation.load_dataset(dataset)
         score = partial(steps.score, loaded, codes, undefined=undefined)
     else:
@@ -88,6 +86,7 @@ def evaluate(
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
         if dataset is not None:
             raise click.UsageError("--dataset goes with CODES.h5; what is relevant to your own codes say their labels.")
+        _refuse_outputs(outputs, [value for value in own.values() if isinstance(value, Path)])
         own["distance"] = own["distance"] or "hamming"
         score = partial(own_codes.evaluate_files, undefined=undefined, **own)
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
@@ -103,27 +102,28 @@ def evaluate(
     click.echo(console.format_evaluation(evaluation, form), err=any(path in _STDOUT for path in outputs))
 
 
-def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path | None]) -> None:
+def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
     """Refuse two outputs to one place, one that cannot be written, and one that would take the place of an input."""
     from hashbench.store.files import check_output
 
     if len({path.resolve() for path in outputs}) < len(outputs):
         raise click.UsageError("--per-query and --curves name the same file; give each its own.")
     for output in outputs:
-        if output not in _STDOUT:
+        if output not in _STREAMS:
             check_output(output)
         for path in inputs:
-            if path is not None and path.exists() and output.exists() and output.samefile(path):
+            if path.exists() and output.exists() and output.samefile(path):
                 raise click.UsageError(f"{output} is read and would be written over; write to another file.")
 
 
 def _write(path: Path, text: str) -> None:
     from hashbench.store.files import write_text
 
-    if path in _STDOUT:
-        click.echo(text, nl=False)
+    if path in _STREAMS:
+        click.echo(text, nl=False, err=path not in _STDOUT)
     else:
         write_text(path, text)
 
 
 _STDOUT = (Path("-"), Path("/dev/stdout"))
+_STREAMS = (*_STDOUT, Path("/dev/stderr"))  # files behind them are not opened a second time, which would cut them

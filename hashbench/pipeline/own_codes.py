@@ -49,9 +49,15 @@ def evaluate_files(
         raise HashbenchError(
             f"say what is relevant by both --query-labels and --database-labels, or by --affinity alone; got {given}."
         )
+    query, database = load_array(query_codes), load_array(database_codes)
+    if n_bits is None and query.ndim == database.ndim == 2 and query.shape[1] != database.shape[1]:
+        raise HashbenchError(
+            f"query codes in {query_codes} have {query.shape[1]} columns and database codes in {database_codes} "
+            f"{database.shape[1]}; both must be equally long."
+        )
     return evaluate(
-        load_array(query_codes),
-        load_array(database_codes),
+        query,
+        database,
         relevance,
         metrics,
         n_bits=n_bits,

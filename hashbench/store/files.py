@@ -83,9 +83,9 @@ def write_bytes(path: Path, content: bytes) -> None:
     A link is followed, and what is no file, such as a pipe or a device, is written through.
     """
     with _spelled_out(path):
-        is_special = path.exists() and not path.is_file() and not path.is_dir()
-        if is_special or path.is_relative_to("/dev"):
-            path.write_bytes(content)
+        if _is_special(path):
+            with path.open("ab") as stream:  # a file behind /dev/fd is the shell's, which has cut it if it should be
+                stream.write(content)
             return
         path = path.resolve() if path.is_symlink() else path
         if path.is_file() and path.read_bytes() == content:
@@ -97,11 +97,18 @@ def write_bytes(path: Path, content: bytes) -> None:
 def check_output(path: Path) -> None:
     """Refuse, before any work is done for it, a file whose folder is none or takes no files."""
     with _spelled_out(path):
+        if _is_special(path):
+            return
         folder = next(parent for parent in path.absolute().parents if parent.exists())
         if not folder.is_dir():
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def _is_special(path: Path) -> bool:
+    """Tell what is written through, such as a pipe or a device, from a file that another takes the place of."""
+    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextmanager

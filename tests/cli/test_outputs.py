@@ -51,6 +51,32 @@ def test_a_device_is_written_through(hashbench, own):
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.parametrize("option", ["--per-query", "--curves"])
+@pytest.mark.parametrize("is_pipe", [True, False])
+def test_an_open_file_of_the_shell_is_written_through_though_its_folder_takes_no_files(
+    hashbench, own, tmp_path, monkeypatch, option, is_pipe
+):
+    (tmp_path / "log").write_text("before\n")
+    reading, writing = os.pipe() if is_pipe else [os.open(tmp_path / "log", os.O_RDWR) for _ in range(2)]
+    monkeypatch.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+    assert hashbench(*own, option, f"/dev/fd/{writing}").exit_code == 0
+    text = os.read(reading, 1 << 16).decode()
+    os.close(writing)
+    os.close(reading)
+    assert n_rows(text.removeprefix("before\n")) >= 4
+    assert text.startswith("before\n") is not is_pipe
+
+
+@pytest.mark.parametrize("option", ["--per-query", "--curves"])
+def test_standard_error_and_output_take_rows_and_table(hashbench, own, option):
+    done = hashbench(*own, option, "/dev/stderr")
+    assert (done.exit_code, n_rows(done.stderr) >= 4) == (0, True)
+    assert "mean over all orders" in done.stdout
+    done = hashbench(*own, option, "/dev/stdout")
+    assert (done.exit_code, n_rows(done.stdout) >= 4) == (0, True)
+    assert "mean over all orders" in done.stderr
+
+
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_link_is_followed(hashbench, own, tmp_path, is_there):
     target, link = tmp_path / "folder" / "target.csv", tmp_path / "link.csv"
@@ -115,11 +141,16 @@ def test_a_seed_of_drawing_goes_with_own_data(hashbench):
     assert "--seed" in done.stderr
 
 
-def test_the_dataset_of_codes_is_not_written_over(hashbench, tiny_file, tmp_path):
-    dataset = tiny_file()
+@pytest.mark.parametrize("how", ["by its file", "by its content", "by its name"])
+def test_the_dataset_of_codes_is_not_written_over(hashbench, tiny_file, data, how):
+    made = tiny_file()
+    dataset = made if how == "by its file" else data / "datasets" / "tiny.h5"
+    dataset.parent.mkdir(exist_ok=True)
+    made.rename(dataset)
     done = hashbench("encode", "--method", "lsh", "--bits", 4, "--dataset", dataset)
     before = dataset.read_bytes()
-    again = hashbench("evaluate", done.stdout.strip(), "--dataset", dataset, "--per-query", dataset)
-    assert again.exit_code == 2
+    named = {"by its file": ["--dataset", dataset], "by its content": [], "by its name": ["--dataset", "tiny"]}[how]
+    again = hashbench("evaluate", done.stdout.strip(), *named, "--per-query", dataset)
+    assert (again.exit_code, again.stdout) == (2, "")
     assert "is read and would be written over" in again.stderr
     assert dataset.read_bytes() == before

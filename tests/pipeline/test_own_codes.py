@@ -114,7 +114,7 @@ def test_sparse_matrix_with_stored_zeros_scores_the_same(save, codes):
         ({"affinity": LEVELS * 0.3}, "whole-number levels"),
         ({"affinity": np.full((7, 40), np.nan)}, "whole-number levels"),
         ({"affinity": LEVELS[0]}, "two dimensions"),
-        ({"query_codes": QUERY[:, :10], "affinity": LEVELS}, "10 bits.*11"),
+        ({"query_codes": QUERY[:, :10], "affinity": LEVELS}, r"query_codes\.npy have 10 columns.*d\.npy 11;"),
         ({"query_codes": QUERY * 3, "affinity": LEVELS}, "values that are not"),
         ({"query_codes": QUERY.astype(np.uint8) * 200, "affinity": LEVELS}, "--bits"),
         ({"query_codes": np.where(QUERY, 1, np.nan), "affinity": LEVELS}, "values that are not"),
