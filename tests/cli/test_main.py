@@ -8,6 +8,7 @@ import pytest
 from places import built_in_datasets, built_in_methods
 
 from hashbench import __version__, registry, testing
+from hashbench.errors import HashbenchError
 from hashbench.store import hdf5
 from hashbench.store.results import COLUMNS
 
@@ -133,6 +134,22 @@ def test_check_tells_what_fails(hashbench, monkeypatch):
     assert result.exit_code == 1
     assert "FAIL  describes itself: ConformanceError: version is 0, not 1 or more" in result.stdout
     assert result.stderr == f"Error: method 'random' fails 1 of {len(testing.METHOD_CHECKS)} checks.\n"
+
+
+def test_check_of_a_dataset_that_cannot_be_made_says_so_once(hashbench, monkeypatch):
+    def prepare(self):
+        raise HashbenchError("cannot reach example.org.")
+
+    monkeypatch.setattr(registry.dataset_class("digits"), "prepare", prepare)
+    result = hashbench("check", "dataset", "digits")
+    first, *others = result.stdout.splitlines()
+    assert first == "FAIL  prepares the same twice: HashbenchError: cannot reach example.org."
+    assert [line[:6] for line in others] == ["skip  "] * (len(testing.DATASET_CHECKS) - 1)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: dataset 'digits' fails 1 of {len(testing.DATASET_CHECKS)} checks; those after it were skipped, since it "
+        "cannot be made.\n"
+    )
 
 
 # ---------------------------------------------------------------- prepare, encode, evaluate, tables

@@ -515,7 +515,26 @@ def test_figure_without_any_codes_is_one_sentence(hashbench, digits_alone, name,
     command = ["plot", name, "--results", digits_alone, "--dataset", "digits", "--method", "itq"]
     result = hashbench(*command, "--output", tmp_path)
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert "hashbench encode --dataset digits --method itq --bits" in result.stderr
+    command = "hashbench prepare digits; hashbench encode --dataset digits --method itq --bits"
+    assert f"Make them: {command}" in result.stderr
+
+
+def test_codes_of_own_data_are_made_with_their_file_or_once_they_are_prepared_again(
+    hashbench, tiny_file, data, tmp_path
+):
+    dataset = tiny_file()
+    run = ["run", "--method", "itq", "--bits", 2, "--dataset", dataset, "--metric", "AP"]
+    assert hashbench(*run, "--results", tmp_path / "results").exit_code == 0
+    for path in data.glob("codes/tiny/*.h5"):
+        path.unlink()
+    command = ["plot", "code-usage", "--results", tmp_path / "results", "--format", "svg"]
+    told = "Make them: hashbench prepare --name tiny --from ITEMS, with its other options as before; hashbench encode"
+    assert told in hashbench(*command).stderr
+    result = hashbench(*command, "--dataset", dataset)
+    made = result.stderr.partition("Make them: hashbench ")[2].rstrip(".\n")
+    assert made == f"encode --dataset {dataset} --method itq --bits 2 --seed 0"
+    assert hashbench(*made.split()).exit_code == 0
+    assert hashbench(*command, "--dataset", dataset).exit_code == 0
 
 
 def test_codes_of_another_version_or_dataset_are_not_taken(data, folder):

@@ -13,7 +13,7 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import score
-from hashbench.registry import dataset_spec, method_names
+from hashbench.registry import dataset_names, dataset_spec, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, changed_params
 from hashbench.reports.plots.selection import Block
 from hashbench.scoring.code_statistics import bucket_sizes
@@ -50,7 +50,7 @@ def find_codes(block: Block) -> list[CodesFile]:
         what = f"{len(missing)} of {len(block.rows)}" if found else "the"
         note = (
             f"{what} codes of {block.dataset} ({block.features}) are not in the data folder. "
-            f"Make them: {'; '.join(_commands(pd.DataFrame(missing)))}."
+            f"Make them: {'; '.join(_commands(block, pd.DataFrame(missing)))}."
         )
         if not found:
             raise HashbenchError(note)
@@ -117,9 +117,15 @@ def _dataset_path(block: Block) -> Path:
         return path
     raise HashbenchError(
         f"dataset {block.dataset} ({block.features}) with content {block.dataset_fingerprint} is not in the data "
-        f"folder. Prepare it (hashbench prepare {dataset_spec(block.dataset, block.features)}), "
-        "or give its file: --dataset."
+        f"folder. Prepare it ({_preparation(block)}), or give its file: --dataset."
     )
+
+
+def _preparation(block: Block) -> str:
+    """Say which command prepares the dataset behind a block."""
+    if block.dataset in dataset_names():
+        return f"hashbench prepare {dataset_spec(block.dataset, block.features)}"
+    return f"hashbench prepare --name {block.dataset} --from ITEMS, with its other options as before"
 
 
 @lru_cache(maxsize=1)
@@ -136,12 +142,15 @@ def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
     return lay_out(score(dataset, path, names))
 
 
-def _commands(missing: pd.DataFrame) -> Iterator[str]:
-    """Say which commands make codes: one for each set of parameters other than the default ones."""
+def _commands(block: Block, missing: pd.DataFrame) -> Iterator[str]:
+    """Say which commands make codes: one for each set of parameters other than the default ones; first the dataset."""
+    path = find_by_content(block.dataset_fingerprint, block.dataset_files)
+    spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
+    if path is None:
+        yield _preparation(block)
     options = [_param_options(method, params) for method, params in zip(missing.method, missing.params, strict=True)]
-    keys = ["dataset", "features", "options"]
-    for (dataset, features, params), rows in missing.assign(options=options).groupby(keys, sort=True):
-        parts = ["hashbench encode", f"--dataset {dataset_spec(str(dataset), str(features))}"]
+    for params, rows in missing.assign(options=options).groupby("options", sort=True):
+        parts = ["hashbench encode", f"--dataset {spec}"]
         for option, key in (("--method", "method"), ("--bits", "n_bits"), ("--seed", "seed")):
             parts += [f"{option} {value}" for value in sorted(rows[key].unique())]
         yield " ".join([*parts, *([str(params)] if params else [])])
