@@ -18,8 +18,8 @@ _SHOWN = 40  # characters of a cell
 class Table(Mapping[str, AnyArray]):
     """The columns of a table by name, and the numeric ones side by side as ``features``.
 
-    Columns called like labels are no features, nor is the column ``aside``. ``words`` are the columns that hold no
-    numbers at all; one of numbers with a few cells that are none is refused where ``features`` are asked for.
+    Columns called like labels are no features, nor is the column ``aside``. ``words`` are the columns in which numbers
+    are no majority; one where they are, with cells that are none, is refused where ``features`` are asked for.
     """
 
     def __init__(self, path: Path, aside: str | None = None) -> None:

@@ -146,10 +146,8 @@ def test_check_of_a_dataset_that_cannot_be_made_says_so_once(hashbench, monkeypa
     assert first == "FAIL  prepares the same twice: HashbenchError: cannot reach example.org."
     assert [line[:6] for line in others] == ["skip  "] * (len(testing.DATASET_CHECKS) - 1)
     assert result.exit_code == 1
-    assert result.stderr == (
-        f"Error: dataset 'digits' fails 1 of {len(testing.DATASET_CHECKS)} checks; those after it were skipped, since it "
-        "cannot be made.\n"
-    )
+    n_checks, why = len(testing.DATASET_CHECKS), "those after it were skipped, since it cannot be made"
+    assert result.stderr == f"Error: dataset 'digits' fails 1 of {n_checks} checks; {why}.\n"
 
 
 # ---------------------------------------------------------------- prepare, encode, evaluate, tables

@@ -194,6 +194,20 @@ def test_a_cell_that_is_no_number_drops_no_column(complaint, tmp_path):
     assert "but '1.2.3' in row 4" in text
 
 
+@pytest.mark.parametrize(("n_numbers", "is_refused"), [(1, False), (20, False), (21, True), (39, True)])
+def test_a_column_is_of_numbers_where_most_of_its_cells_are(prepare, complaint, tmp_path, n_numbers, is_refused):
+    cells = ["1.5"] + [""] * 20 + ["n/a?"] * (40 - n_numbers) + ["2"] * (n_numbers - 1)
+    path = tmp_path / "all.csv"
+    pd.DataFrame(X, columns=list("abcd")).assign(place=cells).to_csv(path, index=False)
+    if is_refused:
+        assert "column 'place' of" in (text := complaint(path))
+        assert "holds numbers, but 'n/a?' in row 21 (the first is 0)" in text
+    else:
+        dataset, said = prepare(path)
+        assert dataset.features.shape == (60, 4)
+        assert "left out, since they hold no numbers: place" in said
+
+
 def test_arrays_are_chosen_by_their_keys(prepare, tmp_path):
     path = tmp_path / "all.npz"
     np.savez(path, X=2 * X, mine=X, tags=MULTI_HOT, y=LABELS)
