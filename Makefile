@@ -10,7 +10,8 @@ methods = $(shell $(BIN)/hashbench list methods --speed $(1) | sed 's/ .*//;s/^/
 DATASETS := digits digits-pairs digits-unlabelled
 LENGTHS := 12 16 24 32 48 64
 SEEDS := 0 1 2
-GRID := $(DATASETS:%=--dataset %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %)
+METRICS := AP AP@1000 NDCG NDCG@100 P@100 P@r2 LGAP@r2
+GRID := $(DATASETS:%=--dataset %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %) $(METRICS:%=--metric %)
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev format lint types links test test-all golden reproduce-tables reproduce-all tables bench check clean
