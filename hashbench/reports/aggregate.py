@@ -62,6 +62,33 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(group=cells["method"].map({name: _group(name) for name in cells["method"].unique()}))
 
 
+def main_lines(cells: pd.DataFrame) -> pd.DataFrame:
+    """Keep one ``LINE`` of each method in each block and metric, never chosen by its scores.
+
+    That with the method's default parameters, else with those of a preset, else that with the most cells; where there
+    are several, that of the newest version.
+    """
+    method = [*BLOCK, "metric", "method"]
+    lines = cells.groupby([*method, "params", "method_version"], as_index=False).agg(
+        n_cells=("n_bits", "size"), n_bits=("n_bits", "first")
+    )
+    lines["rank"] = [_rank(*line) for line in zip(lines["method"], lines["params"], lines["n_bits"], strict=True)]
+    order = {"rank": True, "method_version": False, "n_cells": False, "params": True}
+    main = lines.sort_values(list(order), ascending=list(order.values())).drop_duplicates(method)
+    return cells.merge(main[[*BLOCK, "metric", *LINE]])
+
+
+def _rank(method: str, params: str, n_bits: int) -> int:
+    """Rank parameters (JSON) at a code length: defaults 0, those of a preset 1, others 2."""
+    card = known_card(method)
+    if card is None:
+        return 2
+    changed = changed_params(method, params)
+    presets = [card.preset(name, n_bits) for name in card.presets]
+    chosen = [{key: value for key, value in preset.items() if card.params.get(key) != value} for preset in presets]
+    return 0 if not changed else 1 if changed in chosen else 2
+
+
 def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
     """Say what people call each ``LINE`` of all that is shown together.
 

@@ -1,0 +1,53 @@
+import json
+from functools import partial
+
+import pandas as pd
+import pytest
+from places import ROOT
+
+from hashbench.reports.aggregate import main_lines, mean_over_seeds
+from hashbench.store.results import read_rows
+
+PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash
+
+
+@pytest.fixture(scope="module")
+def machash():
+    """A row of the committed results with other parameters, value, version and code length."""
+    rows = [row for row in read_rows(ROOT / "results" / "digits.csv") if (row.method, row.n_bits) == ("machash", 16)]
+    defaults = json.loads(rows[0].params)
+
+    def give(value=0.5, n_bits=16, version=1, **params):
+        changed = {"n_bits": n_bits, "method_version": version, "params": json.dumps(defaults | params, sort_keys=True)}
+        return rows[0]._replace(**changed, value=value, low=value, high=value)
+
+    return give
+
+
+def kept(*rows):
+    """Values of the main lines."""
+    return main_lines(mean_over_seeds(pd.DataFrame(rows)))["value"].tolist()
+
+
+def test_main_line_has_the_default_parameters_whatever_the_scores(machash):
+    tuned = partial(machash, **PAPER)
+    assert kept(tuned(0.9), tuned(0.9, n_bits=32), machash(0.1)) == [0.1]
+    assert kept(tuned(0.1), tuned(0.1, n_bits=32), machash(0.9)) == [0.9]
+
+
+def test_main_line_is_else_that_of_a_preset_and_then_that_with_most_cells(machash):
+    other = partial(machash, n_iter=7)
+    assert kept(other(0.9), other(0.9, n_bits=32), machash(0.1, **PAPER)) == [0.1]
+    assert kept(other(0.1), other(0.2, n_bits=32), machash(0.9, n_iter=8)) == [0.1, 0.2]
+
+
+def test_main_line_is_of_the_newest_version_and_each_metric_and_block_has_its_own(machash):
+    older, newer = machash(0.9, version=1), machash(0.1, version=2)
+    assert kept(older, newer, machash(0.9, n_bits=32, version=1)) == [0.1]
+    assert kept(newer, older._replace(metric="NDCG")) == [0.1, 0.9]
+    assert kept(newer, older._replace(dataset_fingerprint="other")) == [0.1, 0.9]
+
+
+def test_main_line_of_a_method_that_is_gone_is_that_with_most_cells(machash):
+    gone = [row._replace(method="gone") for row in (machash(0.9), machash(0.1, n_iter=7), machash(0.1, 32, n_iter=7))]
+    assert kept(*gone) == [0.1, 0.1]
