@@ -26,6 +26,7 @@ from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
 SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", *HDF5_SUFFIXES)
+_CSV_FACTOR = 2  # bytes of memory for one of a table, at least: measured 2 for numbers of 17 digits, 14 for one digit
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
@@ -124,6 +125,8 @@ def opened_arrays(path: Path, aside: str | None = None) -> Iterator[Mapping[str,
         raise HashbenchError(f"{path} has no known ending; arrays are read from {', '.join(SUFFIXES)}.")
     with reading(path, suffix):
         opened: AbstractContextManager[Mapping[str, Any]]
+        if suffix == ".csv":
+            check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
         if suffix in (".csv", ".parquet"):
             opened = nullcontext(Table(path, aside))
         else:

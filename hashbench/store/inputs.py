@@ -4,7 +4,7 @@ import math
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,12 @@ from hashbench.errors import HashbenchError, one_line
 
 if TYPE_CHECKING:
     import h5py
+
+_SMALLER = "give a part of it, or take a larger machine. If it should be small, the file is damaged"
+_GROUPS = {  # control groups that limit memory: folder, limit, usage, and what of it is cache that can go
+    "": ("", "memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
 
 
 def check_file(path: Path) -> None:
@@ -44,26 +50,55 @@ def reading(path: Path, what: str = "") -> Iterator[None]:
         raise HashbenchError(f"cannot read {path}{f' as {what}' if what else ''}: {reason}.") from error
 
 
-def check_fits(n_bytes: int, what: str) -> None:
-    """Refuse what does not fit into the machine's free memory; ``what`` it is begins the sentence."""
+def check_fits(n_bytes: int, what: str, advice: str = _SMALLER) -> None:
+    """Refuse what does not fit into free memory; ``what`` it is begins the sentence, ``advice`` ends it."""
     free = free_memory()
     if n_bytes > free:
         raise HashbenchError(
-            f"{what} takes {n_bytes / 2**30:,.1f} GB of memory, and {free / 2**30:,.1f} GB are free; give a part of "
-            "it, or take a larger machine. If it should be small, the file is damaged."
+            f"{what} takes {n_bytes / 2**30:,.1f} GB of memory, and {free / 2**30:,.1f} GB are free; {advice}."
         )
 
 
-def free_memory() -> int:
-    """Tell how many bytes of memory are free, or all there are where the system does not say."""
+def free_memory(root: Path = Path("/")) -> int:
+    """Tell how many bytes of memory this process may still take, of the machine and of its control groups.
+
+    Where the system does not say, all there are. Containers and Slurm limit memory by control groups.
+    """
+    return max(0, min([_free_of_machine(root), *_free_of_groups(root)]))
+
+
+def _free_of_machine(root: Path) -> int:
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:"))
-    except (OSError, StopIteration):
+        return _numbers(root / "proc/meminfo")["MemAvailable:"] << 10
+    except (OSError, KeyError):
         try:
             return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         except (AttributeError, OSError, ValueError):
             return 1 << 62
+
+
+def _free_of_groups(root: Path) -> Iterator[int]:
+    """Give what is left below the limit of each control group around this process, of version 2 or 1."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:  # such as on other systems
+        return
+    for line in lines:
+        _, kinds, place = line.split(":", 2)
+        for kind in _GROUPS.keys() & set(kinds.split(",")):
+            folder, limit, used, cache = _GROUPS[kind]
+            group = Path(place.lstrip("/"))
+            for one in (group, *group.parents):  # in a container the last is its own
+                here = root / "sys/fs/cgroup" / folder / one
+                with suppress(OSError, ValueError):  # such as the limit "max", which is none
+                    taken = int((here / used).read_text()) - _numbers(here / "memory.stat").get(cache, 0)
+                    yield int((here / limit).read_text()) - taken
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Read the lines of a file of the system: a name, a number, perhaps a unit."""
+    lines = map(str.split, path.read_text().splitlines())
+    return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
 
 @contextmanager
@@ -82,7 +117,9 @@ def check_stored(stored: "h5py.Dataset", name: str) -> None:
     import h5py
 
     if stored.external or stored.is_virtual:
-        raise HashbenchError(f"{name} keeps its values in other files, which are not read. Copy them into one file.")
+        raise HashbenchError(
+            f"{name} keeps its values in other arrays or files, which are not read. Copy them into it."
+        )
     if h5py.check_ref_dtype(stored.dtype):
         raise HashbenchError(f"{name} holds references to objects, expected numbers or words.")
     n_bytes = max(stored.nbytes, math.prod(stored.chunks or ()) * stored.dtype.itemsize)

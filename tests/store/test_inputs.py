@@ -100,9 +100,14 @@ def test_values_in_other_files_and_references_are_refused(tmp_path):
         layout = h5py.VirtualLayout((40, 3), float)
         layout[:] = h5py.VirtualSource(tmp_path / "other.h5", "X", (40, 3))
         file.create_virtual_dataset("virtual", layout)
+        layout = h5py.VirtualLayout((40, 3), float)
+        layout[:] = h5py.VirtualSource(".", "X", (40, 3))
+        file.create_virtual_dataset("inside", layout)
         file.create_dataset("pointers", data=np.array([[file["X"].ref]], dtype=h5py.ref_dtype))
-    for name in ("raw", "virtual"):
-        assert f"{name} of {path} keeps its values in other files" in complaint(read_features, f"{path}:{name}")
+    for name in ("raw", "virtual", "inside"):
+        assert complaint(read_features, f"{path}:{name}") == (
+            f"{name} of {path} keeps its values in other arrays or files, which are not read. Copy them into it."
+        )
     assert f"pointers of {path} holds references to objects" in complaint(read_features, f"{path}:pointers")
     np.testing.assert_array_equal(read_array(f"{path}:X", ()), X)
 
@@ -129,6 +134,77 @@ def test_free_memory_is_a_sensible_number_also_without_proc(monkeypatch):
     assert 1 << 26 < inputs.free_memory() < 1 << 50
     monkeypatch.setattr(inputs.os, "sysconf", fail)
     assert inputs.free_memory() == 1 << 62
+
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def system(tmp_path):
+    """A machine with 1,000 MB free, as files below a folder; give control groups by what their files hold."""
+
+    def make(groups, **files):
+        contents = {
+            "proc/meminfo": f"MemTotal: 4096000 kB\nMemAvailable: {1000 << 10} kB\nHugePages_Total: 0\n",
+            "proc/self/cgroup": groups,
+            **{f"sys/fs/cgroup/{path}": str(content) for path, content in files.items()},
+        }
+        for path, content in contents.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(f"{content}\n")
+        return tmp_path
+
+    return make
+
+
+def group(folder, limit, used, cache=0):
+    """Files of a control group of version 2."""
+    return {
+        f"{folder}memory.max": limit,
+        f"{folder}memory.current": used,
+        f"{folder}memory.stat": f"anon 1\ninactive_file {cache}\nactive_file 1",
+    }
+
+
+def test_without_limits_the_memory_of_the_machine_is_free(system):
+    assert inputs.free_memory(system("0::/")) == 1000 * MB
+    assert inputs.free_memory(system("0::/job", **group("job/", "max", 5 * MB))) == 1000 * MB
+
+
+def test_a_control_group_limits_memory_and_cache_does_not_count(system):
+    assert inputs.free_memory(system("0::/job", **group("job/", 300 * MB, 120 * MB, cache=20 * MB))) == 200 * MB
+    assert inputs.free_memory(system("0::/job", **group("job/", 5000 * MB, 120 * MB))) == 1000 * MB
+    assert inputs.free_memory(system("0::/job", **group("job/", 100 * MB, 120 * MB))) == 0
+
+
+def test_groups_around_a_group_limit_it_too_as_slurm_does(system):
+    files = {**group("slurm/job_1/step_0/", "max", 50 * MB), **group("slurm/job_1/", 300 * MB, 60 * MB)}
+    root = system("1:name=systemd:/\n0::/slurm/job_1/step_0", **files, **group("slurm/", 900 * MB, 100 * MB))
+    assert inputs.free_memory(root) == 240 * MB
+
+
+def test_in_a_container_its_own_group_is_the_top_whatever_its_name_outside(system):
+    assert inputs.free_memory(system("0::/outside/name", **group("", 300 * MB, 100 * MB))) == 200 * MB
+
+
+@pytest.mark.parametrize("limit", [300 * MB, 9223372036854771712])
+def test_control_groups_of_version_1_limit_memory(system, limit):
+    files = {
+        "memory/job/memory.limit_in_bytes": limit,
+        "memory/job/memory.usage_in_bytes": 120 * MB,
+        "memory/job/memory.stat": f"inactive_file 1\ntotal_inactive_file {20 * MB}",
+    }
+    root = system("9:cpu,cpuacct:/other\n4:memory:/job\n0::/", **files)
+    assert inputs.free_memory(root) == (200 * MB if limit == 300 * MB else 1000 * MB)
+
+
+def test_a_table_larger_than_memory_is_refused_before_it_is_read(tmp_path, free):
+    path = tmp_path / "a.csv"
+    np.savetxt(path, X, delimiter=",")
+    free(2 * path.stat().st_size)
+    np.testing.assert_allclose(read_features(str(path)), X, rtol=1e-6)
+    free(2 * path.stat().st_size - 1)
+    assert complaint(read_features, str(path)).startswith(f"{path} takes 0.0 GB of memory, and 0.0 GB are free")
 
 
 def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path, free):
