@@ -8,7 +8,8 @@ from PIL import Image
 
 from hashbench.errors import HashbenchError
 from hashbench.sources import images
-from hashbench.sources.images import ImageArrays, ImageFiles, read_tree
+from hashbench.sources.images import ImageArrays, ImageFiles, image_files, read_tree
+from hashbench.store import inputs
 
 RNG = np.random.default_rng(0)
 NOISE = RNG.integers(0, 256, (7, 9, 11, 3), dtype=np.uint8)
@@ -353,10 +354,11 @@ def test_hidden_files_are_left_out(tmp_path, packing):
 def test_an_archive_that_would_not_fit_into_memory_is_refused(tmp_path, monkeypatch):
     names = ["a/0.png", "a/1.png"]
     path = archived(numbered(tmp_path / "t", names), tmp_path / "a.tar", names)
-    monkeypatch.setattr(images, "MAX_BYTES", 2 * 4 * 4 * 3)
+    monkeypatch.setattr(inputs, "free_memory", lambda: 2 * 4 * 4 * 3)
     assert len(read_tree(path).images) == 2
-    monkeypatch.setattr(images, "MAX_BYTES", 2 * 4 * 4 * 3 - 1)
-    with pytest.raises(HashbenchError, match=r"images in .*a\.tar take more than .* of memory; unpack"):
+    monkeypatch.setattr(inputs, "free_memory", lambda: 2 * 4 * 4 * 3 - 1)
+    text = r"a\.tar, with 2 images, takes .* of memory, and .* are free; unpack it and give the folder\.$"
+    with pytest.raises(HashbenchError, match=text):
         read_tree(path)
 
 
@@ -421,6 +423,24 @@ def test_links_to_folders_are_followed_but_not_in_circles(tmp_path):
     assert (tree.classes, len(tree.images)) == (["a", "b", "c"], 3)
 
 
+def test_a_folder_is_entered_once_however_many_links_lead_to_it(tmp_path):
+    numbered(tmp_path, [f"{level:02}/a/{level}.png" for level in range(20)])
+    for level in range(19):
+        for name in "xy":  # 2**19 paths to the last
+            (tmp_path / f"{level:02}" / name).symlink_to(tmp_path / f"{level + 1:02}")
+    assert [path.name for path in image_files(tmp_path)] == [f"{level}.png" for level in range(20)]
+    found = image_files(tmp_path / "00")  # where all others are reached by links alone
+    assert [path.name for path in found] == [f"{level}.png" for level in range(20)]
+
+
+def test_images_belong_to_the_folder_that_has_them_or_to_the_first_link(tmp_path):
+    numbered(tmp_path, ["set/b/0.png", "set/c/1.png", "elsewhere/2.png"])
+    for link, folder in (("a", "b"), ("c/b", "b"), ("e", "../elsewhere"), ("d", "../elsewhere")):
+        (tmp_path / "set" / link).symlink_to(tmp_path / "set" / folder)
+    found = [str(path.relative_to(tmp_path / "set")) for path in image_files(tmp_path / "set")]
+    assert found == ["b/0.png", "c/1.png", "d/2.png"]
+
+
 def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     numbered(tmp_path, ["a/0.png", "b/1.png"])
     scan = os.scandir
@@ -448,3 +468,15 @@ def test_images_that_cannot_be_decoded_are_left_out(tmp_path):
         HashbenchError, match=r"none of the 4 images can be decoded; of the first: cannot decode .*0\.png"
     ):
         images.without_bad(tree)
+
+
+def test_too_little_memory_is_no_fault_of_an_image(tmp_path, monkeypatch):
+    tree = read_tree(numbered(tmp_path, ["a/0.png", "b/1.png"]))
+
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(Image.Image, "convert", fail)
+    for read in (lambda: images.without_bad(tree), lambda: tree.images.read(slice(0, 1), 4)):
+        with pytest.raises(MemoryError):
+            read()
