@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice, repeat
 from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from zipfile import ZipFile
 from zlib import decompressobj
 
@@ -19,10 +20,14 @@ from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 _BLOCK_BYTES = 16 << 20
-_MAT_ARRAY, _MAT_ZIPPED = 14, 15
-_MAT_NUMBERS = {*range(1, 8), 9, 12, 13}
-_MAT_KINDS = {*_MAT_NUMBERS, _MAT_ARRAY, _MAT_ZIPPED, 16, 17, 18}
-_MAT_FLAGS, _MAT_SPARSE, _MAT_COMPLEX = 6, 5, 0x800
+
+_Order = Literal["little", "big"]
+_MAT_FLAGS, _MAT_ARRAY, _MAT_ZIPPED = 6, 14, 15  # kinds of parts
+_MAT_NUMBERS, _MAT_ENCODED = {*range(1, 8), 9, 12, 13}, {16, 17, 18}
+_MAT_KINDS = {*_MAT_NUMBERS, *_MAT_ENCODED, _MAT_ARRAY}
+_MAT_CELL, _MAT_TEXT, _MAT_SPARSE, _MAT_DENSE = 1, 4, 5, range(6, 16)  # classes of arrays
+_MAT_COMPLEX = 0x800
+_MAT_HEAD = 1 << 12  # bytes that hold flags, dimensions and name
 
 
 class Lazy(Mapping[str, Any]):
@@ -121,14 +126,17 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
         with opened_hdf5(path, is_turned=True) as arrays:
             yield arrays
         return
-    _check_mat(path)
-    kinds = {name: kind for name, _, kind in whosmat(path)}
-    shapes = {name: shape for name, shape, _ in whosmat(path)}
+    found: dict[str, tuple[tuple[int, ...], str, _MatVariable | None]] = {}
+    for variable, (name, shape, kind) in zip(_mat_variables(path) or repeat(None), whosmat(path), strict=False):
+        found.setdefault(name, (shape, kind, variable))  # of two with one name SciPy, too, reads the first
 
     def read(name: str) -> AnyArray:
-        if kinds[name] in ("struct", "object", "function", "opaque", "unknown"):
-            raise HashbenchError(f"{shown(name)} of {path} is a {kinds[name]}, expected an array.")
-        check_fits(8 * prod(shapes[name]), f"{shown(name)} of {path}, of shape {tuple(shapes[name])},")
+        shape, kind, variable = found[name]
+        if kind in ("struct", "object", "function", "opaque", "unknown"):
+            raise HashbenchError(f"{shown(name)} of {path} is a {kind}, expected an array.")
+        check_fits(8 * prod(shape), f"{shown(name)} of {path}, of shape {tuple(shape)},")
+        if variable is not None:
+            variable.check(f"{shown(name)} of {path}")
         value = loadmat(path, variable_names=name)[name]
         if is_sparse(value):
             value.check_format(full_check=True)  # compiled code trusts its indices
@@ -137,42 +145,99 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
             raise HashbenchError(f"{shown(name)} of {path} is no array.")
         return value
 
-    yield Lazy(shapes, read)
+    yield Lazy(found, read)
 
 
-def _check_mat(path: Path) -> None:
-    """Refuse a file of MATLAB 5 whose elements do not fit into each other: SciPy trusts their types and sizes."""
-    with path.open("rb") as file:
-        mark = file.read(128)[126:]
-        if mark in (b"IM", b"MI"):  # not version 4
-            content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
-            _check_elements(content[128:], "little" if mark == b"IM" else "big", path)
+class _MatVariable(NamedTuple):
+    """A variable of a MATLAB 5 file, tag and all; SciPy trusts the types and sizes in it."""
 
+    stored: memoryview
+    order: _Order
 
-def _check_elements(data: memoryview, order: Literal["little", "big"], path: Path) -> None:
-    at, found = 0, []
-    while at < len(data):
-        kind, size, start = (*(int.from_bytes(data[at + i : at + i + 4], order) for i in (0, 4)), at + 8)
-        if kind >> 16:  # up to 4 bytes stand where their number would
-            kind, size, start = kind & 0xFFFF, kind >> 16, at + 4
-        inner = data[start : start + size]
-        if kind not in _MAT_KINDS or len(inner) < size or (start == at + 4 and size > 4):
-            raise ValueError(f"it is cut short or damaged: an element of kind {kind} and {size:,} bytes")
+    def check_head(self) -> None:
+        """Refuse one whose flags, dimensions and name are no such."""
+        _mat_head(_mat_parts(self._array(_MAT_HEAD)[1], self.order), self.order)
+
+    def check(self, what: str) -> None:
+        """Refuse one that does not fit into memory, before it is unzipped, or whose parts do not fit into it."""
+        size, _ = self._array(_MAT_HEAD)
+        check_fits(size, what)
+        _check_mat_array(self._array(size)[1], self.order)
+
+    def _array(self, n_bytes: int) -> tuple[int, memoryview]:
+        """Give the declared size of the array, and that many bytes of it, or all there are."""
+        (kind, size), data = _mat_tag(self.stored, self.order), self.stored[8:]
         if kind == _MAT_ZIPPED:
-            unzip = decompressobj()
-            head = unzip.decompress(inner, 8)
-            check_fits(n_bytes := int.from_bytes(head[4:], order), str(path))
-            inner = memoryview(head + unzip.decompress(unzip.unconsumed_tail, max(n_bytes, 1)))
-        if kind in (_MAT_ARRAY, _MAT_ZIPPED):
-            _check_elements(inner, order, path)
-        found.append((kind, inner))
-        at = start + size + (0 if kind == _MAT_ZIPPED else -(start + size - at) % 8)
-    if found and found[0][0] == _MAT_FLAGS:  # of an array: flags, dimensions, name, and its parts
-        flags = int.from_bytes(found[0][1][:4], order)
-        n_parts = {_MAT_SPARSE: 3, **dict.fromkeys(range(6, 16), 1)}.get(flags & 0xFF)
-        kinds = {kind for kind, _ in found[3:]}
-        if n_parts and (len(found) != 3 + n_parts + bool(flags & _MAT_COMPLEX) or not kinds <= _MAT_NUMBERS):
-            raise ValueError(f"it is damaged: an array of class {flags & 0xFF} in {len(found)} parts")
+            kind, size = _mat_tag(decompressobj().decompress(data[:_MAT_HEAD], 8), self.order)
+            data = memoryview(decompressobj().decompress(data, 8 + min(size, n_bytes)))[8:]
+        if kind != _MAT_ARRAY or len(data) < min(size, n_bytes):
+            raise ValueError(f"it is cut short or damaged: a variable of kind {kind} and {size:,} bytes")
+        return size, data[: min(size, n_bytes)]
+
+
+def _mat_variables(path: Path) -> list[_MatVariable]:
+    """Find the variables of a MATLAB 5 file and check how they begin, before SciPy does; none of version 4."""
+    from scipy.io.matlab import matfile_version
+
+    if matfile_version(path)[0] != 1:
+        return []
+    with path.open("rb") as file:
+        content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
+    order: _Order = "little" if bytes(content[126:128]) == b"IM" else "big"
+    found, at = [], 128
+    while at < len(content):
+        end = at + 8 + _mat_tag(content[at:], order)[1]
+        if end > len(content):
+            raise ValueError("it is cut short or damaged: its last variable goes beyond its end")
+        found.append(_MatVariable(content[at:end], order))
+        found[-1].check_head()
+        at = end
+    return found
+
+
+def _mat_tag(data: bytes | memoryview, order: _Order) -> tuple[int, int]:
+    return int.from_bytes(data[:4], order), int.from_bytes(data[4:8], order)
+
+
+def _mat_parts(data: memoryview, order: _Order) -> Iterator[tuple[int, memoryview]]:
+    """Cut an array into its parts, each with what kind of values it holds."""
+    while data:
+        (kind, size), start = _mat_tag(data, order), 8
+        if kind >> 16:  # up to 4 bytes stand where their number would
+            kind, size, start = kind & 0xFFFF, kind >> 16, 4
+        part = data[start : start + size]
+        if kind not in _MAT_KINDS or len(part) < size or (start == 4 and size > 4):
+            raise ValueError(f"it is cut short or damaged: an element of kind {kind} and {size:,} bytes")
+        yield kind, part
+        data = data[start + size + -(start + size) % 8 :]
+
+
+def _mat_head(parts: Iterator[tuple[int, memoryview]], order: _Order) -> tuple[int, list[int]]:
+    """Take what every array begins with, flags, dimensions and name; give its flags and shape."""
+    head = list(islice(parts, 3))
+    if len(head) < 3 or head[0][0] != _MAT_FLAGS or len(head[0][1]) != 8:
+        raise ValueError("it is damaged: an array without flags, dimensions or name")
+    (_, flags), (_, sizes), _ = head
+    shape = [int.from_bytes(sizes[at : at + 4], order, signed=True) for at in range(0, len(sizes), 4)]
+    return int.from_bytes(flags[:4], order), shape
+
+
+def _check_mat_array(data: memoryview, order: _Order) -> None:
+    """Refuse an array that holds other parts than those of its class."""
+    parts = _mat_parts(data, order)
+    flags, shape = _mat_head(parts, order)
+    n_values = prod(shape)
+    kind, is_complex = flags & 0xFF, bool(flags & _MAT_COMPLEX)
+    n_expected = {_MAT_CELL: n_values, _MAT_TEXT: 1, _MAT_SPARSE: 3 + is_complex}.get(kind, 1 + is_complex)
+    allowed = {_MAT_CELL: {_MAT_ARRAY}, _MAT_TEXT: _MAT_NUMBERS | _MAT_ENCODED}.get(kind, _MAT_NUMBERS)
+    n_parts, is_sound = 0, kind in (_MAT_CELL, _MAT_TEXT, _MAT_SPARSE, *_MAT_DENSE) and len(shape) > 1
+    for part_kind, part in parts:
+        n_parts += 1
+        is_sound &= part_kind in allowed and (kind != _MAT_TEXT or len(part) >= n_values)
+        if is_sound and kind == _MAT_CELL and part:
+            _check_mat_array(part, order)
+    if not is_sound or n_parts != n_expected:
+        raise ValueError(f"it is damaged, or holds more than numbers and words: class {kind} in {n_parts} parts")
 
 
 def load_sparse(path: Path) -> Any:
