@@ -123,14 +123,12 @@ def summed_csr(matrix: Any) -> Any:
                     raise ValueError(f"{len(index)} indices for {len(matrix.data)} entries")
                 if len(index) and not 0 <= index.min() <= index.max() < size:
                     raise ValueError(f"indices {index.min()} to {index.max()} where there are {size}")
-            matrix = matrix.astype(np.int64) if matrix.dtype.kind in "biu" else matrix  # conversion adds up parts
-        summed = csr_array(matrix)
+        if matrix.dtype.kind in "biu" and not getattr(matrix, "has_canonical_format", True):
+            matrix = matrix.astype(np.int64)
+        summed = csr_array(matrix)  # of COO this adds up parts already
     except ValueError as error:
         raise HashbenchError(f"a sparse matrix of shape {matrix.shape} is damaged: {one_line(error)}.") from error
-    if not summed.has_canonical_format:
-        if summed.dtype.kind in "biu":
-            summed = summed.astype(np.int64)
-        summed.sum_duplicates()
+    summed.sum_duplicates()
     return summed
 
 
