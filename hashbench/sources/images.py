@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from PIL import Image
 
 ARCHIVE_ERRORS = (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError)  # of archives cut short or damaged
-MAX_BYTES = 32 << 30  # of features held in memory
 _SUFFIXES = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 _FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")  # Pillow has others, of which EPS starts a program
 _LOSSY = (".jpeg", ".jpg")

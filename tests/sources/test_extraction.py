@@ -9,6 +9,7 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.features import extraction, gist
 from hashbench.sources.features.extraction import extract
 from hashbench.sources.images import ImageArrays, ImageFiles
+from hashbench.store import inputs
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (10, 36, 36, 3)).astype(np.uint8)
 IMAGES = ImageArrays(PIXELS)
@@ -72,18 +73,18 @@ def test_without_a_size_images_of_different_sizes_are_refused(files, kind):
 @pytest.mark.parametrize(("kind", "bytes_a_value"), [("pixels", 4), ("images", 1)])
 def test_what_would_not_fit_into_memory_is_refused(monkeypatch, kind, bytes_a_value):
     n_bytes = 10 * 36 * 36 * 3 * bytes_a_value
-    monkeypatch.setattr(extraction, "MAX_BYTES", n_bytes)
+    monkeypatch.setattr(inputs, "free_memory", lambda: n_bytes)
     extract(kind, IMAGES, Options())
-    monkeypatch.setattr(extraction, "MAX_BYTES", n_bytes - 1)
-    with pytest.raises(HashbenchError, match=f"10 images of 36 x 36 pixels take .* as {kind}; choose a smaller"):
+    monkeypatch.setattr(inputs, "free_memory", lambda: n_bytes - 1)
+    with pytest.raises(HashbenchError, match=f"array of {kind} of 10 images of 36 x 36 pixels takes .*; choose"):
         extract(kind, IMAGES, Options())
     extract(kind, IMAGES, Options(image_size=35))
 
 
 def test_features_that_would_not_fit_into_memory_are_refused_before_they_are_computed(monkeypatch, counted):
     compute = counted()
-    monkeypatch.setattr(extraction, "MAX_BYTES", 10 * 512 * 4 - 1)
-    with pytest.raises(HashbenchError, match=r"10 images take .* as gist"):
+    monkeypatch.setattr(inputs, "free_memory", lambda: 10 * 512 * 4 - 1)
+    with pytest.raises(HashbenchError, match=r"the array of gist of 10 images takes"):
         extract("gist", IMAGES, Options())
     assert compute.calls == []
 

@@ -12,8 +12,9 @@ from hashbench._typing import ByteArray, Float32Array
 from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import BACKBONES, get_backbone
-from hashbench.sources.images import MAX_BYTES, Images
+from hashbench.sources.images import Images
 from hashbench.store.files import data_dir, locked, replacing
+from hashbench.store.inputs import check_fits
 
 NETWORKS = tuple(BACKBONES)
 KINDS = ("pixels", "gist", *NETWORKS, "images")
@@ -86,11 +87,8 @@ def _code_of(module: str) -> str:
 
 def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
     """Refuse what would not fit, from the bytes of one image."""
-    if len(images) * n_bytes > MAX_BYTES:
-        raise HashbenchError(
-            f"{len(images):,} images{what} take {len(images) * n_bytes >> 30} GB as {kind}; "
-            "choose a smaller --image-size or other --features."
-        )
+    advice = "choose a smaller --image-size or other --features"
+    check_fits(len(images) * n_bytes, f"the array of {kind} of {len(images):,} images{what}", advice)
 
 
 def _blocks(images: Images, size: int) -> list[slice]:
