@@ -3,6 +3,7 @@
 PyTorch is imported when a method is fitted, not before; the loop that trains is `hashbench.learning.loop.train`.
 """
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,18 +16,18 @@ import numpy.typing as npt
 from hashbench._torch import DEVICES, find_device
 from hashbench._typing import AnyArray, FloatArray
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
-from hashbench.errors import HashbenchError, Refusal, TrainingFailure
+from hashbench.errors import HashbenchError, Refusal, TrainingFailure, unknown_name
 from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.method import HashMethod, choice, real, setting, whole
-from hashbench.sources.features.backbones import TRAINABLE
+from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_backbone
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 _HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
-_OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "weights")
+_OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "train_from", "weights")
 
 
 @dataclass(eq=False, repr=False)
@@ -52,8 +53,12 @@ class LearnedHash(HashMethod):
         less for small images (128 for CIFAR's).
     pretrained_multiplier : float, default=0.01
         Of the learning rate of pretrained layers; 0 leaves them as they are.
+    train_from : str, default="conv1"
+        The first layer of the pretrained network that is trained, such as fire5 of squeezenet; those before
+        it stay as they are, and what they give for an image is computed once, in float32, and kept as float16.
     augmentation : {"none", "flip", "crop"}, default="none"
-        Whether training images are mirrored at random, and also moved by up to an eighth.
+        Whether training images are mirrored at random, and also moved by up to an eighth; the latter only
+        where all layers are trained.
     head : {"mlp", "linear"}, default="mlp"
         A hidden layer of rectified units and a linear layer, or the latter alone.
     n_hidden : int, default=1024
@@ -81,7 +86,8 @@ class LearnedHash(HashMethod):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train; a GPU's results may differ from run to run in the last digits.
     mixed_precision : bool, default=False
-        On a GPU, run the network in bfloat16; never the loss.
+        Train the network in bfloat16; never the loss, nor the head behind a backbone. It is faster on a GPU,
+        and on a CPU with instructions for it (AMX).
     random_state : int, default=0
         Seed of initial weights, batches and held-out items.
 
@@ -111,6 +117,7 @@ class LearnedHash(HashMethod):
     weights: str | None = setting(None, str, None)
     image_size: int = setting(0, whole(0))
     pretrained_multiplier: float = setting(0.01, real(0))
+    train_from: str = setting(FIRST_LAYER, str)
     augmentation: str = setting("none", choice("crop", "flip", "none"))
     head: str = setting("mlp", choice("linear", "mlp"))
     n_hidden: int = setting(1024, whole(1))
@@ -157,11 +164,19 @@ class LearnedHash(HashMethod):
     def check_parameters(self) -> None:
         """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
         super().check_parameters()
-        useless = [name for name in ("weights", "image_size", "augmentation") if self._is_set(name)]
+        useless = [name for name in ("weights", "image_size", "train_from", "augmentation") if self._is_set(name)]
         if self.backbone is None and useless:
             raise HashbenchError(
                 f"{self.label} has no use for {' and '.join(useless)} without a backbone. Add one, such as "
                 "backbone=squeezenet, or leave this out."
+            )
+        if self.backbone is not None and self.train_from not in get_backbone(self.backbone).layers:
+            raise unknown_name("layer", self.train_from, get_backbone(self.backbone).layers)
+        if self.augmentation == "crop" and self._is_set("train_from"):
+            raise HashbenchError(
+                f"{self.label} got augmentation=crop, which moves images anew each time, and train_from="
+                f"{self.train_from}, below which an image is computed once. Choose augmentation=flip, or train_from="
+                f"{FIRST_LAYER}."
             )
         if find_spec("torch") is None:
             raise HashbenchError(
@@ -228,29 +243,40 @@ class LearnedHash(HashMethod):
             self.__dict__.pop(name, None)
         if (X[0] == X).all():
             raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
-        extractor = None
+        features, extractor, folder = X, None, self.session.activations
         if self.backbone is not None:
-            from hashbench.learning.image_network import ImageNetwork, read_extractor
+            from hashbench.learning.image_network import ImageNetwork, read_extractor, seen_in_training
 
-            extractor = read_extractor(self.backbone, self._weights_path, X, self.image_size, self.device)
-        with networks.reproducible(find_device(self.device)):
-            given = X if extractor is None else extractor(X)
-        features: FloatArray = np.ascontiguousarray(given, np.float64)  # sums then run in one order
+            extractor = read_extractor(
+                self.backbone, self._weights_path, X, self.image_size, self.device, self.train_from
+            )
+            with networks.reproducible(find_device(self.device)):
+                inputs = extractor.inputs(X, folder)
+                vary = seen_in_training(extractor, X, inputs, self.augmentation, folder)
+                features = extractor(inputs)
+        features = np.ascontiguousarray(features, np.float64)  # sums then run in one order
         self.mean_ = features.mean(axis=0)
-        inputs = self._front_end(features)
+        n_features = features.shape[1]
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
-        head = networks.make_head(inputs.shape[1], self.n_bits, n_hidden, generator)
+        head = networks.make_head(n_features, self.n_bits, n_hidden, generator)
         if extractor is None:
-            self._train(head, torch.from_numpy(inputs).float(), y, generator)
+            self._train(head, torch.from_numpy(self._front_end(features)).float(), None, y, generator)
         else:
             extractor.network.requires_grad_(self.pretrained_multiplier > 0)
-            self.network_ = ImageNetwork(extractor, self.mean_, self._norm(inputs.shape[1]), head)
-            self._train(self.network_, torch.from_numpy(X), y, generator)
+            self.network_ = ImageNetwork(extractor, self.mean_, self._norm(n_features), head)
+            self._train(self.network_, torch.from_numpy(inputs), vary, y, generator)
             self.network_.cpu()
         self.layers_ = networks.head_layers(head)
 
-    def _train(self, network: "nn.Module", inputs: "Tensor", y: Affinity | AnyArray, generator: "Generator") -> None:
+    def _train(
+        self,
+        network: "nn.Module",
+        inputs: "Tensor",
+        vary: "Callable[[Tensor, Generator], Tensor] | None",
+        y: Affinity | AnyArray,
+        generator: "Generator",
+    ) -> None:
         """Train a network in place, with the loss and the parameters of this method."""
         if isinstance(y, Affinity):
             affinity, labels = y, getattr(y, "query_labels", None)
@@ -263,9 +289,8 @@ class LearnedHash(HashMethod):
         if session.checkpoint is not None:
             session = replace(session, key=self._checkpoint_key(inputs, affinity))
         try:
-            state = train(
-                network, Items(inputs, affinity, labels), loss, Settings(self.label, **named), session, generator
-            )
+            items = Items(inputs, affinity, labels, vary)
+            state = train(network, items, loss, Settings(self.label, **named), session, generator)
         except Stopped as stopped:
             raise self._failure(str(stopped)) from None
         self.history_, self.resumed_seconds_ = state.history, state.seconds_before
@@ -293,7 +318,7 @@ class LearnedHash(HashMethod):
         if self.backbone is not None:
             from hashbench.learning.image_network import project
 
-            return project(self.network_, X, self.n_bits, self.device)
+            return project(self.network_, X, self.n_bits, self.device, self.session.activations)
         values = self._front_end(X)
         for position, (weights, bias) in enumerate(self.layers_):
             if position:

@@ -1,13 +1,17 @@
 """From images to outputs end to end: a pretrained network, the front end of features, and a head."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from hashbench._torch import find_device, import_torch
 from hashbench._typing import AnyArray, FloatArray
-from hashbench.learning.networks import reproducible
+from hashbench.learning.networks import are_mirrored, augmented, reproducible
+from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
-from hashbench.sources.features.weights import Extractor, find_weights, in_batches, weights_digest
+from hashbench.sources.features.weights import find_weights, in_batches, weights_digest
 
 if TYPE_CHECKING:
     import torch
@@ -16,7 +20,7 @@ else:
     torch = import_torch()
     Tensor, nn = torch.Tensor, torch.nn
 
-__all__ = ["ImageNetwork", "project", "read_extractor", "weights_digest"]
+__all__ = ["ImageNetwork", "project", "read_extractor", "seen_in_training", "weights_digest"]
 
 _TINY = 1e-6  # norm below which features only grow in proportion: gradients stay finite
 
@@ -32,17 +36,19 @@ class ImageNetwork(nn.Module):
 
     mean: Tensor
 
-    def __init__(self, extractor: Extractor, mean: FloatArray, norm: float | None, head: nn.Module) -> None:
+    def __init__(self, extractor: FrozenBelow, mean: FloatArray, norm: float | None, head: nn.Module) -> None:
         super().__init__()
         self.pretrained, self.extractor, self.norm, self.head = extractor.network, extractor, norm, head
         self.register_buffer("mean", torch.from_numpy(mean).float())
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute outputs (n, n_bits), float32, of RGB images (n, height, width, 3), uint8."""
-        features = self.extractor.forward(images) - self.mean
-        if self.norm is not None:
-            features = nn.functional.normalize(features, eps=_TINY) * self.norm
-        outputs: Tensor = self.head(features)
+    def forward(self, inputs: Tensor) -> Tensor:
+        """Compute outputs (n, n_bits), float32, of RGB images, or of what frozen layers give for them."""
+        features = self.extractor.forward(inputs)
+        with torch.autocast(features.device.type, enabled=False):  # the head costs next to nothing
+            centred = features.float() - self.mean
+            if self.norm is not None:
+                centred = nn.functional.normalize(centred, eps=_TINY) * self.norm
+            outputs: Tensor = self.head(centred)
         return outputs
 
     def train(self, mode: bool = True) -> "ImageNetwork":
@@ -52,18 +58,47 @@ class ImageNetwork(nn.Module):
         return self
 
 
-def read_extractor(backbone: str, weights: Path | None, images: AnyArray, image_size: int, device: str) -> Extractor:
+def read_extractor(
+    backbone: str, weights: Path | None, images: AnyArray, image_size: int, device: str, train_from: str
+) -> FrozenBelow:
     """Read a backbone for images (n, height, width, n_channels); size 0 is the usual one for such."""
     path = find_weights(backbone, weights)
     height, width = images.shape[1:3]
     size = image_size or get_backbone(backbone).usual_size(height if height == width else None)
-    return Extractor(backbone, path, image_size=size, device=device)
+    return FrozenBelow(backbone, path, image_size=size, device=device, train_from=train_from)
 
 
-def project(network: ImageNetwork, images: AnyArray, n_bits: int, device: str) -> FloatArray:
-    """Compute outputs (n, n_bits) of many images; the network comes back to the CPU."""
+def seen_in_training(
+    extractor: FrozenBelow, images: AnyArray, inputs: AnyArray, augmentation: str, folder: Path | None
+) -> Callable[[Tensor, torch.Generator], Tensor]:
+    """Give the function that varies inputs of some rows as training sees them: ``augmentation`` as of `augmented`.
+
+    Images are varied themselves; activations are those of an image or of its mirror image, which are kept too.
+    """
+    plain = torch.from_numpy(inputs)
+    if not extractor.n_frozen or augmentation == "none":
+        return lambda rows, generator: augmented(plain[rows], augmentation, generator)
+    mirrored = torch.from_numpy(extractor.inputs(images[:, :, ::-1], folder))
+
+    def drawn(rows: Tensor, generator: torch.Generator) -> Tensor:
+        which = are_mirrored(len(rows), generator)
+        return torch.where(which.view(-1, *[1] * (plain.ndim - 1)), mirrored[rows], plain[rows])
+
+    return drawn
+
+
+def project(network: ImageNetwork, images: AnyArray, n_bits: int, device: str, folder: Path | None) -> FloatArray:
+    """Compute outputs (n, n_bits) of many images; the network comes back to the CPU.
+
+    What frozen layers give is kept in ``folder``, block by block.
+    """
     where = find_device(device)
+    network.to(where).eval()
+    outputs = np.empty((len(images), n_bits))
     with reproducible(where):
-        outputs = in_batches(network.to(where).eval(), images, n_bits, where.type)
+        for start in range(0, len(images), BLOCK):
+            rows = slice(start, start + BLOCK)
+            inputs = network.extractor.inputs(images[rows], folder)
+            outputs[rows] = in_batches(network, inputs, (n_bits,), where.type)
     network.cpu()
-    return outputs.astype("float64")
+    return outputs

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,13 +11,12 @@ from hashbench._torch import find_device
 from hashbench._typing import AnyArray, BoolArray
 from hashbench.affinity import Affinity
 from hashbench.bits import pack
-from hashbench.errors import HashbenchError
 from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped, count_kinds, stop_if_failed
 from hashbench.learning.state import Epoch, TrainingState
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Generator, Tensor, nn
 
 _ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
 
@@ -36,7 +35,6 @@ class Settings:
     weight_decay: float
     bias_multiplier: float
     pretrained_multiplier: float
-    augmentation: str
     validation: float
     criterion: str
     device: str
@@ -61,25 +59,37 @@ class Loss:
 
 @dataclass(frozen=True)
 class Session:
-    """Where training leaves its state, what that belongs to, whether it goes on from there, and whom it tells."""
+    """Where training leaves its state, what that belongs to, whether it goes on from there, and whom it tells.
+
+    ``activations`` is the folder where those of frozen layers are kept, in memory if there is none.
+    """
 
     checkpoint: Path | None = None
     key: str = ""
     resume: bool = False
+    activations: Path | None = None
     on_epoch: Callable[[Epoch], None] = lambda epoch: None
 
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What is learned from: inputs (n_items, ...), affinity (n_items, n_items), and labels if there are any."""
+    """What is learned from: inputs (n_items, ...), affinity (n_items, n_items), and labels if there are any.
+
+    ``vary`` gives the inputs of some rows as training sees them, drawn by a generator; as they are, if it is None.
+    """
 
     inputs: "Tensor"
     affinity: Affinity
     labels: AnyArray | None = None
+    vary: "Callable[[Tensor, Generator], Tensor] | None" = None
+
+    def seen(self, rows: "Tensor", generator: "Generator") -> "Tensor":
+        """Give the inputs of some rows as training sees them, other ones each time if they are varied."""
+        return self.inputs[rows] if self.vary is None else self.vary(rows, generator)
 
 
 def train(
-    network: "nn.Module", items: Items, loss: Loss, settings: Settings, session: Session, generator: Any
+    network: "nn.Module", items: Items, loss: Loss, settings: Settings, session: Session, generator: "Generator"
 ) -> TrainingState:
     """Train a network in place; this is the whole of it.
 
@@ -88,7 +98,7 @@ def train(
     network : nn.Module
         From a batch of inputs to outputs of shape (n_batch, n_bits).
     items : Items
-        What it learns from; ``items.inputs[rows]`` gives a batch of inputs.
+        What it learns from.
     loss : Loss
         What to minimise.
     settings : Settings
@@ -96,7 +106,7 @@ def train(
     session : Session
         Checkpoints and progress.
     generator : torch.Generator
-        Decides which items are held out and what a batch is made of.
+        Decides which items are held out, what a batch is made of, and how it varies.
 
     Returns
     -------
@@ -117,8 +127,6 @@ def train(
 
     inputs, affinity, n_bits = items.inputs, items.affinity, settings.n_bits
     device = find_device(settings.device)
-    if settings.mixed_precision and device.type != "cuda":
-        raise HashbenchError("mixed_precision needs a CUDA GPU, and training is on the CPU. Leave it out.")
     network.to(device)
     held, kept = torch.arange(0), torch.arange(len(inputs))
     if settings.validation:
@@ -149,7 +157,7 @@ def train(
             order = torch.randperm(len(kept), generator=generator)
             network.train()
             for position, rows in enumerate(order.tensor_split(n_batches)):  # sizes differ by one at most
-                seen = networks.augmented(inputs[kept[rows]], settings.augmentation, generator).to(device)
+                seen = items.seen(kept[rows], generator).to(device)
                 with torch.autocast(device.type, torch.bfloat16, enabled=settings.mixed_precision):
                     outputs = network(seen)
                 outputs = outputs.float()

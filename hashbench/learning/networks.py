@@ -104,9 +104,13 @@ def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
     rows, columns = (torch.arange(length).expand(n, length) for length in (height, width))
     if how == "crop":
         rows, columns = (_moved(indices, generator) for indices in (rows, columns))
-    is_mirrored = torch.rand((n, 1), generator=generator) < 0.5
-    columns = torch.where(is_mirrored, columns.flip(1), columns)
+    columns = torch.where(are_mirrored(n, generator)[:, None], columns.flip(1), columns)
     return images[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
+
+
+def are_mirrored(n: int, generator: torch.Generator) -> Tensor:
+    """Draw which of some images are mirrored, (n,) bool, each with probability 1/2."""
+    return torch.rand(n, generator=generator) < 0.5
 
 
 def head_layers(head: nn.Sequential) -> Layers:

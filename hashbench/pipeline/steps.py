@@ -179,6 +179,7 @@ def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume
     if hasattr(method, "session"):
         method.session = replace(
             method.session,
+            activations=data_dir() / "activations",
             checkpoint=checkpoint,
             key=canonical_json([made.code, made.libraries]),
             resume=resume,

@@ -1,4 +1,5 @@
 import pytest
+from striped import save_weights, stripes
 from trained import average_precision
 
 from hashbench import registry
@@ -16,3 +17,22 @@ def example():
 def itq_on_digits(digits):
     method = registry.get_method("itq")(16).fit(digits.features[digits.train])
     return average_precision(digits, method)
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """A file of random weights for SqueezeNet."""
+    return save_weights("squeezenet", tmp_path_factory.mktemp("weights") / "squeezenet.pth")
+
+
+@pytest.fixture(scope="module")
+def striped():
+    """Two classes of 40 images."""
+    return stripes()
+
+
+@pytest.fixture(scope="module")
+def few(striped):
+    """The first 16 of them, for what does not depend on how many there are."""
+    images, labels = striped
+    return images[:16], labels[:16]

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from striped import SIZE, make, save_weights
 from trained import StoppedError, session, stop_after
 
 from hashbench import registry
@@ -16,51 +17,8 @@ from hashbench.learning import image_network, networks
 from hashbench.learning.image_network import ImageNetwork
 from hashbench.methods.talr_ap import TALRAP
 from hashbench.reports.aggregate import method_labels
-from hashbench.sources.features.backbones import BACKBONES
 from hashbench.sources.features.weights import Extractor
 from hashbench.store import hdf5
-
-SIZE = 40  # pixels that images are resized to
-
-
-def save_weights(name, path, seed=0):
-    """Save random weights that keep images apart; PyTorch's own make them all alike."""
-    torch.manual_seed(seed)
-    network = BACKBONES[name].build()
-    for parameter in network.parameters():
-        if parameter.ndim > 1:
-            torch.nn.init.kaiming_normal_(parameter)
-    torch.save(network.state_dict(), path)
-    return path
-
-
-@pytest.fixture(scope="module")
-def weights(tmp_path_factory):
-    """A file of random weights for SqueezeNet."""
-    return save_weights("squeezenet", tmp_path_factory.mktemp("weights") / "squeezenet.pth")
-
-
-@pytest.fixture(scope="module")
-def example():
-    """Two classes, 40 images: stripes that lie or stand, at all places and in all colours."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(40) % 2
-    waves = 127 * (1 + np.sin(np.arange(16) * 1.5 + rng.uniform(0, 6, (40, 1))))
-    images = np.where(labels[:, None, None], waves[:, :, None], waves[:, None, :])[..., None] * rng.uniform(
-        0.6, 1, (40, 1, 1, 3)
-    )
-    return images.astype(np.uint8), labels
-
-
-@pytest.fixture(scope="module")
-def few(example):
-    """The first 16 of them, for what does not depend on how many there are."""
-    return example[0][:16], example[1][:16]
-
-
-def make(path, **params):
-    settings = {"backbone": "squeezenet", "weights": str(path), "image_size": SIZE, "n_hidden": 32}
-    return TALRAP(8, **{**settings, "epochs": 2, "batch_size": 8, "learning_rate": 0.01, **params})
 
 
 def state(network):
@@ -83,19 +41,19 @@ def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, few
 
 
 @pytest.mark.parametrize("name", ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"])
-def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, example):
+def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, striped):
     params = {"weights": str(weights), "image_size": SIZE, "epochs": 1, "batch_size": 20, "n_hidden": 32}
-    method = registry.get_method(name)(8, backbone="squeezenet", **params).fit(*example)
+    method = registry.get_method(name)(8, backbone="squeezenet", **params).fit(*striped)
     before = torch.load(weights, weights_only=True)
     moved = {key: float((value - before[key]).abs().max()) for key, value in state(method.network_.pretrained).items()}
     assert moved["features.0.weight"] > 0
     assert moved["features.12.expand3x3.bias"] > 0
     assert moved["classifier.1.weight"] == 0  # the layer of class scores has no part in features
-    assert method.transform(example[0]).shape == (40, 8)
+    assert method.transform(striped[0]).shape == (40, 8)
 
 
-def test_fine_tuning_separates_what_random_features_do_not(weights, example):
-    images, labels = example
+def test_fine_tuning_separates_what_random_features_do_not(weights, striped):
+    images, labels = striped
 
     def loss(multiplier):
         params = {"epochs": 5, "batch_size": 20, "head": "linear", "learning_rate": 0.003}
@@ -131,9 +89,9 @@ def test_dropout_and_batch_statistics_of_pretrained_layers_stay_off_while_the_he
     ("name", "size"),
     [pytest.param(*one, marks=pytest.mark.slow) for one in (("alexnet", 64), ("vgg-f", 199), ("resnet18", 33))],
 )
-def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, example, tmp_path):
+def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, striped, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
-    images, labels = (part[:4] for part in example)
+    images, labels = (part[:4] for part in striped)
     params = {"backbone": name, "weights": str(path), "image_size": size, "head": "linear", "epochs": 1}
     method = TALRAP(8, pretrained_multiplier=1e-9, **params).fit(images, labels)
     frozen = TALRAP(8, pretrained_multiplier=0, **params).fit(images, labels)
@@ -145,8 +103,8 @@ def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_th
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(method)).project(images[:2]), method.project(images[:2]))
 
 
-def test_small_images_are_enlarged_fourfold_by_default(weights, example):
-    method = make(weights, image_size=0, epochs=1).fit(example[0][:4], example[1][:4])
+def test_small_images_are_enlarged_fourfold_by_default(weights, striped):
+    method = make(weights, image_size=0, epochs=1).fit(striped[0][:4], striped[1][:4])
     assert method.network_.extractor.image_size == 64
 
 
@@ -213,8 +171,8 @@ def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weigh
 
 
 @pytest.fixture
-def image_file(example, tmp_path):
-    images, labels = example
+def image_file(striped, tmp_path):
+    images, labels = striped
     rows = np.arange(40)
     dataset = Dataset(
         name="stripes",
@@ -231,11 +189,20 @@ def image_file(example, tmp_path):
     return tmp_path / "stripes.h5"
 
 
-def test_command_trains_on_images_and_records_the_weights_by_content(hashbench, image_file, weights, tmp_path):
+def test_command_trains_on_images_and_records_the_weights_by_content(data, hashbench, image_file, weights, tmp_path):
     copy = tmp_path / "copy.pth"
     copy.write_bytes(weights.read_bytes())
     options = ["--method", "talr-ap", "--bits", "8", "--metric", "AP", "--param", "backbone=squeezenet"]
-    options += ["--param", f"image_size={SIZE}", "--param", "epochs=1", "--results", str(tmp_path / "results")]
+    options += [
+        "--param",
+        "train_from=fire5",
+        "--param",
+        f"image_size={SIZE}",
+        "--param",
+        "epochs=1",
+        "--results",
+        str(tmp_path / "results"),
+    ]
 
     def run(path):
         return hashbench("run", "--dataset", str(image_file), *options, "--param", f"weights={path}")
@@ -246,8 +213,11 @@ def test_command_trains_on_images_and_records_the_weights_by_content(hashbench, 
     params = json.loads(row.params)
     assert params["weights"] == hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
     assert "tmp" not in row.params
+    assert [path.name[:17] for path in (data / "activations").glob("*.npy")] == ["squeezenet-fire5-"] * 2  # and queries
     (label,) = method_labels([("talr-ap", row.params)]).values()
-    assert label == f"talr-ap backbone=squeezenet epochs=1 image_size={SIZE} weights={params['weights']}"
+    assert (
+        label == f"talr-ap backbone=squeezenet epochs=1 image_size={SIZE} train_from=fire5 weights={params['weights']}"
+    )
     assert "encoded codes" not in run(copy).stdout + run(copy).stderr
     save_weights("squeezenet", copy, seed=1)
     second = run(copy)
@@ -256,13 +226,17 @@ def test_command_trains_on_images_and_records_the_weights_by_content(hashbench, 
 
 def test_parameters_of_images_do_not_count_where_there_are_none():
     recorded = TALRAP(8, image_size=64, weights="nowhere.pth").recorded_params()
-    assert not {"backbone", "weights", "image_size", "augmentation", "pretrained_multiplier"} & recorded.keys()
+    assert (
+        not {"backbone", "weights", "image_size", "train_from", "augmentation", "pretrained_multiplier"}
+        & recorded.keys()
+    )
     assert {"alpha", "head", "validation"} <= recorded.keys()
     assert list(recorded) == sorted(recorded)
 
 
 def test_official_weights_are_recorded_without_the_file():
-    assert TALRAP(8, backbone="resnet18").recorded_params()["weights"] == "f37072fd"
+    recorded = TALRAP(8, backbone="resnet18").recorded_params()
+    assert (recorded["weights"], recorded["train_from"]) == ("f37072fd", "conv1")
 
 
 def test_dataset_without_images_is_refused_with_a_way_out(hashbench, digits_data, weights):
@@ -298,9 +272,9 @@ def test_what_is_no_image_is_told(change, weights, few):
         ({"pretrained_multiplier": -1}, "'pretrained_multiplier' parameter"),
     ],
 )
-def test_wrong_parameters_are_told(params, message, weights, example):
+def test_wrong_parameters_are_told(params, message, weights, striped):
     with pytest.raises(HashbenchError, match=message):
-        make(weights, **params).fit(*example)
+        make(weights, **params).fit(*striped)
 
 
 def test_any_number_of_threads_gives_the_same_codes(weights, few):
@@ -326,21 +300,23 @@ def test_arrays_may_be_views_read_only_or_turned(weights, few):
         np.testing.assert_array_equal(make(weights, epochs=1).fit(same, labels).project(same), expected)
 
 
-def test_equal_images_are_refused(weights, example):
-    images, labels = example
+def test_equal_images_are_refused(weights, striped):
+    images, labels = striped
     with pytest.raises(HashbenchError, match="needs training items that differ"):
         make(weights).fit(np.repeat(images[:1], 40, axis=0), labels)
 
 
-@pytest.mark.parametrize("params", [{"augmentation": "flip"}, {"weights": "some.pth"}, {"image_size": 64}])
-def test_parameters_of_images_need_a_backbone(params, example):
+@pytest.mark.parametrize(
+    "params", [{"augmentation": "flip"}, {"train_from": "fire5"}, {"weights": "some.pth"}, {"image_size": 64}]
+)
+def test_parameters_of_images_need_a_backbone(params, striped):
     with pytest.raises(HashbenchError, match=f"no use for {next(iter(params))} without a backbone"):
-        TALRAP(8, **params).fit(np.eye(40), example[1])
+        TALRAP(8, **params).fit(np.eye(40), striped[1])
 
 
-def test_failed_training_names_the_rate_of_pretrained_layers(weights, example):
+def test_failed_training_names_the_rate_of_pretrained_layers(weights, striped):
     with pytest.raises(HashbenchError, match="lower pretrained_multiplier \\(now 100\\)"):
-        make(weights, pretrained_multiplier=100.0, learning_rate=10.0).fit(*example)
+        make(weights, pretrained_multiplier=100.0, learning_rate=10.0).fit(*striped)
 
 
 def test_refitting_without_a_backbone_forgets_the_network(weights, few):

@@ -145,9 +145,14 @@ def test_rates_stay_if_they_are_never_halved(optimizer_states, example):
     assert {weights["lr"] for weights, _ in optimizer_states} == {0.2}
 
 
-def test_mixed_precision_is_refused_on_a_cpu(example):
-    with pytest.raises(HashbenchError, match="mixed_precision needs a CUDA GPU"):
-        TALRAP(16, device="cpu", mixed_precision=True).fit(*example)
+def test_mixed_precision_on_a_cpu_rounds_outputs_alone_and_is_repeatable(example, monkeypatch):
+    seen, loss = [], TALRAP._loss
+    monkeypatch.setattr(TALRAP, "_loss", lambda self, batch: seen.append(batch.outputs.detach()) or loss(self, batch))
+    first, again = (fitted(example, device="cpu", mixed_precision=True) for _ in range(2))
+    assert all(outputs.dtype == torch.float32 for outputs in seen)
+    assert all(torch.equal(outputs, outputs.bfloat16()) for outputs in seen)
+    assert same_network(first, again)
+    assert not same_network(first, fitted(example, device="cpu"))
 
 
 def test_training_does_not_mind_how_pytorch_is_set_up(example):

@@ -5,4 +5,5 @@ gist           GIST, as the hashing papers use it
 backbones      the one list of pretrained networks: sizes, addresses, checksums; known without PyTorch
 architectures  their layers
 weights        their files: found, read, checked, and put to work
+activations    what their frozen layers give, kept for those that train the others
 """

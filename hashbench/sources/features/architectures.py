@@ -4,7 +4,8 @@ AlexNet, SqueezeNet and ResNet stay ours only because torchvision cannot be depe
 platform that hashbench supports. Their parameters have torchvision's names, so that its weight files load.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from hashbench._torch import import_torch
@@ -17,6 +18,9 @@ else:
     Tensor, nn = torch.Tensor, torch.nn
 
 
+Layer = Callable[[Tensor], Tensor]
+
+
 class Network(nn.Module):
     """Images to features; differentiable.
 
@@ -24,12 +28,26 @@ class Network(nn.Module):
     1,000 class scores of ImageNet, which the features do without.
     """
 
-    def forward(self, images: Tensor) -> Tensor:
-        """Compute features (n, n_features), not negative, of images (n, 3, size, size) as `to_input` gives them."""
-        return self._compute(images)
+    def forward(self, values: Tensor, first: int = 0, end: int | None = None) -> Tensor:
+        """Compute features (n, n_features), not negative, of images (n, 3, size, size) as `to_input` gives them.
 
-    def _compute(self, images: Tensor) -> Tensor:
+        Or what layer number ``end`` is given, from what layer number ``first`` is given.
+        """
+        return _in_turn(*self.layers()[first:end])(values)
+
+    def layers(self) -> list[Layer]:
+        """List what computes each of the layers that `Backbone` names; pooling behind a layer is part of it."""
         raise NotImplementedError
+
+
+def _in_turn(*layers: Layer) -> Layer:
+    """Give the function that applies others, one after the other."""
+    return lambda values: reduce(lambda given, layer: layer(given), layers, values)
+
+
+def _mean_over_space(maps: Tensor) -> Tensor:
+    """Turn maps (n, n_channels, height, width) into features (n, n_channels)."""
+    return maps.mean(dim=(2, 3))
 
 
 class AlexNet(Network):
@@ -57,10 +75,11 @@ class AlexNet(Network):
             nn.Linear(4096, 1000),
         )
 
-    def _compute(self, images: Tensor) -> Tensor:
-        maps = self.avgpool(self.features(images))  # (n, 256, 6, 6)
-        features: Tensor = self.classifier[:-1](maps.flatten(1))
-        return features
+    def layers(self) -> list[Layer]:
+        """List conv1 to conv5, fc6 and fc7."""
+        conv, fc = self.features, self.classifier
+        conv5 = _in_turn(conv[10:], self.avgpool, nn.Flatten())  # (n, 256 * 6 * 6)
+        return [conv[:3], conv[3:6], conv[6:8], conv[8:10], conv5, fc[:3], fc[3:6]]
 
 
 class VGGF(Network):
@@ -98,14 +117,20 @@ class VGGF(Network):
         self.norm = nn.LocalResponseNorm(5, alpha=5e-4, beta=0.75, k=2.0)
         self.pool = nn.MaxPool2d(3, stride=2, ceil_mode=True)
 
-    def _compute(self, images: Tensor) -> Tensor:
-        average = nn.functional.interpolate(self.average_image[None], images.shape[2:], mode="bilinear")
-        maps = self.pool(self.norm(self.conv1(images - average).relu_()))
-        maps = self.pool(self.norm(self.conv2(maps).relu_()))
-        maps = self.conv4(self.conv3(maps).relu_()).relu_()
-        maps = self.pool(self.conv5(maps).relu_())  # (n, 256, 6, 6)
-        features: Tensor = self.fc7(self.fc6(maps.flatten(1)).relu_()).relu_()
-        return features
+    def layers(self) -> list[Layer]:
+        """List conv1 to conv5, fc6 and fc7."""
+        return [
+            _in_turn(self._centred, self.conv1, torch.relu_, self.norm, self.pool),
+            _in_turn(self.conv2, torch.relu_, self.norm, self.pool),
+            _in_turn(self.conv3, torch.relu_),
+            _in_turn(self.conv4, torch.relu_),
+            _in_turn(self.conv5, torch.relu_, self.pool, nn.Flatten()),  # (n, 256 * 6 * 6)
+            _in_turn(self.fc6, torch.relu_),
+            _in_turn(self.fc7, torch.relu_),
+        ]
+
+    def _centred(self, images: Tensor) -> Tensor:
+        return images - nn.functional.interpolate(self.average_image[None], images.shape[2:], mode="bilinear")
 
 
 class _Fire(nn.Module):
@@ -142,9 +167,11 @@ class SqueezeNet(Network):
         )
         self.classifier = nn.Sequential(nn.Dropout(), nn.Conv2d(512, 1000, 1))
 
-    def _compute(self, images: Tensor) -> Tensor:
-        features: Tensor = self.features(images).mean(dim=(2, 3))
-        return features
+    def layers(self) -> list[Layer]:
+        """List conv1 and fire2 to fire9."""
+        layers = [*self.features]
+        conv1, fire4, fire8 = (_in_turn(*layers[start:end]) for start, end in ((0, 3), (5, 7), (10, 12)))
+        return [conv1, *layers[3:5], fire4, *layers[7:10], fire8, _in_turn(layers[12], _mean_over_space)]
 
 
 class _Residual(nn.Module):
@@ -207,12 +234,11 @@ class ResNet(Network):
             self.add_module(f"layer{stage + 1}", layer)
         self.fc = nn.Linear(n_in, 1000)
 
-    def _compute(self, images: Tensor) -> Tensor:
-        maps = self.maxpool(self.bn1(self.conv1(images)).relu_())
-        for stage in range(1, 5):
-            maps = self.get_submodule(f"layer{stage}")(maps)
-        features: Tensor = maps.mean(dim=(2, 3))
-        return features
+    def layers(self) -> list[Layer]:
+        """List conv1 and the four stages, which are called layers."""
+        *stages, last = (self.get_submodule(f"layer{stage}") for stage in range(1, 5))
+        conv1 = _in_turn(self.conv1, self.bn1, torch.relu_, self.maxpool)
+        return [conv1, *stages, _in_turn(last, _mean_over_space)]
 
 
 class ResNet18(ResNet):

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
+FIRST_LAYER = "conv1"  # of all of them
 _ENLARGED = 4  # how many times networks see small images enlarged
 
 
@@ -22,6 +23,7 @@ class Backbone:
     weights_url: str  # of the official weights
     sha256: str | None  # of that file, whole; its first 8 digits where its publisher tells no more; None if nothing
     licence: str  # of the weights
+    layers: tuple[str, ...]  # from the images to the features
     input_size: int = 224  # width and height of the images it was trained on, in pixels
     any_size: bool = False  # whether it takes other sizes too: no layer before the features is tied to one
     pixel_max: int = 1  # what the brightest pixel is before the mean is subtracted: 1 or 255
@@ -46,7 +48,14 @@ class Backbone:
 
 
 def _torchvision(
-    architecture: str, n_features: int, file: str, sha256: str, *, any_size: bool = True, end_to_end: bool = True
+    architecture: str,
+    n_features: int,
+    layers: tuple[str, ...],
+    file: str,
+    sha256: str,
+    *,
+    any_size: bool = True,
+    end_to_end: bool = True,
 ) -> Backbone:
     """Describe a network whose official weights are a file of torchvision, with 8 digits of its SHA-256 in the name."""
     return Backbone(
@@ -55,15 +64,20 @@ def _torchvision(
         weights_url=f"https://download.pytorch.org/models/{file}",
         sha256=sha256,
         licence="BSD-3-Clause",
+        layers=layers,
         any_size=any_size,
         end_to_end=end_to_end,
     )
 
 
+_ALEXNET = (*(f"conv{number}" for number in range(1, 6)), "fc6", "fc7")  # VGG-F's too
+_SQUEEZENET = (FIRST_LAYER, *(f"fire{number}" for number in range(2, 10)))
+_RESNET = (FIRST_LAYER, *(f"layer{number}" for number in range(1, 5)))
+
 BACKBONES: dict[str, Backbone] = {
-    "squeezenet": _torchvision("SqueezeNet", 512, "squeezenet1_0-b66bff10.pth", "b66bff10"),
+    "squeezenet": _torchvision("SqueezeNet", 512, _SQUEEZENET, "squeezenet1_0-b66bff10.pth", "b66bff10"),
     "alexnet": _torchvision(
-        *("AlexNet", 4096, "alexnet-owt-7be5be79.pth"),
+        *("AlexNet", 4096, _ALEXNET, "alexnet-owt-7be5be79.pth"),
         "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02",
         any_size=False,
     ),
@@ -73,16 +87,17 @@ BACKBONES: dict[str, Backbone] = {
         weights_url="https://www.vlfeat.org/matconvnet/models/imagenet-vgg-f.mat",
         sha256=None,
         licence="see https://www.robots.ox.ac.uk/~vgg/research/deep_eval",
+        layers=_ALEXNET,
         pixel_max=255,
         mean=(0.0, 0.0, 0.0),  # it subtracts an average image itself
         std=(1.0, 1.0, 1.0),
     ),
     "resnet18": _torchvision(
-        *("ResNet18", 512, "resnet18-f37072fd.pth"),
+        *("ResNet18", 512, _RESNET, "resnet18-f37072fd.pth"),
         "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
     ),
     "resnet50": _torchvision(
-        *("ResNet50", 2048, "resnet50-0676ba61.pth"),
+        *("ResNet50", 2048, _RESNET, "resnet50-0676ba61.pth"),
         "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
         end_to_end=False,
     ),

@@ -117,7 +117,7 @@ class Extractor:
         self.device = find_device(device).type
         _check_size(name, self.image_size)
         network, sha256 = pretrained(name, weights_path)
-        self.network = network.to(self.device)
+        self.network, self.sha256 = network.to(self.device), sha256
         self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
 
     def __call__(self, images: ByteArray) -> Float32Array:
@@ -125,14 +125,14 @@ class Extractor:
 
         An image's features depend on the others in their last digits at most.
         """
-        return in_batches(self.forward, images, self.n_features, self.device)
+        return in_batches(self.forward, images, (self.n_features,), self.device)
 
-    def forward(self, images: Tensor) -> Tensor:
+    def forward(self, images: Tensor, end: int | None = None) -> Tensor:
         """Compute the features of images (n, height, width, 3), uint8, that go through the network together.
 
-        They are differentiable with respect to its parameters.
+        They are differentiable with respect to its parameters. Or what its layer number ``end`` is given.
         """
-        features: Tensor = self.network(to_input(images, get_backbone(self.name), self.image_size))
+        features: Tensor = self.network(to_input(images, get_backbone(self.name), self.image_size), end=end)
         return features
 
 
@@ -157,12 +157,14 @@ def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = N
     return (resized * (backbone.pixel_max / 255) - mean) / std
 
 
-def in_batches(compute: Callable[[Tensor], Tensor], images: ByteArray, n_values: int, device: str) -> Float32Array:
-    """Compute something of many images, without gradients and at full precision.
+def in_batches(
+    compute: Callable[[Tensor], Tensor], images: AnyArray, shape: tuple[int, ...], device: str
+) -> Float32Array:
+    """Compute something of many images, or of what stands for them, without gradients and at full precision.
 
-    ``compute`` goes from images (n, height, width, n_channels) to values (n, n_values), on the device.
+    ``compute`` goes from images (n, height, width, n_channels) to values (n, *shape), on the device.
     """
-    values = np.empty((len(images), n_values), np.float32)
+    values = np.empty((len(images), *shape), np.float32)
     with (
         torch.inference_mode(),
         torch.autocast(device, enabled=False),

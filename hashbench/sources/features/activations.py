@@ -1,0 +1,118 @@
+"""A pretrained network cut in two: what frozen layers give for images is computed once and kept."""
+
+import hashlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hashbench._torch import import_torch
+from hashbench._typing import AnyArray, ByteArray
+from hashbench.errors import HashbenchError
+from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
+from hashbench.sources.features.weights import Extractor, in_batches
+from hashbench.store.files import locked, replacing
+from hashbench.store.inputs import check_fits
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
+else:
+    torch = import_torch()
+    Tensor = torch.Tensor
+
+BLOCK = 512  # images whose activations are computed, and when encoding kept, together
+_DIGEST_BYTES = 32  # of SHA-256, behind the array
+
+
+class FrozenBelow(Extractor):
+    """Features from a pretrained network whose layers before ``train_from`` stay as they are.
+
+    It computes them of the inputs of that layer, which `inputs` gives: the images, if that is the first one; else
+    activations, channels last. These are rounded to float16 whether they are kept or not.
+    """
+
+    def __init__(
+        self, name: str, weights_path: Path, *, image_size: int, device: str = "auto", train_from: str = FIRST_LAYER
+    ) -> None:
+        super().__init__(name, weights_path, image_size=image_size, device=device)
+        self.train_from, self.n_frozen = train_from, get_backbone(name).layers.index(train_from)
+
+    def forward(self, inputs: Tensor, end: int | None = None) -> Tensor:
+        """Compute the features of inputs that go through the network together; see `Extractor.forward`."""
+        if not self.n_frozen:
+            return super().forward(inputs, end)
+        features: Tensor = self.network(inputs.float().movedim(-1, 1), self.n_frozen, end)
+        return features
+
+    def inputs(self, images: ByteArray, folder: Path | None = None) -> AnyArray:
+        """Give the inputs of images (n, height, width, 3), RGB, and keep them in ``folder``; in memory without one."""
+        if not self.n_frozen:
+            return images
+        shape = (len(images), *self._shape)
+        if folder is None:
+            check_fits(2 * int(np.prod(shape)), f"what {self.name} gives {self.train_from} for {len(images):,} images")
+            values = np.empty(shape, np.float16)
+            for number, block in enumerate(self._blocks(images)):
+                values[number * BLOCK :][: len(block)] = block
+            return values
+        path = folder / f"{self.name}-{self.train_from}-{self._key(images)}.npy"
+        with locked(path):
+            if not _is_whole(path):
+                with replacing(path) as part:
+                    _write(part, shape, self._blocks(images))
+        return np.asarray(np.load(path, mmap_mode="c"))
+
+    @cached_property
+    def _shape(self) -> tuple[int, ...]:
+        """Shape of what is kept for one image."""
+        with torch.device("meta"):
+            network = get_backbone(self.name).build()
+            given = network(torch.empty(1, 3, self.image_size, self.image_size), end=self.n_frozen)
+        return tuple(given.movedim(1, -1).shape[1:])
+
+    def _key(self, images: ByteArray) -> str:
+        """Digest all that decides the activations."""
+        from hashbench.store.provenance import code_that_decides
+
+        code = code_that_decides(__name__)
+        about = [code, torch.__version__, self.name, self.sha256, self.train_from, self.image_size, self.device]
+        return hashlib.sha256(f"{about} {images.shape}".encode() + images.tobytes()).hexdigest()[:16]
+
+    def _blocks(self, images: ByteArray) -> Iterator[AnyArray]:
+        for start in range(0, len(images), BLOCK):
+            block = in_batches(self._below, images[start : start + BLOCK], self._shape, self.device).astype(np.float16)
+            if not np.isfinite(block).all():
+                raise HashbenchError(
+                    f"{self.name} gives {self.train_from} numbers beyond the range of float16, in which they are kept. "
+                    f"Choose another train_from, such as {FIRST_LAYER}."
+                )
+            yield block
+
+    def _below(self, images: Tensor) -> Tensor:
+        return super().forward(images, self.n_frozen).movedim(1, -1).half()
+
+
+def _is_whole(path: Path) -> bool:
+    """Tell whether a file is there and as it was written."""
+    try:
+        content = np.memmap(path, np.uint8, mode="r")
+    except (OSError, ValueError):  # of no file, of an empty one
+        return False
+    digest = hashlib.sha256(content[:-_DIGEST_BYTES].data).digest()
+    return digest == content[-_DIGEST_BYTES:].tobytes()
+
+
+def _write(path: Path, shape: tuple[int, ...], blocks: Iterator[AnyArray]) -> None:
+    """Write blocks of float16 as one array of NumPy's, and behind it the SHA-256 of what comes before."""
+    digest = hashlib.sha256()
+    with path.open("w+b") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f2", "fortran_order": False, "shape": shape})
+        file.seek(0)
+        digest.update(file.read())
+        for block in blocks:  # not through a memory map, which a full disk would kill
+            digest.update(block.data)
+            file.write(block.data)
+        file.write(digest.digest())

@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+import torch
+from striped import SIZE, save_weights, stripes
+from told import complaint
+
+from hashbench.errors import HashbenchError
+from hashbench.sources.features import activations
+from hashbench.sources.features.activations import FrozenBelow
+from hashbench.sources.features.backbones import BACKBONES, FIRST_LAYER
+from hashbench.sources.features.weights import Extractor
+
+IMAGES = stripes()[0][:6]
+SMALLEST = {"squeezenet": SIZE, "alexnet": 64, "vgg-f": 199, "resnet18": 33}  # pixels, or near it
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    return save_weights("squeezenet", tmp_path_factory.mktemp("weights") / "squeezenet.pth")
+
+
+def cut(path, train_from="fire5", name="squeezenet", size=SIZE):
+    return FrozenBelow(name, path, image_size=size, device="cpu", train_from=train_from)
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_network_has_the_layers_that_the_registry_names(name):
+    backbone = BACKBONES[name]
+    with torch.device("meta"):
+        assert len(backbone.build().layers()) == len(backbone.layers)
+    assert backbone.layers[0] == FIRST_LAYER
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("alexnet", "vgg-f"))) for name in SMALLEST]
+)
+def test_layers_below_and_above_any_cut_make_the_whole_network(name, tmp_path):
+    path, size = save_weights(name, tmp_path / "weights.pth"), SMALLEST[name]
+    whole = Extractor(name, path, image_size=size, device="cpu")(IMAGES)
+    assert whole.std() > 0
+    part = cut(path, FIRST_LAYER, name, size)
+    for part.n_frozen, layer in enumerate(BACKBONES[name].layers):
+        vars(part).pop("_shape", None)
+        inputs = part.inputs(IMAGES)
+        assert inputs.dtype == (np.uint8 if layer == FIRST_LAYER else np.float16)
+        np.testing.assert_allclose(part(inputs), whole, rtol=0.02, atol=0.01 * whole.std(), err_msg=layer)
+
+
+def test_gradient_reaches_the_layers_above_the_cut_alone(weights):
+    part = cut(weights)
+    part.forward(torch.from_numpy(part.inputs(IMAGES))).sum().backward()
+    reached = {key for key, value in part.network.named_parameters() if value.grad is not None and value.grad.any()}
+    assert {key.split(".")[1] for key in reached} == {"7", "8", "9", "10", "12"}  # of features: fire5 to fire9
+
+
+def test_activations_are_kept_as_they_are_computed_and_found_again(weights, tmp_path, monkeypatch):
+    computed, kept = cut(weights).inputs(IMAGES), cut(weights).inputs(IMAGES, tmp_path)
+    np.testing.assert_array_equal(kept, computed)
+    (path,) = tmp_path.glob("*.npy")
+    assert path.name.startswith("squeezenet-fire5-")
+    monkeypatch.setattr(activations, "in_batches", None)
+    found = cut(weights).inputs(IMAGES, tmp_path)
+    assert isinstance(found.base, np.memmap)
+    np.testing.assert_array_equal(found, computed)
+
+
+def test_blocks_make_no_difference(weights, tmp_path, monkeypatch):
+    whole = cut(weights).inputs(IMAGES)
+    monkeypatch.setattr(activations, "BLOCK", 4)
+    for folder in (None, tmp_path):
+        np.testing.assert_allclose(cut(weights).inputs(IMAGES, folder), whole, rtol=2e-3, atol=1e-3)
+
+
+def test_whatever_decides_activations_has_a_file_of_its_own(weights, tmp_path):
+    other = save_weights("squeezenet", tmp_path / "other.pth", seed=1)
+    folder = tmp_path / "kept"
+    usual = cut(weights)
+    for part, images in (
+        *((usual, IMAGES), (usual, IMAGES[:, :, ::-1]), (usual, IMAGES[:5])),
+        *((cut(other), IMAGES), (cut(weights, "fire4"), IMAGES), (cut(weights, size=48), IMAGES)),
+    ):
+        np.testing.assert_array_equal(part.inputs(images, folder), part.inputs(images))
+    assert len([*folder.glob("*.npy")]) == 6
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: content[:-100] + b"x" + content[-99:],
+        lambda content: content[: len(content) // 2],
+        lambda content: b"",
+    ],
+    ids=["changed", "cut", "emptied"],
+)
+def test_a_damaged_file_is_made_again(damage, weights, tmp_path):
+    expected = cut(weights).inputs(IMAGES, tmp_path)
+    (path,) = tmp_path.glob("*.npy")
+    content = path.read_bytes()
+    path.unlink()  # what is mapped into memory stays
+    path.write_bytes(damage(content))
+    np.testing.assert_array_equal(cut(weights).inputs(IMAGES, tmp_path), expected)
+    assert path.read_bytes() == content
+
+
+def test_what_fails_midway_leaves_no_file(weights, tmp_path, monkeypatch):
+    def fail(path, shape, blocks):
+        path.write_bytes(b"some")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(activations, "_write", fail)
+    with pytest.raises(KeyboardInterrupt):
+        cut(weights).inputs(IMAGES, tmp_path)
+    assert not [path for path in tmp_path.iterdir() if path.suffix in (".npy", ".part")]
+
+
+def test_activations_beyond_float16_are_told(weights, tmp_path):
+    state = torch.load(weights, weights_only=True)
+    state["features.0.weight"] *= 1e6
+    torch.save(state, tmp_path / "large.pth")
+    assert complaint(cut(tmp_path / "large.pth", "fire2").inputs, IMAGES) == (
+        "squeezenet gives fire2 numbers beyond the range of float16, in which they are kept. Choose another "
+        "train_from, such as conv1."
+    )
+
+
+def test_activations_that_memory_cannot_hold_are_refused_before_they_are_computed(weights, monkeypatch):
+    monkeypatch.setattr("hashbench.store.inputs.free_memory", lambda: 1000)
+    monkeypatch.setattr(activations, "in_batches", None)
+    with pytest.raises(HashbenchError, match=r"what squeezenet gives fire5 for 6 images takes .* GB of memory"):
+        cut(weights).inputs(IMAGES)
+
+
+def test_a_folder_that_takes_no_files_is_told(weights, tmp_path):
+    (tmp_path / "kept").write_text("")
+    with pytest.raises(HashbenchError, match="cannot write"):
+        cut(weights).inputs(IMAGES, tmp_path / "kept")
