@@ -12,25 +12,37 @@ from hashbench.cli.options import LENGTH, METRIC, RESULTS, OneEach
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TABLE]...")
 @click.option(
-    "--bits",
-    "n_bits",
-    type=LENGTH,
-    multiple=True,
-    help="Columns other than the papers', repeatable; written only with --output.",
+    "--dataset", "datasets", type=OneEach(), multiple=True, help="Dataset, or NAME:FEATURES, repeatable. [all]"
 )
+@click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
+@METRIC
+@click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
+@click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Columns other than the papers', repeatable.")
+@click.option("--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each.")
+@click.option("--digits", type=click.IntRange(1, 6), help="Behind the point. [4, in LaTeX 3]")
+@click.option("--no-spread", is_flag=True, help="Leave out the spread over seeds.")
 @click.option(
     "--significance",
     is_flag=True,
-    help="Also test against the best, and give intervals over queries, by the scores in your data folder; likewise.",
+    help="Also test against the best, and give intervals over queries, by the scores in your data folder.",
 )
 @RESULTS
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tables. [RESULTS/tables]"
 )
 def tables(
-    names: tuple[str, ...], n_bits: tuple[int, ...], significance: bool, results: Path, output: Path | None
+    names: tuple[str, ...],
+    digits: int | None,
+    no_spread: bool,
+    significance: bool,
+    results: Path,
+    output: Path | None,
+    **chosen: Any,
 ) -> None:
     """Lay out all results like the papers' tables, their values beside ours; print and write them.
+
+    With --dataset, --method, --metric or --features and no TABLE, those rows in a table of their own. What options
+    change is printed only, unless --output is given.
 
     \b
     table1         AP of the whole ranking (TALR, Table 1)
@@ -38,12 +50,16 @@ def tables(
     table3         NDCG (TALR, Table 3)
     continuation   AP of talr-ap with and without continuation (TALR, appendix D)
     mlgap          mLGAP beside AP (mLGAP, Table 1)
+    ablation       AP of methods with other parameters than in the other tables
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.reports.tables import make_tables, write_tables
+    from hashbench.reports.tables import Selection, make_tables, write_tables
 
     if output is not None and output.resolve() == results.resolve():
         raise click.UsageError(f"{output} is the folder of the results, which tables would be taken for; give another.")
-    made = make_tables(results, names, n_bits)
+    if names and chosen["metrics"]:
+        raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
+    selection = Selection(**chosen)
+    made = make_tables(results, names, selection)
     if significance:
         from hashbench.cli.progress import Progress
         from hashbench.store.results import read_results
@@ -51,14 +67,15 @@ def tables(
         with Progress() as progress:
             rows = read_results(results)
             made = {name: table.confident(rows, progress.tell) for name, table in made.items()}
+    shown: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
     for table in made.values():
-        click.echo(table.to_markdown())
-    if output is None and (n_bits or significance):
+        click.echo(table.to_markdown(**shown))
+    if output is None and (selection != Selection() or significance or no_spread or digits is not None):
         click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
     else:
         folder = output or results / "tables"
-        write_tables(folder, made)
-        ends = ".md, .csv, .tex, -tie-range.csv and -published.csv"
+        write_tables(folder, made, **shown)
+        ends = ".md, .csv, .tex, -tie-range.csv and, of a paper's, -published.csv"
         click.echo(f"Written to {folder}: each table as {ends}.", err=True)
 
 

@@ -1,5 +1,6 @@
 import csv
 import io
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,7 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.reports import tables
 from hashbench.reports.tables.published import published_values
+from hashbench.scoring.metrics import get_metric
 
 FILE = Path(tables.__file__).with_name("published.csv")
 
@@ -23,8 +25,8 @@ def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", 
     return fields | changes
 
 
-def table(*cells, name="table1", n_bits=()):
-    return tables.make_table(pd.DataFrame(cells), name, n_bits)
+def table(*cells, name="table1", **chosen):
+    return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
 
 
 def parsed(text):
@@ -38,6 +40,7 @@ def block(made, title):
     return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
 
 
+DISPERSION = '{"objective": "dispersion"}'
 PAPER = ["BRE", "MACHash", "FastHash", "StructHash", "DPSH", "DTSH", "MIHash", "TALR-AP"]
 
 
@@ -46,8 +49,12 @@ def test_every_number_of_the_file_is_read_and_has_a_place():
     assert [(one.method, one.n_bits, one.value) for one in published_values()] == [
         (row["method"], int(row["bits"]), row["value"]) for row in rows
     ]
-    assert {one.layout for one in published_values()} == set(tables.LAYOUTS)
+    assert {one.layout for one in published_values()} == {
+        name for name, layout in tables.LAYOUTS.items() if layout.source
+    }
     assert {one.group for one in published_values()} <= set(GROUPS)
+    for one in published_values():
+        assert get_metric(one.our_metric).name == one.our_metric
 
 
 @pytest.mark.parametrize(
@@ -103,7 +110,7 @@ def test_table_1_for_cifar10_has_the_papers_rows():
 
 def test_our_value_takes_the_place_of_the_papers_row():
     shown = block(table(cell("dtsh", 12, 0.6), cell("lsh", 12, 0.1)), "cifar10-s1 (squeezenet (JPEG)): AP")
-    assert shown["dtsh"] == ["**0.6000**", "0.725", "-", "0.773", "-", "0.781", "-", "0.810"]
+    assert shown["dtsh"] == ["**0.6000**", "0.725 ↓", "-", "0.773", "-", "0.781", "-", "0.810"]
     assert "DTSH" not in shown
 
 
@@ -167,7 +174,7 @@ def test_head_on_frozen_features_is_no_network_trained_as_a_whole(params, differ
     (row,) = [row for row in parsed(made.to_published_csv()) if row["ours"]]
     assert row["differs"].startswith(f"{differs}; ")
     assert "parameter head" not in row["differs"]
-    assert f"What differs here: {differs}; " in made.to_markdown()
+    assert f"What differs: {differs}; " in made.to_markdown()
 
 
 def test_steepness_that_the_paper_states_is_a_difference():
@@ -185,7 +192,7 @@ def test_our_names_of_the_papers_methods():
         **{name: name.lower() for name in PAPER},
         **{"HashNet": "hashnet", "TALR-NDCG": "talr-ndcg", "DSH original (eq. 16)": "dsh"},
         **{f"TALR-AP (alpha{rest})": "talr-ap" for rest in ("=40 fixed", "->inf continuation")},
-        **{f"DSH dispersion (eq. {number})": "dsh-dispersion" for number in (20, 25)},
+        **{f"DSH dispersion (eq. {number})": "dsh" for number in (20, 25)},
     }
 
 
@@ -199,38 +206,47 @@ def test_continuation_table_tells_the_papers_two_rows_apart():
     assert [(row["published"], row["ours"]) for row in rows] == [("0.732", "0.500000"), ("0.751", "0.600000")]
     shown = block(made, "cifar10-s1 (squeezenet (JPEG)): AP")
     assert [shown[name][:2] for name in ("talr-ap", "talr-ap continuation=5")] == [
-        ["0.5000", "0.732"],
-        ["**0.6000**", "0.751"],
+        ["0.5000", "0.732 ↓"],
+        ["**0.6000**", "0.751 ↓"],
     ]
     assert "lsh" not in shown
 
 
-def test_mlgap_stands_beside_ap_and_is_missed():
-    made = table(cell("dsh", 12, 0.5, "cifar100"), cell("lsh", 12, 0.5, "cifar100"), name="mlgap")
-    title = "cifar100 (squeezenet (JPEG)): mLGAP beside AP"
-    shown = block(made, title)
-    assert shown["method"] == [text for n in (12, 24) for text in (f"{n} bits mLGAP", "paper", f"{n} bits AP", "paper")]
-    assert shown["dsh"] == ["-", "0.0637", "0.5000", "0.1514", "-", "0.0660", "-", "0.1556"]
-    assert shown["DSH dispersion (eq. 25)"] == ["-", "0.1703", "-", "0.1156", "-", "0.3310", "-", "0.1187"]
-    assert "hashbench has no metric mLGAP yet." in made.to_markdown()
+def test_mlgap_stands_beside_ap_and_names_its_radius():
+    near = partial(cell, n_bits=12, dataset="cifar100", metric="LGAP@r2")
+    made = table(
+        *(cell("dsh", 12, 0.5, "cifar100"), cell("lsh", 12, 0.5, "cifar100"), cell("itq", 12, 0.5, "cifar100")),
+        *(near("dsh", value=0.1), near("lsh", value=0.2), near("dsh", value=0.3, params=DISPERSION)),
+        name="mlgap",
+    )
+    shown = block(made, "cifar100 (squeezenet (JPEG)): LGAP@r2 beside AP")
+    names = [text for n in (12, 24) for text in (f"{n} bits LGAP@r2", "paper", f"{n} bits AP", "paper")]
+    assert shown["method"] == names
+    assert shown["dsh"] == ["0.1000", "0.0637 ↑", "**0.5000**", "0.1514 ↑", "-", "0.0660", "-", "0.1556"]
+    assert shown["dsh objective=dispersion"][:2] == ["**0.3000**", "0.1703 ↑"]
+    assert "lsh" in shown  # open to every method
+    assert "itq" not in shown  # which has no LGAP
+    assert "radius 2, the paper does not tell its own" in made.to_markdown()
     assert "does not say how its mAP breaks ties" in made.to_markdown()
-    assert "lsh" not in shown
-    shown = block(made, "cifar10-s2: mLGAP beside AP")  # not run, but in the paper
+    assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not tell its radius.}" in made.to_latex()
+    shown = block(made, "cifar10-s2: LGAP@r2 beside AP")  # not run, but in the paper
     assert shown["DSH original (eq. 16)"][:4] == ["-", "0.2633", "-", "0.6012"]
     assert "Paper: mLGAP (Ding et al.), CIFAR-10 (official split). Not run here." in made.to_markdown()
 
 
-@pytest.mark.parametrize("name", ["continuation", "mlgap"])
-def test_table_of_the_papers_methods_alone_is_not_made_of_others(name):
-    with pytest.raises(HashbenchError, match=f"no results for {name}: AP of "):
+@pytest.mark.parametrize(("name", "words"), [("continuation", "AP of talr-ap"), ("mlgap", "LGAP@r2 or AP at")])
+def test_table_without_rows_says_of_what_there_are_none(name, words):
+    with pytest.raises(HashbenchError, match=f"no results for {name}: {words}"):
         table(cell("lsh", 12, 0.5), name=name)
 
 
 @pytest.mark.parametrize("write", [tables.Table.to_markdown, tables.Table.to_latex])
 def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write):
     text = write(table(cell("lsh", 12, 0.1), cell("lsh", 12, 0.1, "nuswide")))
-    at = [text.index(f"{title}: {metric}") for title, metric in (("cifar10-s2", "AP"), ("nuswide", "AP@5000"))]
-    assert at[1] > at[0] > text.index("nuswide (squeezenet (JPEG)): AP")
+    titles = ("nuswide (squeezenet (JPEG))", "AP"), ("cifar10-s2", "AP"), ("nuswide", "AP@5000")
+    ways = "## {0}: {1}\n", "\\caption{{{1} on {0}.}}"
+    first, *at = [max(text.find(way.format(title, metric)) for way in ways) for title, metric in titles]
+    assert 0 < first < at[0] < at[1]
     assert "nuswide: AP\n" not in text
     assert text[at[0] :].count("Not run here.") == 2
 

@@ -1,39 +1,14 @@
 import csv
 import re
 
-import pandas as pd
 import pytest
+from tabulating import ITQ, cell, chosen, ranged, table
 
 from hashbench.errors import HashbenchError
 from hashbench.reports import tables
 from hashbench.store import results
 
-ITQ = '{"n_iter": 50}'
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv", "-published.csv")
-
-
-def cell(method="itq", n_bits=16, value=0.5, **changes):
-    fields = {
-        "dataset": "digits",
-        "features": "pixels",
-        "method": method,
-        "params": ITQ if method == "itq" else "{}",
-        "n_bits": n_bits,
-        "seed": 0,
-        "metric": "AP",
-        "value": value,
-        "low": value - 0.1,
-        "high": value + 0.2,
-        "n_queries": 200,
-        "n_undefined": 0,
-        "dataset_fingerprint": "aaaa",
-        "method_version": 1,
-    }
-    return fields | changes
-
-
-def table(*cells, name="table1", n_bits=()):
-    return tables.make_table(pd.DataFrame(cells), name, n_bits)
 
 
 def parsed(text):
@@ -71,8 +46,8 @@ def test_markdown_is_laid_out_like_the_papers():
         "| itq            | **0.6500 ± 0.0707** | 0.6500§ |\n"
         "| lsh            |             0.3000§ |       - |\n"
         "\n"
-        "Means over 200 queries and over 1 or 2 seeds (± their standard deviation); data aaaa. Bold: the best, sanity "
-        "baselines aside. §: one seed of a method that draws at random. A dash: not run, or refused by the method.\n"
+        "Means over 200 queries and over 1 or 2 seeds (± their standard deviation). Bold: the best, sanity baselines "
+        "aside. §: one seed of a method that draws at random. A dash: not run, or refused by the method. Data aaaa.\n"
         "\n"
     )
 
@@ -107,7 +82,9 @@ def test_blocks_never_mix(key):
 
 
 def test_versions_of_a_method_are_told_apart():
-    made = table(cell(value=0.2), cell(value=0.4, seed=1, method_version=2), cell("lsh", value=0.9))
+    cells = cell(value=0.2), cell(value=0.4, seed=1, method_version=2), cell("lsh", value=0.9)
+    assert lines(table(*cells))["itq"] == ["0.4000"]
+    made = table(*cells, variants=True)
     shown = lines(made)
     assert shown["itq (version 1)"] == ["0.2000"]
     assert shown["itq (version 2)"] == ["0.4000"]
@@ -132,20 +109,21 @@ def test_versions_of_a_method_are_told_apart_across_blocks():
 )
 @pytest.mark.parametrize("write", [tables.Table.to_csv, tables.Table.to_tie_range_csv])
 def test_lines_of_csv_differ_in_more_than_their_scores(change, write):
-    rows = parsed(write(table(cell(value=0.2), cell(value=0.4, seed=1, **change))))
+    rows = parsed(write(table(cell(value=0.2), cell(value=0.4, seed=1, **change), variants=True)))
     assert len(rows) == 2
     keys = [{key: row[key] for key in row if key not in ("16", "value", "low", "high")} for row in rows]
     assert keys[0] != keys[1]
 
 
 def test_parameters_other_than_the_default_are_named():
-    shown = lines(table(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}')))
+    shown = lines(table(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}'), variants=True))
     assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
 
 
 def test_no_two_lines_share_a_label():
     params = ("{}", ITQ, '{"n_iter": 50.0}', '{"n_iter": "5"}', '{"n_iter": 5}')
-    text = table(*(cell(value=0.1 * n, params=one) for n, one in enumerate(params, start=1))).to_markdown()
+    cells = [cell(value=0.1 * n, params=one) for n, one in enumerate(params, start=1)]
+    text = table(*cells, variants=True).to_markdown()
     labels = [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| itq")]
     assert sorted(labels) == [
         *('itq n_iter=5 n_iter="5"', "itq n_iter=5 n_iter=5"),
@@ -242,10 +220,6 @@ def test_one_table_can_be_asked_for(folder):
 # ---------------------------------------------------------------- best and marks
 
 
-def ranged(method, value, low, high, **changes):
-    return cell(method, 16, value, low=low, high=high, **changes)
-
-
 def test_best_leaves_out_the_sanity_baselines():
     shown = lines(table(cell("oracle-label", value=1.0), cell(value=0.6), cell("lsh", value=0.1)))
     assert (shown["oracle-label"], shown["itq"], shown["lsh"]) == (["1.0000"], ["**0.6000**"], ["0.1000"])
@@ -316,36 +290,82 @@ def test_blocks_of_one_name_with_other_data_say_so():
     assert "## digits (other): AP" in text
 
 
-# ---------------------------------------------------------------- LaTeX
+# ---------------------------------------------------------------- one line a method, and the others
+
+NEWER = '{"n_iter": 5}'
 
 
-def test_latex_is_laid_out_with_booktabs():
-    made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("itq", 0.60, 0.5, 0.7, seed=1), ranged("lsh", 0.5, 0.4, 0.6))
-    text = made.to_latex()
-    start, end = text.index(r"\begin{tabular}"), text.index(r"\end{tabular}")
-    assert text[start:end].splitlines() == [
-        r"\begin{tabular}{lr}",
-        r"\toprule",
-        r"method & 16 bits \\",
-        r"\midrule",
-        r"\multicolumn{2}{l}{\textit{unsupervised}} \\",
-        r"itq & \textbf{0.5900 $\pm$ 0.0141} \\",
-        r"lsh & 0.5000$^{\dagger}$$^{\S}$ \\",
-        r"\bottomrule",
-    ]
-    assert r"\caption{Table 1. Average precision of the whole ranking. digits (pixels): AP. Means over 200" in text
-    labels = re.findall(r"\\label{(.*)}", text)
-    assert labels[0] == "tab:table1-digits-pixels-ap"
-    assert len(set(labels)) == len(labels) == text.count(r"\begin{table}")
+def test_method_is_shown_once_by_its_defaults_and_whatever_its_scores():
+    cells = (
+        cell(value=0.2),
+        cell(value=0.4, params=NEWER),
+        cell(value=0.4, n_bits=32, params=NEWER),
+        cell("lsh", value=0.3),
+    )
+    shown = lines(table(*cells))
+    assert (shown["itq"], shown["lsh"]) == (["0.2000†"], ["**0.3000**"])
+    assert "itq n_iter=5" not in shown
+    assert lines(table(*cells[1:]))["itq n_iter=5"] == ["**0.4000**", "0.4000"]
 
 
-def test_latex_escapes_what_has_a_meaning_in_it():
-    text = table(cell("gone", params='{"a_b": "50% & #{$}\\\\~^<"}')).to_latex()
-    assert r"gone a\_b=50\% \& \#\{\$\}\textbackslash{}\textasciitilde{}\textasciicircum{}$<$ & " in text
+def test_ablation_shows_methods_with_several_settings_each_with_its_best():
+    cells = cell(value=0.2), cell(value=0.4, params=NEWER), cell("lsh", value=0.9)
+    shown = lines(table(*cells, name="ablation"))
+    assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
+    assert "lsh" not in shown
+    with pytest.raises(HashbenchError, match=r"no results for ablation: AP at .*, with several settings of one method"):
+        table(cells[0], cells[2], name="ablation")
 
 
-def test_latex_has_a_row_for_every_row_of_markdown():
-    made = table(*SMALL)
-    rows = [line for line in made.to_latex().splitlines() if line.endswith(r"\\")]
-    shown = [line for line in made.to_markdown().splitlines() if re.match(r"\| [^-]", line)]
-    assert len(rows) == len(shown)
+# ---------------------------------------------------------------- rows in a table of their own
+
+
+def test_any_metric_of_any_rows_can_be_laid_out():
+    cells = (
+        *(cell(metric="AP@5000", n_bits=20, value=0.2), cell("lsh", metric="AP@5000", n_bits=20, value=0.3)),
+        *(cell(metric="NDCG", n_bits=99, value=0.4), cell(n_bits=20, value=0.5), cell(dataset="mine", metric="NDCG")),
+    )
+    made = chosen(*cells, metrics=["AP@5000", "NDCG"], methods=["itq"], datasets=["digits"])
+    assert made.to_markdown().startswith("# Selection. AP@5000, NDCG\n\n## digits (pixels): AP@5000\n")
+    assert [row["20"] + row["99"] for row in parsed(made.to_csv())] == ["0.200000", "0.400000"]
+    assert "cifar10" not in made.to_markdown()
+    assert lines(chosen(*cells, datasets=["digits:pixels"]))["itq"] == ["0.5000"]  # of AP, unless metrics are named
+    assert lines(chosen(*cells, features=["pixels"], n_bits=[20]))["itq"] == ["0.5000"]
+
+
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ({"datasets": ["digit"]}, "no results of dataset 'digit': unknown dataset 'digit'. Did you mean 'digits'"),
+        ({"datasets": ["digits:pixel"]}, "Did you mean 'digits:pixels'"),
+        ({"methods": ["iqt"]}, "no results of method 'iqt': unknown method 'iqt'. Did you mean 'itq'"),
+        ({"features": ["pixel"]}, "unknown feature kind 'pixel'. Did you mean 'pixels'? Known feature kinds: pixels."),
+        ({"metrics": ["APP"]}, "unknown metric 'APP'. Did you mean 'AP'"),
+        ({"metrics": ["AP@5000"]}, "no results in AP@5000. There are results in AP at 16 bits; .*--metric AP@5000"),
+        ({"n_bits": [99], "methods": ["itq"]}, "no results in AP of itq at 99 bits"),
+    ],
+)
+def test_rows_that_are_not_there_are_named_with_those_that_are(selection, words):
+    with pytest.raises(HashbenchError, match=re.escape(words).replace(re.escape(".*"), ".*")):
+        chosen(cell(), **selection)
+
+
+def test_tables_of_the_papers_are_cut_to_what_is_chosen():
+    text = table(cell(), cell("lsh"), cell(dataset="nuswide"), datasets=["digits"], methods=["lsh"]).to_markdown()
+    assert "| lsh " in text
+    assert "itq" not in text
+    assert "nuswide" not in text
+    assert "cifar10" not in text
+
+
+def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp_path_factory):
+    command = ["tables", "--results", folder, "--method", "lsh", "--metric", "NDCG", "--digits", 2, "--no-spread"]
+    done = hashbench(*command)
+    assert "| lsh            |    0.25 |    0.25 |" in done.stdout
+    assert not (folder / "tables").exists()
+    output = tmp_path_factory.mktemp("output")
+    assert hashbench(*command, "--output", output).exit_code == 0
+    names = {f"selection{end}" for end in ENDS if end != "-published.csv"}  # there is no paper to compare with
+    assert {path.name for path in output.glob("[!.]*")} == names
+    assert "lsh & 0.25 & 0.25" in (output / "selection.tex").read_text()
+    assert "has its own metric" in hashbench(*command, "table1").stderr

@@ -13,6 +13,7 @@ from scipy import stats
 from hashbench.cli.main import cli
 from hashbench.reports.significance import holm
 from hashbench.reports.tables.blocks import _entry, _notes_on_marks
+from hashbench.reports.tables.formats import Style
 from hashbench.reports.tables.uncertainty import add_confidence, interval
 from hashbench.store import hdf5
 
@@ -134,14 +135,14 @@ def frame(names, scores, fingerprint):
     return pd.DataFrame(
         {
             **{"dataset": "digits", "features": "pixels", "dataset_fingerprint": fingerprint, "metric": "AP"},
-            **{"n_bits": 16, "group": "unsupervised", "method": names},
+            **{"n_bits": 16, "rivals": "", "group": "unsupervised", "method": names},
             **{"value": [one.mean() for one in scores], "is_best": [name == "best" for name in names]},
         }
     )
 
 
 def test_too_many_methods_for_the_resamples_are_pointed_out():
-    cells = {"n_bits": 16, "metric": "AP", "group": "unsupervised", "is_best": False}
+    cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised", "is_best": False}
     for n_tests, is_said in ((249, False), (250, True)):
         block = pd.DataFrame({**cells, "p_value": np.full(n_tests, 1.0)})
         assert ("‡ says nothing here" in " ".join(_notes_on_marks(block, []))) is is_said
@@ -152,7 +153,7 @@ def test_level_at_which_a_method_is_marked():
         cell = SimpleNamespace(
             **{"value": 0.5, "spread": np.nan, "p_value": p_value, "overlaps": False, "n_seeds": 1, "is_best": False}
         )
-        assert ("‡" in _entry(cell, is_mixed=False).marks) is is_marked
+        assert ("‡" in _entry(cell, Style(4), is_mixed=False).marks) is is_marked
 
 
 def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_path):
@@ -161,8 +162,8 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
     assert not (scored / "tables").exists()
     assert hashbench(*command, "--output", tmp_path / "new").exit_code == 0
     assert not (scored / "tables").exists()
-    for end in (".md", ".tex"):
-        assert "Uncertainty of digits" in (tmp_path / "new" / f"table1{end}").read_text()
+    for end, words in ((".md", "Uncertainty of digits (pixels): AP"), (".tex", "Uncertainty of AP on digits (pixels)")):
+        assert words in (tmp_path / "new" / f"table1{end}").read_text()
     with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
     assert (rows["itq"]["p_holm"], rows["random"]["p_holm"]) == ("", "")

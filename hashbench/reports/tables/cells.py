@@ -6,16 +6,23 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, mean_over_seeds
-from hashbench.reports.tables.layout import LAYOUTS
-from hashbench.reports.tables.published import published_values
+from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
+from hashbench.reports.tables.layout import Layout
+from hashbench.reports.tables.published import Published, published_values
+from hashbench.reports.tables.selection import Selection
+
+COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # what is compared: the cells of a column, or a method's own
 
 
-def make_cells(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> pd.DataFrame:
+def make_cells(
+    results: pd.DataFrame, layout: Layout, published: Sequence[Published], selection: Selection
+) -> pd.DataFrame:
     """Choose what a table shows, average over seeds, and compare with the best: see `Table`; perhaps no rows."""
-    cells = mean_over_seeds(results[is_shown(results, name, n_bits)])
-    published = {one.our_method: one.group for one in reversed(published_values())}
-    cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(published).fillna(""))
+    cells = mean_over_seeds(results[_is_shown(results, layout, published, selection.n_bits)])
+    cells = _lines(cells, layout, published, has_variants=selection.variants)
+    groups = {one.our_method: one.group for one in reversed(published_values())}
+    cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(groups).fillna(""))
+    cells["rivals"] = cells["method"] if layout.is_ablation else ""
     cells = cells.sort_values(
         [*BLOCK, "metric", "group", *LINE, "n_bits"],
         key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column,
@@ -43,28 +50,49 @@ def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...]
     return found
 
 
-def is_shown(results: pd.DataFrame, name: str, n_bits: Sequence[int]) -> "pd.Series[bool]":
+def _is_shown(
+    results: pd.DataFrame, layout: Layout, published: Sequence[Published], n_bits: Sequence[int]
+) -> "pd.Series[bool]":
     """Tell which rows a table shows: of the paper's datasets its metrics and lengths, of others the layout's."""
-    layout = LAYOUTS[name]
-    paper = [one for one in published_values() if one.layout == name]
-    methods = {one.our_method for one in paper}
-    lengths = {metric: set(layout.n_bits) for metric in (*layout.beside, layout.metric)}
+    methods = {one.our_method for one in published}
     theirs: dict[tuple[str, str], set[int]] = {}
-    for one in paper:
+    for one in published:
         theirs.setdefault((one.our_dataset, one.our_metric), set()).add(one.n_bits)
+    usual = {metric: set(layout.n_bits) for metric in layout.metrics}
     shown = []
     for dataset, metric, method, length in zip(
         *(results[column].tolist() for column in ("dataset", "metric", "method", "n_bits")), strict=True
     ):
-        columns = theirs.get((dataset, metric), lengths.get(metric, set()))
-        is_open = layout.is_open or method in methods
-        shown.append(bool(columns) and length in (n_bits or columns) and is_open)
+        columns = theirs.get((dataset, metric), usual.get(metric))
+        is_there = columns is not None and length in (n_bits or columns or {length})
+        shown.append(is_there and (layout.is_open or method in methods))
     return pd.Series(shown, index=results.index, dtype=bool)
+
+
+def _lines(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], *, has_variants: bool) -> pd.DataFrame:
+    """Keep the lines that a table is of: one of each method, and of each of its rows in the paper.
+
+    Of an ablation, those of methods with several; beside each other, those with values in the first metric, and the
+    paper's methods.
+    """
+    method = [*BLOCK, "metric", "method"]
+    if layout.is_ablation:
+        return cells[cells.groupby(method)["params"].transform("nunique") > 1]
+    if layout.is_beside:
+        line = pd.MultiIndex.from_frame(cells[[*BLOCK, *LINE]])
+        has_first = line.isin(line[cells["metric"] == layout.metrics[0]])
+        cells = cells[has_first | cells["method"].isin([one.our_method for one in published])]
+    if has_variants or cells.empty:
+        return cells
+    apart = {one.method: one for one in published if one.our_params}  # rows of the paper that parameters tell apart
+    lines = zip(cells["method"], cells["params"], strict=True)
+    role = pd.Series([" ".join(name for name, one in apart.items() if one.is_of(*line)) for line in lines], cells.index)
+    return pd.concat([main_lines(part) for _, part in cells.groupby(role)])
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     """Say which cell of each column with several is the best, baselines aside, and which tie ranges overlap its."""
-    column = [cells[key] for key in (*BLOCK, "metric", "n_bits")]
+    column = [cells[key] for key in COLUMN]
     candidates = cells["value"].round(6).where(cells["group"] != "baseline")
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)

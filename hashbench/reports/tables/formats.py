@@ -1,81 +1,90 @@
-"""Blocks of a table as Markdown and as LaTeX."""
+"""Blocks of a table, as they are to be seen, and in Markdown."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hashbench.reports.formatting import markdown_table
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One cell: its text, whether it is in bold, and the marks of its footnotes."""
+class Style(NamedTuple):
+    """How numbers are shown."""
+
+    digits: int
+    has_spread: bool = True
+
+    def number(self, value: float) -> str:
+        """Write a number, "-" if there is none."""
+        return "-" if value != value else f"{value:.{self.digits}f}"
+
+
+class Entry(NamedTuple):
+    """One cell: its text and spread over seeds, whether it is in bold, and the marks of its footnotes."""
 
     text: str
+    spread: str = ""
     is_best: bool = False
     marks: str = ""
 
 
-Groups = Sequence[tuple[str, Sequence[tuple[str, Sequence[Entry]]]]]  # name, and lines: label and entries
+class Line(NamedTuple):
+    """One line: its name, what else tells it from others, and its cells."""
+
+    name: str
+    settings: str
+    entries: Sequence[Entry]
+
+    @property
+    def label(self) -> str:
+        """Name and settings."""
+        return f"{self.name} {self.settings}".strip()
+
+
+class Span(NamedTuple):
+    """Columns under one heading; each may have a heading of its own."""
+
+    heading: str
+    columns: Sequence[str] = ("",)
+
+
+Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
 @dataclass(frozen=True)
 class Block:
-    """One dataset and metric of a table, as it is to be seen; the notes are sentences below it."""
+    """One dataset and metric of a table, as it is to be seen; the notes are paragraphs below it."""
 
     title: str
-    header: Sequence[str]
+    caption: str
+    spans: Sequence[Span]
     groups: Groups
     notes: Sequence[str]
+    data: str = ""  # the dataset's fingerprint
 
 
-_LATEX = str.maketrans(
-    {
-        **{character: f"\\{character}" for character in "_%&#${}"},
-        **{"±": r"$\pm$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$"},
-        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-        **{"<": r"$<$", ">": r"$>$", "§": r"$^{\S}$"},
-    }
-)
-
-
-def markdown(title: str, blocks: Sequence[Block]) -> str:
-    """Write a table for people: a heading, then a Markdown table and its notes a block."""
+def markdown(title: str, blocks: Sequence[Block], foot: str = "") -> str:
+    """Write a table for people: a heading, a Markdown table and its notes a block, and what is said of them all."""
     lines = [f"# {title}", ""]
     for block in blocks:
+        header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
         rows = []
         for group, body in block.groups:
-            rows.append([f"*{group}*", *[""] * (len(block.header) - 1)])
-            rows += [[label, *map(_markdown_entry, entries)] for label, entries in body]
-        lines += [f"## {block.title}", "", markdown_table(block.header, rows), "", " ".join(block.notes), ""]
-    return "\n".join(lines)
+            rows.append([f"*{group}*", *[""] * (len(header) - 1)])
+            rows += [[line.label, *map(_entry, line.entries)] for line in body]
+        first, *others = block.notes
+        notes = [f"{first} Data {block.data}." if block.data else first, *others]
+        lines += [f"## {block.title}", "", markdown_table(header, rows), "", "\n\n".join(notes), ""]
+    return "\n".join([*lines, *([foot, ""] if foot else [])])
 
 
-def latex(name: str, title: str, blocks: Sequence[Block]) -> str:
-    """Write a table for a paper that uses booktabs: an environment a block, its label beginning with the name."""
-    lines = [r"% needs \usepackage{booktabs}"]
-    for block in blocks:
-        width = len(block.header)
-        lines += ["", r"\begin{table}", r"\centering", rf"\begin{{tabular}}{{l{'r' * (width - 1)}}}", r"\toprule"]
-        lines.append(" & ".join(map(_escaped, block.header)) + r" \\")
-        for group, rows in block.groups:
-            lines += [r"\midrule", rf"\multicolumn{{{width}}}{{l}}{{\textit{{{_escaped(group)}}}}} \\"]
-            lines += [" & ".join([_escaped(label), *map(_latex_entry, entries)]) + r" \\" for label, entries in rows]
-        caption = " ".join(_escaped(text) for text in (f"{title}. {block.title}.", *block.notes))
-        lines += [r"\bottomrule", r"\end{tabular}", rf"\caption{{{caption}}}"]
-        label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
-        lines += [rf"\label{{tab:{label}}}", r"\end{table}"]
-    return "\n".join(lines) + "\n"
+def _heading(heading: str, column: str) -> str:
+    return {"paper": "paper", "ours": heading, "": heading}.get(column, f"{heading} {column}")
 
 
-def _markdown_entry(entry: Entry) -> str:
-    return (f"**{entry.text}**" if entry.is_best else entry.text) + entry.marks
-
-
-def _latex_entry(entry: Entry) -> str:
-    text = "--" if entry.text == "-" else _escaped(entry.text)
-    return (rf"\textbf{{{text}}}" if entry.is_best else text) + _escaped(entry.marks)
-
-
-def _escaped(text: str) -> str:
-    return text.translate(_LATEX)
+def _entry(entry: Entry) -> str:
+    text = f"{entry.text} ± {entry.spread}" if entry.spread else entry.text
+    return (
+        (f"**{text}**" if entry.is_best else text)
+        + (" " if entry.marks[:1] in "≈↑↓" and entry.marks else "")
+        + entry.marks
+    )

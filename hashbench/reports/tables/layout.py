@@ -7,28 +7,67 @@ from dataclasses import dataclass
 class Layout:
     """What a table shows."""
 
+    heading: str  # what it is called
     title: str
-    metric: str  # a dataset that the paper also scores by another metric gets a block for that too
-    n_bits: tuple[int, ...]  # the columns of datasets that are not in the paper
-    source: str  # how the paper begins in the column of published.csv
-    number: str  # of the paper's table, as in the column "table"
-    beside: tuple[str, ...] = ()  # metrics that stand in the same block, before ``metric``
+    metrics: tuple[str, ...]  # a dataset that the paper also scores by another gets a block for that too
+    n_bits: tuple[int, ...] = ()  # the columns of datasets that are not in the paper; empty: all there are
+    source: str = ""  # how the paper begins in the column of published.csv
+    number: str = ""  # of the paper's table, as in the column "table"
+    is_beside: bool = False  # whether the metrics stand in one block; its lines have values in the first of them
     is_open: bool = True  # to methods that are not in the paper's table
+    is_ablation: bool = False  # of several lines of one method, instead of one line of each
+    remark: str = ""  # what every caption adds
 
 
 LAYOUTS = {
-    "table1": Layout("Table 1. Average precision of the whole ranking", "AP", (12, 16, 24, 32, 48), "TALR", "1"),
-    "table2": Layout("Table 2. Average precision of the first 1,000", "AP@1000", (16, 32, 48, 64), "TALR", "2"),
-    "table3": Layout("Table 3. Normalised discounted cumulative gain", "NDCG", (16, 32, 48, 64), "TALR", "3"),
+    "table1": Layout(
+        heading="Table 1",
+        title="Average precision of the whole ranking",
+        metrics=("AP",),
+        n_bits=(12, 16, 24, 32, 48),
+        source="TALR",
+        number="1",
+    ),
+    "table2": Layout(
+        heading="Table 2",
+        title="Average precision of the first 1,000",
+        metrics=("AP@1000",),
+        n_bits=(16, 32, 48, 64),
+        source="TALR",
+        number="2",
+    ),
+    "table3": Layout(
+        heading="Table 3",
+        title="Normalised discounted cumulative gain",
+        metrics=("NDCG",),
+        n_bits=(16, 32, 48, 64),
+        source="TALR",
+        number="3",
+    ),
     "continuation": Layout(
-        "TALR, appendix D. Average precision with and without continuation",
-        *("AP", (12, 24, 32, 48), "TALR", "D"),
+        heading="TALR, appendix D",
+        title="Average precision with and without continuation",
+        metrics=("AP",),
+        n_bits=(12, 24, 32, 48),
+        source="TALR",
+        number="D",
         is_open=False,
     ),
     "mlgap": Layout(
-        "mLGAP, Table 1. Mean local group average precision beside average precision",
-        *("AP", (12, 24), "mLGAP", "1"),
-        beside=("mLGAP",),
-        is_open=False,
+        heading="mLGAP, Table 1",
+        title="Mean local group average precision of radius 2 beside average precision",
+        metrics=("LGAP@r2", "AP"),
+        n_bits=(12, 24),
+        source="mLGAP",
+        number="1",
+        is_beside=True,
+        remark="mLGAP is the mean of LGAP@r2, of radius 2; the paper does not tell its radius.",
+    ),
+    "ablation": Layout(
+        heading="Ablation",
+        title="Average precision of methods with other parameters",
+        metrics=("AP",),
+        n_bits=(12, 16, 24, 32, 48),
+        is_ablation=True,
     ),
 }

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from hashbench.reports.aggregate import changed_params
+from hashbench.reports.aggregate import changed_params, known_card
 from hashbench.reports.tables.layout import LAYOUTS
 
 
@@ -29,7 +29,7 @@ class Published(NamedTuple):
     metric_differs: str
     our_method: str
     group: str  # block of the table that the method belongs to
-    our_params: Mapping[str, bool]  # on or off, where they tell two of the paper's rows apart
+    our_params: Mapping[str, Any]  # a value, or on or off, where they tell two of the paper's rows apart
     stated: Mapping[str, Any]  # values of parameters that the paper's row states
     same_features: str  # those of ours that are the paper's backbone; empty if there are none
     backbone_in_words: str
@@ -45,25 +45,34 @@ class Published(NamedTuple):
         """The paper's dataset and setting."""
         return f"{self.dataset} ({self.setting})"
 
-    def is_of(self, method: str, params: Mapping[str, Any]) -> bool:
-        """Tell whether a method of ours, with all its parameters, is the paper's."""
-        return self.our_method == method and all(
-            bool(params.get(key)) == value for key, value in self.our_params.items()
+    def is_of(self, method: str, params: str) -> bool:
+        """Tell whether a method of ours, with its parameters (JSON), is the paper's."""
+        if self.our_method != method:
+            return False
+        card, ours = known_card(method), json.loads(params)
+        ours = {**(card.params if card else {}), **ours}
+        return all(
+            (bool(ours.get(key)) if isinstance(value, bool) else ours.get(key)) == value
+            for key, value in self.our_params.items()
         )
 
-    def differs(self, features: str, params: str = "{}") -> list[str]:
-        """Say what else differs besides the code, given our features and parameters (JSON): a phrase each."""
+    def differs(self, features: str, params: str = "{}") -> list[tuple[str, str]]:
+        """Say what else differs besides the code, given our features and parameters (JSON): part and phrase of each.
+
+        The parts are features, data, metric and parameters.
+        """
         ours = json.loads(params)
         is_head = "head" in ours and not (self.same_features or ours.get("backbone"))
         own = f"a head ({ours['head']}) on frozen features {features}" if is_head else f"features {features}"
-        found = [] if features == self.same_features else [f"{own} instead of {self.backbone_in_words}"]
-        found += [self.dataset_differs, self.metric_differs]
+        found = [("features", "" if features == self.same_features else f"{own} instead of {self.backbone_in_words}")]
+        found += [("data", self.dataset_differs), ("metric", self.metric_differs)]
         stated = {key: value for key, value in self.stated.items() if key in ours}
-        found += [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
+        others = [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
         said = {*stated, *self.our_params, *(["head"] if is_head else [])}
         changed = changed_params(self.our_method, params)
-        found += [f"parameter {key}={value}" for key, value in changed.items() if key not in said]
-        return [text for text in found if text]
+        others += [f"parameter {key}={value}" for key, value in changed.items() if key not in said]
+        found += [("parameters", text) for text in others]
+        return [(part, text) for part, text in found if text]
 
 
 @cache

@@ -1,9 +1,7 @@
 """From rows of results to tables: means over seeds, the best of each column, and files."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -12,11 +10,14 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE
-from hashbench.reports.tables.blocks import make_blocks, make_uncertainty_blocks
-from hashbench.reports.tables.cells import grouped, is_shown, make_cells, records, records_by
-from hashbench.reports.tables.formats import Block, latex, markdown
+from hashbench.reports.tables.blocks import make_blocks, make_pairs, make_uncertainty_blocks
+from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
+from hashbench.reports.tables.formats import Block, Style, markdown
+from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, Layout
+from hashbench.reports.tables.nearness import tell_verdicts
 from hashbench.reports.tables.published import Published, published_values
+from hashbench.reports.tables.selection import Selection
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store.files import write_text
 from hashbench.store.results import csv_text, read_results
@@ -29,32 +30,21 @@ class Table:
     Parameters
     ----------
     name : str
-        One of ``LAYOUTS``.
+        What its files are called.
+    layout : Layout
+        What it shows.
     cells : DataFrame
         One row a cell: block, metric, line, ``n_bits``; means over seeds of ``value``, ``low`` and ``high``,
         ``spread`` (their standard deviation, NaN for one seed) and ``n_seeds``; whether it ``is_best`` of its column,
         and whether its tie range ``overlaps`` that of the best. With `confident`, intervals and p-values too.
-    n_bits : tuple of int
-        The columns, if these are not the papers'.
+    published : sequence of Published
+        The paper's numbers for it.
     """
 
     name: str
+    layout: Layout
     cells: pd.DataFrame
-    n_bits: tuple[int, ...] = ()
-
-    @property
-    def layout(self) -> Layout:
-        """What it shows."""
-        return LAYOUTS[self.name]
-
-    @property
-    def published(self) -> list[Published]:
-        """The paper's numbers for it."""
-        return [
-            one
-            for one in published_values()
-            if one.layout == self.name and (not self.n_bits or one.n_bits in self.n_bits)
-        ]
+    published: Sequence[Published] = ()
 
     def confident(self, results: pd.DataFrame, on_progress: Progress = silent) -> "Table":
         """Add what the scores of every query tell, as far as the data folder holds them.
@@ -73,32 +63,54 @@ class Table:
         """
         rows = dict(grouped(results, CELL))
         behind = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
-        return Table(self.name, add_confidence(self.cells, behind, on_progress), self.n_bits)
+        return replace(self, cells=add_confidence(self.cells, behind, on_progress))
 
-    def to_markdown(self) -> str:
+    def to_markdown(self, digits: int = 4, *, has_spread: bool = True) -> str:
         """Write the table for people.
 
+        Parameters
+        ----------
+        digits : int, optional
+            Behind the point.
+        has_spread : bool, optional
+            Whether the spread over seeds stands beside each value.
+
         Returns
         -------
         str
-            A heading, then a Markdown table a block; with `confident`, a second one of its uncertainty.
+            A heading, then a Markdown table a block; with `confident`, a second one of its uncertainty. Last, how many
+            of the paper's values are compared.
         """
-        return markdown(self.layout.title, self._blocks)
+        return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
-    def to_latex(self) -> str:
+    def to_latex(self, digits: int = 3, *, has_spread: bool = True) -> str:
         """Write the table for a paper.
 
+        Parameters
+        ----------
+        digits, has_spread
+            As in `to_markdown`.
+
         Returns
         -------
         str
-            A ``table`` environment a block, for the package booktabs; the same blocks as in Markdown.
+            A ``table`` or, where that is too narrow, ``table*`` environment a block, for the package booktabs; the
+            same blocks as in Markdown.
         """
-        return latex(self.name, self.layout.title, self._blocks)
+        return latex(self.name, self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
-    @cached_property
-    def _blocks(self) -> list[Block]:
-        blocks = make_blocks(self.cells, self.layout, self.published)
-        return blocks + (make_uncertainty_blocks(self.cells) if "p_value" in self.cells else [])
+    @property
+    def _title(self) -> str:
+        return f"{self.layout.heading}. {self.layout.title}"
+
+    @property
+    def _foot(self) -> str:
+        pairs = [pair for _, found in make_pairs(self.cells, self.published) for pair in found]
+        return tell_verdicts(len(self.published), pairs, of=" of this table") if self.published else ""
+
+    def _blocks(self, style: Style) -> list[Block]:
+        blocks = make_blocks(self.cells, self.layout, self.published, style)
+        return blocks + (make_uncertainty_blocks(self.cells, style) if "p_value" in self.cells else [])
 
     def to_csv(self) -> str:
         """Write the table as CSV.
@@ -167,29 +179,28 @@ class Table:
         header = [
             *("source", "table", "dataset", "setting", "backbone", "metric", "method", "n_bits", "published"),
             *("our_dataset", "our_features", "our_metric", "our_method", "our_params"),
-            *("ours", "spread", "difference", "differs", "dataset_fingerprint", "method_version"),
+            *("ours", "spread", "difference", "verdict", "differs", "dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = []
-        cells = records_by(self.cells, ["dataset", "metric", "n_bits"])
-        for one in self.published:
-            chosen = cells.get((one.our_dataset, one.our_metric, one.n_bits), [])
+        for one, pairs in make_pairs(self.cells, self.published):
             theirs = [*one[:9]]
-            found = [cell for cell in chosen if one.is_of(cell.method, json.loads(cell.params))]
             rows += [
                 [
                     *(*theirs, cell.dataset, cell.features, cell.metric, cell.method, cell.params),
                     *(_six(cell.value), _six(cell.spread), _six(cell.value - float(one.value))),
-                    "; ".join(one.differs(cell.features, cell.params)),
+                    *(pair.in_words, "; ".join(text for _, text in pair.differs)),
                     *(cell.dataset_fingerprint, cell.method_version),
                 ]
-                for cell in found
+                for pair in pairs
+                for cell in [pair.cell]
             ]
-            if not found:
-                rows.append([*theirs, one.our_dataset, "", one.our_metric, one.our_method, *[""] * 7])
+            if not pairs:
+                left = [one.our_dataset, "", one.our_metric, one.our_method, *[""] * 4, "not run", *[""] * 3]
+                rows.append([*theirs, *left])
         return csv_text(header, rows)
 
 
-def make_table(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> Table:
+def make_table(results: pd.DataFrame, name: str, selection: Selection | None = None) -> Table:
     """Lay out a table.
 
     Parameters
@@ -198,8 +209,8 @@ def make_table(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> 
         What `hashbench.store.results.read_results` gives.
     name : str
         One of ``LAYOUTS``.
-    n_bits : sequence of int, optional
-        Columns other than the papers'.
+    selection : Selection, optional
+        What of it to show.
 
     Returns
     -------
@@ -213,25 +224,41 @@ def make_table(results: pd.DataFrame, name: str, n_bits: Sequence[int] = ()) -> 
     """
     if name not in LAYOUTS:
         raise unknown_name("table", name, LAYOUTS)
-    cells = make_cells(results, name, n_bits)
+    made = _table(results, name, selection or Selection())
+    if made.cells.empty:
+        raise _no_results(made, selection or Selection())
+    return made
+
+
+def make_selection(results: pd.DataFrame, selection: Selection) -> Table:
+    """Lay out rows in a table of their own, without the papers' values.
+
+    Parameters
+    ----------
+    results : DataFrame
+        What `hashbench.store.results.read_results` gives.
+    selection : Selection
+        What to show.
+
+    Returns
+    -------
+    Table
+        A block a dataset, its features, fingerprint and metric; all their code lengths, unless some are chosen.
+
+    Raises
+    ------
+    HashbenchError
+        If there are no such rows.
+    """
+    cells = make_cells(selection.of_rows(results), selection.layout, (), selection)
     if cells.empty:
-        layout = LAYOUTS[name]
-        methods = sorted({one.our_method for one in published_values() if one.layout == name and not layout.is_open})
-        usable = [method for method in methods or ["itq"] if method in method_names()]
-        lengths = list(n_bits) or list(layout.n_bits)
-        raise HashbenchError(
-            f"there are no results for {name}: {layout.metric}{' of ' * bool(methods)}{' or '.join(methods)} at "
-            f"{', '.join(map(str, lengths))} bits. "
-            + (
-                f"Make some: hashbench run --method {usable[0]} --bits {lengths[0]} --metric {layout.metric}."
-                if usable
-                else "There is no such method here; see: hashbench list methods."
-            )
-        )
-    return Table(name, cells, tuple(n_bits))
+        raise selection.nothing_left(results)
+    return Table("selection", selection.layout, cells)
 
 
-def make_tables(results_folder: Path, names: Sequence[str], n_bits: Sequence[int] = ()) -> dict[str, Table]:
+def make_tables(
+    results_folder: Path, names: Sequence[str] = (), selection: Selection | None = None
+) -> dict[str, Table]:
     """Lay out all results of a folder.
 
     Parameters
@@ -239,22 +266,28 @@ def make_tables(results_folder: Path, names: Sequence[str], n_bits: Sequence[int
     results_folder : Path
         Holds ``<dataset>.csv`` files.
     names : sequence of str
-        Which tables; if empty, all that there are results for.
-    n_bits : sequence of int, optional
-        Columns other than the papers'.
+        Which tables; if empty, the one that the selection makes, or all that there are results for.
+    selection : Selection, optional
+        What of them to show.
 
     Returns
     -------
     dict of str to Table
         The tables by name.
     """
-    results = read_results(results_folder)
-    if not names:  # those there are results for; one, to complain of, if there are none
-        names = [name for name in LAYOUTS if is_shown(results, name, n_bits).any()] or ["table1"]
-    return {name: make_table(results, name, n_bits) for name in names}
+    results, selection = read_results(results_folder), selection or Selection()
+    if names:
+        return {name: make_table(results, name, selection) for name in names}
+    if selection.is_of_rows:
+        return {"selection": make_selection(results, selection)}
+    made = {name: _table(results, name, selection) for name in LAYOUTS}
+    found = {name: table for name, table in made.items() if not table.cells.empty}
+    return found or {"table1": make_table(results, "table1", selection)}  # which complains
 
 
-def write_tables(folder: Path, tables: Mapping[str, Table]) -> None:
+def write_tables(
+    folder: Path, tables: Mapping[str, Table], digits: int | None = None, *, has_spread: bool = True
+) -> None:
     """Write tables as Markdown, CSV and LaTeX, with their tie ranges and the published values.
 
     Parameters
@@ -263,13 +296,42 @@ def write_tables(folder: Path, tables: Mapping[str, Table]) -> None:
         Made if need be.
     tables : mapping of str to Table
         By name.
+    digits : int, optional
+        Behind the point in Markdown and LaTeX, by default 4 and 3.
+    has_spread : bool, optional
+        Whether these two show the spread over seeds.
     """
+    shown = {} if digits is None else {"digits": digits}
     for name, table in tables.items():
         write_text(folder / f"{name}.csv", table.to_csv())
-        write_text(folder / f"{name}.md", table.to_markdown())
-        write_text(folder / f"{name}.tex", table.to_latex())
+        write_text(folder / f"{name}.md", table.to_markdown(**shown, has_spread=has_spread))
+        write_text(folder / f"{name}.tex", table.to_latex(**shown, has_spread=has_spread))
         write_text(folder / f"{name}-tie-range.csv", table.to_tie_range_csv())
-        write_text(folder / f"{name}-published.csv", table.to_published_csv())
+        if table.layout.source:
+            write_text(folder / f"{name}-published.csv", table.to_published_csv())
+
+
+def _table(results: pd.DataFrame, name: str, selection: Selection) -> Table:
+    published = [one for one in published_values() if one.layout == name]
+    cells = make_cells(selection.of_rows(results), LAYOUTS[name], published, selection)
+    return Table(name, LAYOUTS[name], cells, [one for one in published if selection.has(one)])
+
+
+def _no_results(table: Table, selection: Selection) -> HashbenchError:
+    layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits)
+    methods = sorted({one.our_method for one in table.published if not layout.is_open})
+    usable = [method for method in methods or ["itq"] if method in method_names()]
+    metrics = " or ".join(layout.metrics)
+    several = ", with several settings of one method" if layout.is_ablation else ""
+    return HashbenchError(
+        f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "
+        f"{', '.join(map(str, lengths))} bits{several}. "
+        + (
+            f"Make some: hashbench run --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
+            if usable
+            else "There is no such method here; see: hashbench list methods."
+        )
+    )
 
 
 def _six(value: float) -> str:

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from hashbench._typing import FloatArray, Progress, silent
-from hashbench.reports.aggregate import BLOCK
 from hashbench.reports.significance import bootstrap_intervals, paired_tests
+from hashbench.reports.tables.cells import COLUMN
 from hashbench.store.results import Row
 from hashbench.store.score_cache import find_scores
 
@@ -26,7 +26,7 @@ def add_confidence(cells: pd.DataFrame, rows: Sequence[pd.DataFrame], on_progres
         on_progress("scores of every query", number, len(rows))
     intervals = [(np.nan, np.nan) if one is None else interval(one) for one in scores]
     made = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals], p_value=np.nan)
-    columns = cells.groupby([*BLOCK, "metric", "n_bits"])
+    columns = cells.groupby(list(COLUMN))
     for number, (_, column) in enumerate(columns, start=1):
         best = [scores[position] for position in column.index[column["is_best"]]]
         tested = [

@@ -1,0 +1,116 @@
+"""How near our values are to the papers', and whether methods rank alike.
+
+A verdict says where ours is, seen from the published value. It is **within** if that lies, up to half a unit of its
+last digit, between the lower of ``low`` and ``value - spread`` and the higher of ``high`` and ``value + spread``: where
+our mean could be by another order of ties, or is by one standard deviation over seeds. Else ours is **above** or
+**below** it. Whatever differs between the set-ups is told beside the verdict, and does not change it.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from scipy.stats import kendalltau
+
+from hashbench.reports.tables.published import Published
+
+MARKS = {"within": "≈", "above": "↑", "below": "↓"}  # of ours, beside the published value
+
+
+class Pair(NamedTuple):
+    """A published value, and a cell of ours that stands for it: see `Table`."""
+
+    published: Published
+    cell: Any
+
+    @property
+    def verdict(self) -> str:
+        """Where ours is, seen from the published value: a key of ``MARKS``."""
+        value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
+        theirs, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
+        if theirs + half < min([value - spread, *_numbers(self.cell.low)]):
+            return "above"
+        return "below" if theirs - half > max([value + spread, *_numbers(self.cell.high)]) else "within"
+
+    @property
+    def differs(self) -> list[tuple[str, str]]:
+        """What differs besides the code: part and phrase of each."""
+        return self.published.differs(self.cell.features, self.cell.params)
+
+    @property
+    def in_words(self) -> str:
+        """The verdict, and the parts of the set-up that differ."""
+        parts = ", ".join(dict.fromkeys(part for part, _ in self.differs))
+        return self.verdict + (f"; set-up differs ({parts})" if parts else "")
+
+
+class Agreement(NamedTuple):
+    """Kendall's tau-b between the paper's order of methods and ours, and its bounds by our tie ranges."""
+
+    tau: float
+    low: float
+    high: float
+    n_methods: int
+
+
+def agreement(pairs: Sequence[Pair]) -> Agreement | None:
+    """Compare two orders; None if the paper or we have fewer than two values.
+
+    Two methods whose tie ranges meet could stand either way, so that each bound counts them all in its favour. No
+    order of ties need reach it, as those choices can contradict each other.
+    """
+    ours, theirs = [round(pair.cell.value, 6) for pair in pairs], [float(pair.published.value) for pair in pairs]
+    if len(set(theirs)) < 2 or len(set(ours)) < 2:
+        return None
+    settled = open_ = 0
+    for one, other in combinations(pairs, 2):
+        order = float(one.published.value) - float(other.published.value)
+        above, below = one.cell.low > other.cell.high, one.cell.high < other.cell.low
+        if order and (above or below):
+            settled += 1 if above == (order > 0) else -1
+        else:
+            open_ += bool(order)
+    n_pairs = len(pairs) * (len(pairs) - 1) / 2
+    n_ordered = sum(one != other for one, other in combinations(theirs, 2))
+    most = (n_pairs * n_ordered) ** 0.5
+    tau = float(kendalltau(theirs, ours).statistic)
+    return Agreement(tau, (settled - open_) / most, (settled + open_) / most, len(pairs))
+
+
+def tell_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
+    """Count verdicts in a sentence."""
+    compared = {(pair.published.dataset, pair.published.metric, *pair.published[3:9]) for pair in pairs}
+    n_left = n_published - len(compared)
+    start = f"Of {n_published} published values{of} {len(compared)} {'is' if len(compared) == 1 else 'are'} compared"
+    if not pairs:
+        return f"{start}."
+    start += f" in {len(pairs)} pairs" if len(pairs) > len(compared) else ""
+    verdicts = Counter(pair.verdict for pair in pairs)
+    what = {"within": "within our spread and tie range", "above": "ours above", "below": "ours below"}
+    counts = ", ".join(f"{verdicts[name]} {what[name]} ({mark})" for name, mark in MARKS.items())
+    parts = Counter(part for pair in pairs for part in {part for part, _ in pair.differs})
+    n_same = sum(not pair.differs for pair in pairs)
+    others = ", ".join(f"{part} {count}" for part, count in sorted(parts.items()))
+    same = f"{n_same or 'none'} with the paper's set-up" + (f" (what differs: {others})" if others else "")
+    return f"{start}: {counts}; {same}; {n_left or 'none'} not run."
+
+
+def tell_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
+    """Say in a sentence whether methods rank alike in each column; nothing if none can be ranked."""
+    found = {name: agreement(pairs) for name, pairs in columns.items()}
+    told = [
+        f"{name} {one.tau:.2f} ({one.low:.2f} to {one.high:.2f}, {one.n_methods} methods)"
+        for name, one in found.items()
+        if one is not None
+    ]
+    if not told:
+        return ""
+    return (
+        "Kendall's tau between the paper's order of methods and ours, with the bounds that our tie ranges leave: "
+        f"{'; '.join(told)}."
+    )
+
+
+def _numbers(value: float) -> list[float]:
+    return [] if value != value else [value]

@@ -1,0 +1,98 @@
+"""Which rows of the results tables are made of: what users choose, by the names that the results hold."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import pandas as pd
+
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.registry import features_kind
+from hashbench.reports.tables.layout import Layout
+from hashbench.reports.tables.published import Published
+from hashbench.scoring.metrics import get_metric
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user wants to see; what is empty means all.
+
+    Parameters
+    ----------
+    datasets : sequence of str
+        Names, or NAME:FEATURES.
+    methods : sequence of str
+        Names.
+    metrics : sequence of str
+        Names; a table of its own is made of them.
+    features : sequence of str
+        Kinds of features, or their full names.
+    n_bits : sequence of int
+        Columns other than the papers'.
+    variants : bool
+        Whether methods are shown with all their parameters and versions, not only by one line.
+    """
+
+    datasets: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    metrics: Sequence[str] = ()
+    features: Sequence[str] = ()
+    n_bits: Sequence[int] = ()
+    variants: bool = False
+
+    @property
+    def is_of_rows(self) -> bool:
+        """Whether it names rows, which a table of its own can be made of."""
+        return bool(self.datasets or self.methods or self.metrics or self.features)
+
+    @property
+    def layout(self) -> Layout:
+        """The table of its own, of AP unless metrics are named."""
+        metrics = tuple(dict.fromkeys(get_metric(name).name for name in self.metrics or ["AP"]))
+        return Layout("Selection", ", ".join(metrics), metrics, tuple(self.n_bits))
+
+    def of_rows(self, results: pd.DataFrame) -> pd.DataFrame:
+        """Keep the rows of the chosen datasets, methods and features, refuse names that no row has."""
+        places = pd.MultiIndex.from_frame(results[["dataset", "features"]])
+        kinds = {place: {place[1], features_kind(place[1])} for place in places.unique()}
+        named = {place: {place[0], *(f"{place[0]}:{kind}" for kind in ones)} for place, ones in kinds.items()}
+        is_chosen = pd.Series(True, index=results.index)
+        for what, names, words in (("dataset", self.datasets, named), ("feature kind", self.features, kinds)):
+            _check(what, names, chain.from_iterable(words.values()))
+            if names:
+                is_chosen &= places.isin([place for place, ones in words.items() if not ones.isdisjoint(names)])
+        _check("method", self.methods, results["method"])
+        if self.methods:
+            is_chosen &= results["method"].isin(self.methods)
+        return results[is_chosen]
+
+    def has(self, one: Published) -> bool:
+        """Tell whether a published value is of what was chosen."""
+        datasets = [name.partition(":")[0] for name in self.datasets]
+        return (
+            (not datasets or one.our_dataset in datasets)
+            and (not self.methods or one.our_method in self.methods)
+            and (not self.n_bits or one.n_bits in self.n_bits)
+        )
+
+    def nothing_left(self, results: pd.DataFrame) -> HashbenchError:
+        """Build the error for a table of its own without rows."""
+        metrics = " or ".join(self.layout.metrics)
+        of = " of " + " or ".join(self.methods) if self.methods else ""
+        on = " on " + " or ".join([*self.datasets, *self.features]) if self.datasets or self.features else ""
+        lengths = " at " + " or ".join(map(str, self.n_bits)) + " bits" if self.n_bits else ""
+        there = results if self.of_rows(results).empty else self.of_rows(results)
+        return HashbenchError(
+            f"there are no results in {metrics}{of}{on}{lengths}. There are results in "
+            f"{', '.join(sorted(there['metric'].unique()))} at "
+            f"{', '.join(map(str, sorted(there['n_bits'].unique())))} bits; choose others, or make some with "
+            f"hashbench run --metric {self.layout.metrics[0]}."
+        )
+
+
+def _check(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
+    there = set(known)
+    for name in names:
+        if name not in there:
+            usual = [one for one in there if " " not in one and (":" in name or ":" not in one)]
+            raise HashbenchError(f"there are no results of {kind} {name!r}: {unknown_name(kind, name, usual)}")

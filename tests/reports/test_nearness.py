@@ -1,0 +1,87 @@
+from itertools import permutations
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from hashbench.reports.tables.nearness import Pair, agreement, tell_agreement, tell_verdicts
+from hashbench.reports.tables.published import published_values
+
+PAPER = next(one for one in published_values() if (one.method, one.our_dataset) == ("BRE", "cifar10-s1"))
+
+
+def pair(published, value, low=np.nan, high=np.nan, spread=np.nan, features="vgg-f", **changes):
+    n_seeds = 1 if np.isnan(spread) else 3
+    cell = SimpleNamespace(
+        value=value, low=low, high=high, spread=spread, n_seeds=n_seeds, features=features, params="{}"
+    )
+    return Pair(PAPER._replace(value=published, **changes), cell)
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "verdict"),
+    [
+        ("0.500", {"value": 0.4996}, "within"),  # it prints three digits
+        ("0.500", {"value": 0.4994}, "below"),
+        ("0.500", {"value": 0.5006}, "above"),
+        ("0.50", {"value": 0.504}, "within"),
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.51}, "within"),
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.49}, "below"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6}, "within"),
+        ("0.500", {"value": 0.45, "spread": 0.06}, "within"),
+        ("0.500", {"value": 0.45, "low": 0.44, "high": 0.46, "spread": 0.04}, "below"),  # each on its own
+        ("0.500", {"value": 0.55, "low": 0.54, "high": 0.56, "spread": 0.04}, "above"),
+    ],
+)
+def test_verdict_goes_by_the_spread_and_the_tie_range(published, ours, verdict):
+    assert pair(published, **ours).verdict == verdict
+
+
+def test_verdict_names_the_parts_of_the_set_up_that_differ():
+    assert pair("0.5", 0.4, dataset_differs="").in_words == "below"
+    assert pair("0.5", 0.4, features="gist").in_words == "below; set-up differs (features, data)"
+
+
+def test_verdicts_are_counted():
+    pairs = [
+        *(pair("0.5", 0.4, n_bits=12), pair("0.5", 0.6, n_bits=24, features="gist")),
+        *(pair("0.5", 0.5, n_bits=24, dataset_differs=""), pair("0.5", 0.4, n_bits=48)),
+    ]
+    assert tell_verdicts(8, pairs) == (
+        "Of 8 published values 3 are compared in 4 pairs: 1 within our spread and tie range (≈), 1 ours above (↑), "
+        "2 ours below (↓); 1 with the paper's set-up (what differs: data 3, features 1); 5 not run."
+    )
+    assert tell_verdicts(8, []) == "Of 8 published values 0 are compared."
+
+
+def test_agreement_is_kendalls_tau_with_bounds_by_the_tie_ranges():
+    ours = [(0.1, 0.05, 0.15), (0.2, 0.18, 0.35), (0.3, 0.25, 0.32), (0.6, 0.5, 0.7)]
+    found = agreement([pair(text, *one) for text, one in zip(("0.2", "0.4", "0.3", "0.5"), ours, strict=True)])
+    assert found == pytest.approx((4 / 6, 4 / 6, 1, 4))  # the second and third could change places
+    assert agreement([pair("0.2", 0.1, 0.1, 0.1)]) is None
+    assert agreement([pair("0.2", 0.1, 0.1, 0.1), pair("0.2", 0.3, 0.3, 0.3)]) is None
+
+
+def test_bounds_hold_whatever_the_order_of_ties():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        low = rng.random(5)
+        high, theirs = low + rng.random(5) / 2, rng.permutation([1, 2, 3, 3, 4]) / 10
+        found = agreement([pair(f"{t:.1f}", (a + b) / 2, a, b) for t, a, b in zip(theirs, low, high, strict=True)])
+        for order in permutations(range(5)):
+            values, least = np.empty(5), 0.0
+            for place in order:
+                least = max(least + 1e-9, low[place])
+                values[place] = least
+            if (values <= high).all():
+                assert found.low - 1e-9 <= kendalltau(theirs, values).statistic <= found.high + 1e-9
+
+
+def test_agreement_is_told_column_by_column():
+    columns = {
+        "12 bits": [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3)],
+        "24 bits": [pair("0.2", 0.1, 0.1, 0.1)],
+    }
+    assert tell_agreement(columns).endswith(": 12 bits 1.00 (1.00 to 1.00, 2 methods).")
+    assert tell_agreement({}) == ""

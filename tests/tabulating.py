@@ -1,0 +1,39 @@
+"""Made-up rows of results, and tables of them."""
+
+import pandas as pd
+
+from hashbench.reports import tables
+
+ITQ = '{"n_iter": 50}'
+
+
+def cell(method="itq", n_bits=16, value=0.5, **changes):
+    fields = {
+        "dataset": "digits",
+        "features": "pixels",
+        "method": method,
+        "params": ITQ if method == "itq" else "{}",
+        "n_bits": n_bits,
+        "seed": 0,
+        "metric": "AP",
+        "value": value,
+        "low": value - 0.1,
+        "high": value + 0.2,
+        "n_queries": 200,
+        "n_undefined": 0,
+        "dataset_fingerprint": "aaaa",
+        "method_version": 1,
+    }
+    return fields | changes
+
+
+def table(*cells, name="table1", **chosen):
+    return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
+
+
+def ranged(method, value, low, high, **changes):
+    return cell(method, 16, value, low=low, high=high, **changes)
+
+
+def chosen(*cells, **selection):
+    return tables.make_selection(pd.DataFrame(cells), tables.Selection(**selection))
