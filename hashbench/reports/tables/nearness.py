@@ -92,8 +92,8 @@ def tell_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
     parts = Counter(part for pair in pairs for part in {part for part, _ in pair.differs})
     n_same = sum(not pair.differs for pair in pairs)
     others = ", ".join(f"{part} {count}" for part, count in sorted(parts.items()))
-    same = f"{n_same or 'none'} with the paper's set-up" + (f" (what differs: {others})" if others else "")
-    return f"{start}: {counts}; {same}; {n_left or 'none'} not run."
+    same = f"{n_same} with the paper's set-up" + (f" (what differs: {others})" if others else "")
+    return f"{start}: {counts}; {same}; {n_left} not run."
 
 
 def tell_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
