@@ -12,6 +12,9 @@ LENGTHS := 12 16 24 32 48 64
 SEEDS := 0 1 2
 METRICS := AP AP@1000 NDCG NDCG@100 P@100 P@r2 LGAP@r2
 GRID := $(DATASETS:%=--dataset %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %) $(METRICS:%=--metric %)
+SUPERVISED := talr-ap hashnet dtsh dpsh sdh ksh mihash
+UNSUPERVISED := itq lsh sph sh sklsh pcah
+COLUMN := --format svg --width 3.3 --no-title --output docs/figures
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev format lint types links test test-all golden reproduce-tables reproduce-all tables bench check clean
@@ -57,6 +60,8 @@ reproduce-all: $(VENV)/.installed ## The same with the slower methods too
 tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	$(BIN)/hashbench tables
 	$(BIN)/hashbench plot tie-ranges ap-bits --format svg
+	$(BIN)/hashbench plot ap-bits --dataset cifar10-s1:squeezenet $(SUPERVISED:%=--method %) $(COLUMN)
+	$(BIN)/hashbench plot tie-ranges --dataset digits $(UNSUPERVISED:%=--method %) $(COLUMN)
 	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
 	@$(BIN)/hashbench list missing
 

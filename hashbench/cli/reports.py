@@ -87,33 +87,64 @@ def tables(
 @click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
 @click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
+@click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
+@click.option(
+    "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
+)
+@click.option(
+    "--bands/--no-bands", default=None, help="Ranges over tie-breaking behind lines. [up to 4 lines in a panel]"
+)
+@click.option(
+    "--width", type=click.FloatRange(2.5, 30), default=6.9, show_default=True, help="Inches; a column has 3.3."
+)
+@click.option("--title/--no-title", "has_title", default=True, help="What is shown is told above it, or for a caption.")
 @RESULTS
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the figures. [RESULTS/figures]"
 )
-@click.option("--format", "form", type=click.Choice(["svg", "png", "both"]), default="both", show_default=True)
-def plot(names: tuple[str, ...], results: Path, output: Path | None, form: str, **chosen: Any) -> None:
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["svg", "png", "pdf", "both"]),
+    default="both",
+    show_default=True,
+    help="Of the files; both are svg and png.",
+)
+def plot(
+    names: tuple[str, ...],
+    results: Path,
+    output: Path | None,
+    form: str,
+    bands: bool | None,
+    width: float,
+    has_title: bool,
+    **chosen: Any,
+) -> None:
     """Draw figures of the results, and of the codes behind them; prints the files.
 
     \b
     tie-ranges        how far tie-breaking could move each score
-    ap-bits           the metric against the code length, with tie bands
+    ap-bits           the metric against the code length
     precision-recall  from codes in the data folder, at 32 bits
     precision-at-k    likewise
     code-usage        likewise: how many items share each code, at 12 bits
     time-quality      likewise: the metric against the time to fit and to encode, at 32 bits
 
-    Without FIGURE all are drawn.
+    Without FIGURE all are drawn. No panel has more than eight lines.
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure
     from hashbench.reports.plots.selection import Selection
+    from hashbench.reports.plots.style import Layout
 
-    formats = FORMATS if form == "both" else (form,)
+    formats = FORMATS[:2] if form == "both" else (form,)
+    layout = Layout(width, has_title, bands)
     with Progress() as progress:
-        for drawing in draw_figures(results, names, Selection(**chosen), progress.tell):
+        for drawing in draw_figures(results, names, Selection(**chosen), layout, progress.tell):
             for path in write_figure(drawing, output or results / "figures", formats):
                 click.echo(path)
+            if drawing.caption:
+                click.echo(f"{drawing.stem}: {drawing.caption}", err=True)
             for note in drawing.notes:
                 click.echo(f"{drawing.stem}: {note}", err=True)
 

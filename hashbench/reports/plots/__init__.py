@@ -1,6 +1,7 @@
 """Figures of the results, and of the codes behind them: one file a figure, dataset and kind of features.
 
     selection       what to draw: results cut to what was chosen, one block a dataset
+    panels          which lines stand together in a panel
     style           the one look of all figures
     result_figures  those of the results alone
     code_figures    those of codes found in the data folder
@@ -20,11 +21,11 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.plots import code_figures, result_figures
 from hashbench.reports.plots.selection import Block, Selection, choose_blocks
-from hashbench.reports.plots.style import METADATA, one_look
+from hashbench.reports.plots.style import METADATA, Layout, one_look
 from hashbench.store.files import write_bytes
 from hashbench.store.results import read_results
 
-FORMATS = ("svg", "png")
+FORMATS = ("svg", "png", "pdf")
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,21 @@ class Drawing:
         None if there was nothing to draw.
     notes : tuple of str
         What it lacks, and how to add it.
+    caption : str
+        What it shows, where it does not say so itself.
     """
 
     stem: str
     figure: Figure | None
     notes: tuple[str, ...] = ()
+    caption: str = ""
 
 
 def draw_figures(
     results_folder: Path,
     names: Sequence[str] = (),
     selection: Selection | None = None,
+    layout: Layout | None = None,
     on_progress: Progress = silent,
 ) -> Iterator[Drawing]:
     """Draw figures of all results of a folder.
@@ -80,6 +85,8 @@ def draw_figures(
         Which of ``FIGURES``; if empty, all.
     selection : Selection, optional
         What to draw; by default everything, judged by AP.
+    layout : Layout, optional
+        How wide, and with what beside the lines.
     on_progress : Progress, optional
         Called with what is being read, parts done and all parts.
 
@@ -96,11 +103,11 @@ def draw_figures(
     for name in names:
         if name not in FIGURES:
             raise unknown_name("figure", name, FIGURES)
-    selection = selection or Selection()
+    selection, layout = selection or Selection(), layout or Layout()
     results = read_results(results_folder)
     for name in dict.fromkeys(names or FIGURES):
         failed = []
-        blocks = choose_blocks(results, selection, FIGURES[name].n_bits, on_progress)
+        blocks = choose_blocks(results, selection, FIGURES[name].n_bits, layout, on_progress)
         for block in blocks:
             stem = "-".join([name, *block.stem])
             try:
@@ -110,7 +117,8 @@ def draw_figures(
             except HashbenchError as error:
                 failed.append(Drawing(stem, None, (str(error),)))
             else:
-                yield Drawing(stem, figure, tuple(block.notes))
+                caption = "" if layout.has_title else str(figure.get_label())
+                yield Drawing(stem, figure, tuple(block.notes), caption)
         if names and len(failed) == len(blocks):
             raise HashbenchError(failed[0].notes[0])
         yield from failed
@@ -125,7 +133,7 @@ def _demand_values(block: Block) -> None:
         )
 
 
-def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS[:2]) -> list[Path]:
     """Write a figure, each file whole or not at all; the same figure gives the same bytes.
 
     Parameters

@@ -1,6 +1,6 @@
 """Figures of the committed results alone: tie ranges, and the metric against the code length."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -9,88 +9,109 @@ from matplotlib.figure import Figure
 from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
-from hashbench.method import GROUPS
+from hashbench.errors import HashbenchError
+from hashbench.reports.plots.panels import (
+    Panel,
+    baselines_of,
+    describe_baselines,
+    fit_range,
+    has_bands,
+    panels_of,
+)
 from hashbench.reports.plots.selection import Block
-from hashbench.reports.plots.style import INK, Look, add_legend, group_title, legend_size, make_panels
+from hashbench.reports.plots.style import (
+    INK,
+    LEFT,
+    SMALL,
+    Look,
+    add_legend,
+    in_rows,
+    legend_height,
+    legend_width,
+    make_panels,
+    panel_width,
+    text_height,
+)
 
-_BAR, _WIDEST = 0.085, 8.0  # inches from one bar to the next where there is room, and of the whole panel
+LOWEST, _NARROWEST, _DOWN = 1.45, 1.2, 0.18  # inches of a panel, and between rows of them
 _GAP = 2.0  # bars between code lengths
-_LABEL = 0.19  # inches from one label to the next
-_N_COLUMNS = 2
+_TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from a panel to the names beside it
 RANGE = "from the lowest to the highest that tie-breaking could give."
 
 
 def tie_ranges(block: Block) -> Figure:
     """Draw how far tie-breaking could move each score: bars from low to high, the expectation a mark on them.
 
-    Bars stand group by group, in the order of the legend, for one code length after the other.
+    Bars stand in the order of the legend, for one code length after the other.
     """
-    labels = block.labels
-    legend_width, legend_height = legend_size(labels, block.looks)
-    step = len(labels) + _GAP
-    pitch = min(_BAR, _WIDEST / (step * len(block.n_bits)))
-    width = max(step * len(block.n_bits) * pitch, 4.5)
-    figure, [[panel]] = make_panels(
-        *(1, [width], max(3.2, legend_height), heading(block, f"range of {block.metric} over tie-breaking")),
-        [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])],
-        right=legend_width,
-    )
-    for position, label in enumerate(labels):
-        line = block.cells[block.cells["label"] == label]
-        x = line["n_bits"].map(block.n_bits.index) * step + position
-        look = block.looks[label]
-        panel.vlines(x, line["low"], line["high"], label=label, **look.bar(pitch / _BAR))
-        panel.plot(x, line["value"], linestyle="none", label=label, **look.points((pitch / _BAR) ** 0.5))
-    edges = np.arange(len(block.n_bits) + 1) * step - (_GAP + 1) / 2
-    for left, right in zip(edges[::2], edges[1::2], strict=False):
-        panel.axvspan(left, right, color="#f3f3f3", zorder=0)
-    panel.set_xticks((edges[:-1] + edges[1:]) / 2, [str(length) for length in block.n_bits])
-    panel.tick_params(axis="x", length=0)
-    panel.set(xlim=(edges[0], edges[-1]), xlabel="code length (bits)", ylabel=metric_label(block))
-    add_legend(panel, labels, block.looks, has_lines=False)
+    if len(block.cells) == 1:
+        raise HashbenchError(_too_little(block, "a single point"))
+    panels = panels_of(block, with_baselines=True)
+    text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])]
+    figure, spots = lay_out(block, panels, f"range of {block.metric} over tie-breaking", text, _axes(block))
+    for axes, panel in zip(spots, panels, strict=True):
+        step = len(panel.labels) + _GAP
+        pitch = 72 * axes.get_position().width * figure.get_figwidth() / (step * len(block.n_bits))  # points
+        for position, label in enumerate(panel.labels):
+            line = block.cells[block.cells["label"] == label]
+            x = line["n_bits"].map(block.n_bits.index) * step + position
+            look = panel.looks[label]
+            axes.vlines(x, line["low"], line["high"], label=label, **look.bar(min(pitch / 4, 1)))
+            axes.plot(x, line["value"], linestyle="none", label=label, **look.points(min(max(pitch / 3.3, 0.6), 1)))
+        edges = np.arange(len(block.n_bits) + 1) * step - (_GAP + 1) / 2
+        for left, right in zip(edges[::2], edges[1::2], strict=False):
+            axes.axvspan(left, right, color="#f3f3f3", zorder=0)
+        axes.set_xticks((edges[:-1] + edges[1:]) / 2, [str(length) for length in block.n_bits])
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlim(edges[0], edges[-1])
+        add_legend(axes, {label: block.names[label] for label in panel.labels}, panel.looks, has_lines=False)
     return figure
 
 
 def metric_against_bits(block: Block) -> Figure:
-    """Draw the metric against the code length, a panel for each group of methods.
+    """Draw the metric against the code length, a panel for each group of methods where they do not fit into one.
 
-    Lines are expectations, bands behind them run from low to high; labels stand at the lines' ends. All panels but that
-    of the baselines have the same scale.
+    Lines are expectations, their names stand at their ends; bands behind them run from low to high. Each panel has a
+    range of its own. Baselines are grey lines where they are near.
     """
-    groups = [group for group in (*GROUPS, "") if group in set(block.cells["group"])]
-    n_columns = min(len(groups), _N_COLUMNS)
-    n_rows = -(-len(groups) // n_columns)
-    n_labels = max(block.cells[block.cells["group"] == group]["label"].nunique() for group in groups)
-    label_width, _ = legend_size(block.labels, block.looks)
-    height = max(3.2, n_labels * _LABEL)
-    widths = [1.8, 3.9] if len(groups) == 2 and groups[0] == "baseline" else [3.0] * n_columns
-    note = " Baselines have a scale of their own." if groups[0] == "baseline" and groups[1:] else ""
-    figure, panels = make_panels(
-        *(n_rows, widths, height, heading(block, f"{block.metric} by code length")),
-        [f"Line: mean over all orders of tied items. Band: {RANGE}", means_over(block.cells["n_seeds"]) + note],
-        gap=(label_width, 0.85),
-        right=label_width,
-    )
-    spots = [panel for row in panels for panel in row]
-    is_baseline = block.cells["group"] == "baseline"
-    for panel, group in zip(spots, groups, strict=False):
-        panel.set_title(group_title(group))
-        panel.set_xscale("log", base=2)
-        panel.set_xticks(block.n_bits, [str(length) for length in block.n_bits])
-        panel.minorticks_off()
-        alike = block.cells[is_baseline == (group == "baseline")]  # baselines can range over all of the axis
-        low = float(np.nanmin(alike[["value", "low"]]))
-        high = float(np.nanmax(alike[["value", "high"]]))
-        margin = 0.03 * (high - low or 1.0)
-        panel.set_ylim(low - margin, high + margin)
-        _draw_lines(panel, block.cells[block.cells["group"] == group], block, height)
-    for panel in spots[len(groups) :]:
-        panel.remove()
-    for position, panel in enumerate(spots[: len(groups)]):
-        panel.set_xlabel("code length (bits)")
-        if position % n_columns == 0:
-            panel.set_ylabel(metric_label(block))
+    if len(block.n_bits) == 1:
+        raise HashbenchError(_too_little(block, "a single code length"))
+    panels = panels_of(block)
+    is_banded = has_bands(block, panels)
+    text = ["Line: mean over all orders of tied items." + (f" Band: {RANGE}" if is_banded else "")]
+    text += [means_over(block.cells["n_seeds"]), *describe_baselines(block)]
+    figure, spots = lay_out(block, panels, f"{block.metric} by code length", text, _axes(block))
+    for axes, panel in zip(spots, panels, strict=True):
+        width, height = axes.get_position().size * figure.get_size_inches()
+        _draw_lines(axes, panel, block, (width, height), is_banded=is_banded)
     return figure
+
+
+def lay_out(
+    block: Block, panels: list[Panel], what: str, text: list[str], axes: tuple[str, str]
+) -> tuple[Figure, list[Axes]]:
+    """Make axes, named so, for panels with the names of lines at their right."""
+    right = legend_width(block.names.values())
+    gap = LEFT + right
+    rows = in_rows(len(panels), block.layout, _NARROWEST, gap, right)
+    height = max(LOWEST, 0.62 * panel_width(block.layout, max(rows), gap, right))
+    beside = [*baselines_of(block), *max((panel.labels for panel in panels), key=len)]
+    height = max(height, legend_height(block.names[label] for label in beside))
+    figure, grid = make_panels(
+        *(block.layout, [(n_panels, height) for n_panels in rows]),
+        *(heading(block, what), [*text, *block.remarks]),
+        gap=(gap, _DOWN),
+        right=right,
+        above=0.22 if any(panel.title for panel in panels) else 0.1,
+    )
+    for spot in grid[-1]:
+        spot.set_xlabel(axes[0])
+    for row in grid:
+        row[0].set_ylabel(axes[1])
+    spots = [spot for row in grid for spot in row]
+    for spot, panel in zip(spots, panels, strict=True):
+        spot.set_title(panel.title)
+    return figure, spots
 
 
 def metric_label(block: Block) -> str:
@@ -116,49 +137,92 @@ def count_seeds(n_seeds: Iterable[int]) -> str:
     return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
 
-def _draw_lines(panel: Axes, cells: pd.DataFrame, block: Block, height: float) -> None:
-    ends: list[tuple[str, float, float, Look]] = []
-    for label, line in cells.groupby("label", sort=False):
-        look = block.looks[str(label)]
-        panel.fill_between(
-            *(line["n_bits"], line["low"], line["high"]),
-            label=str(label),
-            **look.band(),
-        )
-        panel.plot(line["n_bits"], line["value"], label=str(label), **look.curve())
-        ends.append((str(label), line["n_bits"].iloc[-1], line["value"].iloc[-1], look))
-    bottom, top = panel.get_ylim()
-    places = spread([end[2] for end in ends], (top - bottom) * _LABEL / height, (bottom, top))
-    for (label, x, y, look), place in zip(ends, places, strict=True):
-        panel.annotate(
-            label,
-            *((x, y), (1.05, place)),
-            textcoords=panel.get_yaxis_transform(),
+def _axes(block: Block) -> tuple[str, str]:
+    return "code length (bits)", metric_label(block)
+
+
+def _too_little(block: Block, what: str) -> str:
+    return (
+        f"there is nothing to compare on {block.dataset} ({block.features}): {what} in {block.metric}. "
+        "Choose more methods or code lengths, or make results of them with hashbench run."
+    )
+
+
+def _draw_lines(axes: Axes, panel: Panel, block: Block, size: tuple[float, float], *, is_banded: bool) -> None:
+    """Draw the lines of a panel of that width and height in inches, and the baselines near them."""
+    own = block.cells[block.cells["label"].isin(panel.labels)]
+    lengths = sorted(own["n_bits"].unique().tolist())
+    shown = block.cells[block.cells["n_bits"].between(lengths[0], lengths[-1])]
+    cells = {str(label): line for label, line in shown.groupby("label")}
+    baselines = shown[shown["label"].isin(baselines_of(block))]
+    near = fit_range(axes, own, baselines, ["value", "low", "high"] if is_banded else ["value"])
+    for label in (*near, *panel.labels):
+        line, look = cells[label], panel.looks[label]
+        if is_banded and label not in near:
+            axes.fill_between(line["n_bits"], line["low"], line["high"], label=label, **look.band())
+        axes.plot(line["n_bits"], line["value"], label=label, **look.curve())
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(lengths[0] / 1.06, lengths[-1] * 1.06)
+    axes.set_xticks(*_ticks(lengths, size[0]))
+    axes.minorticks_off()
+    _name_lines(
+        axes, {label: cells[label].iloc[-1] for label in (*panel.labels, *near)}, block.names, panel.looks, size
+    )
+
+
+def _ticks(lengths: list[int], width: float) -> tuple[list[int], list[str]]:
+    """Give code lengths as ticks of a logarithmic axis, and names of those that have room."""
+    places = np.log(lengths) * width / (np.log(lengths[-1] / lengths[0]) or 1.0)
+    names, last = [], -np.inf
+    for length, place in zip(lengths, places, strict=True):
+        names.append(str(length) if place - last >= _TICK else "")
+        last = place if names[-1] else last
+    return lengths, names
+
+
+def _name_lines(
+    axes: Axes,
+    ends: Mapping[str, pd.Series],
+    names: Mapping[str, str],
+    looks: Mapping[str, Look],
+    size: tuple[float, float],
+) -> None:
+    """Write the names of lines at the right of a panel, each with a thin line to the last point of its own."""
+    bottom, top = axes.get_ylim()
+    heights = [(top - bottom) * text_height(names[label], SMALL) / size[1] for label in ends]
+    places = spread([float(end["value"]) for end in ends.values()], heights, (bottom, top))
+    for (label, end), place in zip(ends.items(), places, strict=True):
+        axes.annotate(
+            names[label],
+            *((end["n_bits"], end["value"]), (1 + _LEADER / size[0], place)),
+            textcoords=axes.get_yaxis_transform(),
             va="center",
             color=INK,
-            size=10,
+            size=SMALL,
             annotation_clip=False,
             arrowprops={
                 "arrowstyle": "-",
-                "color": look.colour,
-                "linewidth": 0.6,
-                "shrinkB": 4,
+                "color": looks[label].colour,
+                "linewidth": 0.5,
+                "shrinkA": 1,
+                "shrinkB": 3,
                 "relpos": (0, 0.5),
             },
         )
 
 
-def spread(values: list[float], gap: float, limits: tuple[float, float]) -> FloatArray:
+def spread(values: list[float], heights: list[float], limits: tuple[float, float]) -> FloatArray:
     """Move labels apart, each as little as possible from the value it stands for.
 
-    ``gap`` is the least from one label to the next; the labels are kept between ``limits`` where there is room. The
-    squared distance is the least there is (isotonic regression).
+    Labels of those heights, centred, do not overlap; they are kept between ``limits`` where there is room. The squared
+    distance is the least there is (isotonic regression).
 
-    >>> spread([0.5, 0.5, 0.9], 0.1, (0.0, 1.0)).round(2)
+    >>> spread([0.5, 0.5, 0.9], [0.1, 0.1, 0.1], (0.0, 1.0)).round(2)
     array([0.45, 0.55, 0.9 ])
     """
     order = np.argsort(values, kind="stable")
-    steps = gap * np.arange(len(values))
+    sizes = np.asarray(heights)[order]
+    steps = np.cumsum(sizes) - sizes / 2 - sizes[0] / 2
     apart = isotonic_regression(np.asarray(values)[order] - steps).x
     places = np.empty(len(values))
     places[order] = np.clip(apart, limits[0], max(limits[1] - steps[-1], limits[0])) + steps

@@ -1,6 +1,7 @@
 """What to draw: results cut to the methods, code lengths and metric chosen, one block a dataset."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +12,8 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import features_kind
-from hashbench.reports.aggregate import BLOCK, average_over_seeds
-from hashbench.reports.plots.style import Look, choose_looks
+from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, main_lines
+from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
@@ -34,12 +35,18 @@ class Selection:
         Code lengths.
     metric : str
         What methods are judged by.
+    features : sequence of str
+        Kinds of features, as results name them or without what stands in brackets.
+    variants : bool
+        Whether all lines of a method are shown; else the one that `main_lines` keeps.
     """
 
     datasets: Sequence[str] = ()
     methods: Sequence[str] = ()
     n_bits: Sequence[int] = ()
     metric: str = DEFAULT_METRIC
+    features: Sequence[str] = ()
+    variants: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +60,11 @@ class Block:
     cells: pd.DataFrame  # of `average_over_seeds`, in its order
     rows: pd.DataFrame  # the results behind the cells, one row a seed
     looks: Mapping[str, Look]  # by label
+    names: Mapping[str, str]  # likewise, as they are shown
+    remarks: list[str]  # sentences on what the names leave out
     stem: tuple[str, ...]  # what tells its files from those of other blocks
     dataset_files: tuple[Path, ...] = ()  # that the user named
+    layout: Layout = field(default_factory=Layout)
     on_progress: Progress = silent
     notes: list[str] = field(default_factory=list)  # what the figure lacks; drawing adds to it
 
@@ -70,7 +80,11 @@ class Block:
 
 
 def choose_blocks(
-    results: pd.DataFrame, selection: Selection, usual_bits: int | None = None, on_progress: Progress = silent
+    results: pd.DataFrame,
+    selection: Selection,
+    usual_bits: int | None = None,
+    layout: Layout = Layout(),  # noqa: B008  # is frozen
+    on_progress: Progress = silent,
 ) -> list[Block]:
     """Cut results to what was chosen; at least one block is left, or HashbenchError is raised.
 
@@ -84,7 +98,11 @@ def choose_blocks(
         _demand("dataset", name, [one for ones in spelt.values() for one in ones if ":" in name or ":" not in one])
     for name in selection.methods:
         _demand("method", name, results["method"])
+    kinds = {key: {key[1], features_kind(key[1])} for key in spelt}
+    for name in selection.features:
+        _demand("features", name, [one for ones in kinds.values() for one in ones])
     wanted = [key for key, ones in spelt.items() if not names or ones & set(names)]
+    wanted = [key for key in wanted if not selection.features or kinds[key] & set(selection.features)]
 
     def choose(frame: pd.DataFrame) -> pd.DataFrame:
         is_chosen = (frame["metric"] == metric) & _places(frame).isin(wanted)
@@ -96,6 +114,7 @@ def choose_blocks(
 
     everything = average_over_seeds(results)  # labels and looks do not depend on what is chosen
     cells, chosen, looks = choose(everything), choose(results), choose_looks(everything)
+    cells = cells if selection.variants else main_lines(cells)
     if cells.empty:
         raise _nothing_left(results, selection, metric)
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
@@ -106,20 +125,45 @@ def choose_blocks(
         if usual_bits is not None and not selection.n_bits and not part.empty:
             nearest = min(part["n_bits"], key=lambda length: (abs(length - usual_bits), length))
             part = part[part["n_bits"] == nearest]
-        rows = chosen[(chosen[list(BLOCK)] == list(keys)).all(axis=1)]
+        shown, remarks = _names(part)
+        rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
         stem = [dataset, re.sub(r"[^A-Za-z0-9._-]+", "-", features).strip("-")]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
         blocks.append(
             Block(
-                *(dataset, features, fingerprint, metric),
-                *(part.reset_index(drop=True), rows[rows["n_bits"].isin(part["n_bits"])], looks, tuple(stem)),
+                dataset,
+                features,
+                fingerprint,
+                metric,
+                part.reset_index(drop=True),
+                rows,
+                looks,
+                shown,
+                remarks,
+                tuple(stem),
                 dataset_files=files,
+                layout=layout,
                 on_progress=on_progress,
                 notes=notes,
             )
         )
     return blocks
+
+
+def _names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
+    """Say how lines are named where they are shown, and what that leaves out.
+
+    A line that is the only one of its method has the method's name.
+    """
+    method = dict(zip(cells["label"], cells["method"], strict=True))
+    n_lines = Counter(method.values())
+    names = {label: broken_name(name if n_lines[name] == 1 else label) for label, name in method.items()}
+    rest: dict[str, list[str]] = {}
+    for label, name in sorted(method.items()):
+        if n_lines[name] == 1 and label != name:
+            rest.setdefault(label.removeprefix(name).strip(), []).append(name)
+    return names, [f"{', '.join(whose)}: {what}." for what, whose in rest.items()]
 
 
 def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

@@ -1,9 +1,11 @@
 """The one look of all figures: colours, markers, dashes, sizes in inches, titles, legends."""
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -11,53 +13,87 @@ from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
+from matplotlib.textpath import text_to_path
 
-# Okabe & Ito's colours, which colour-blind people tell apart, without their yellow, too light for lines.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
+# Okabe & Ito's colours, which colour-blind people tell apart, with a dark red for their yellow, too light for lines.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#882255")
+MOST_LINES = len(_COLOURS)  # of a panel
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", "p", ">", "h")  # as many as share no factor with the colours
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1)), (0, (6, 1.5, 1.5, 1.5)))
 _GREYS = ("#606060", "#8c8c8c", "#a8a8a8")
 _BASELINE_DASH: Any = (0, (1, 1.2))
+_FONT = "DejaVu Sans"  # comes with matplotlib
+HEADING, TITLE, TEXT, SMALL = 9, 8, 7.5, 7  # points
 _STYLE = {
     "axes.axisbelow": True,
     "axes.grid": True,
     "axes.grid.axis": "y",
+    "axes.labelpad": 2.5,
+    "axes.labelsize": TEXT,
+    "axes.linewidth": 0.6,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "font.family": "DejaVu Sans",  # comes with matplotlib
-    "font.size": 10.5,
+    "axes.titlepad": 4,
+    "axes.titlesize": TITLE,
+    "font.family": _FONT,
+    "font.size": TEXT,
     "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 10,
+    "grid.linewidth": 0.5,
+    "legend.fontsize": SMALL,
     "legend.frameon": False,
-    "lines.linewidth": 1.6,
+    "lines.linewidth": 1.1,
     "path.simplify": False,
-    "savefig.dpi": 200,
+    "pdf.fonttype": 42,  # TrueType, as publishers ask
+    "savefig.dpi": 300,
     "svg.fonttype": "path",
     "svg.hashsalt": "hashbench",
     "text.parse_math": False,  # names may hold a $
+    **{f"{axis}tick.{key}": size for axis in "xy" for key, size in (("labelsize", SMALL), ("major.pad", 2))},
+    **{f"{axis}tick.major.{key}": size for axis in "xy" for key, size in (("size", 2.5), ("width", 0.6))},
 }
 METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Creator": "hashbench", "Date": None},
     "png": {"Software": "hashbench"},
+    "pdf": {"Creator": "hashbench", "CreationDate": None},
 }
-_LEFT, _BOTTOM, _LINE = 0.8, 0.6, 0.2  # inches: left of panels, below them, a line of text
-_LETTERS, _HEADING_LETTERS = 14.3, 8.5  # of the text under the heading, and of the heading, in an inch
-_LEGEND_WIDTH = 1.85
+LEFT = 0.5  # inches at the left of panels, for ticks and their label
+_BOTTOM, _MARGIN = 0.36, 0.04  # inches: below panels, at the edges
+_LEADING = 1.25  # from one line of text to the next, by its size
+_LONGEST = 24  # letters of a name before it is broken
 INK = "#444444"
 
 
 @dataclass(frozen=True)
-class Look:
-    """How a line is drawn: colour, marker and dash as matplotlib knows them."""
+class Layout:
+    """How figures are laid out.
 
-    group: str  # its heading in the legend
+    Parameters
+    ----------
+    width : float
+        Inches; a paper's column has about 3.3, its page 6.9.
+    has_title : bool
+        Whether figures say themselves what they show; else it is for a caption.
+    bands : bool or None
+        Whether ranges over tie-breaking stand behind lines; None: in panels of few lines.
+    """
+
+    width: float = 6.9
+    has_title: bool = True
+    bands: bool | None = None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a line is drawn: colour, marker and dash as matplotlib knows them; markers of variants are hollow."""
+
+    group: str
     colour: str
     marker: str
     dash: Any
+    is_variant: bool = False
 
     def curve(self) -> dict[str, Any]:
         """Give the keywords of a curve with markers, for `matplotlib.axes.Axes.plot`."""
@@ -65,24 +101,20 @@ class Look:
 
     def bar(self, scale: float = 1.0) -> dict[str, Any]:
         """Give the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers stand before the bars."""
-        return {"color": self.colour, "alpha": 0.4, "linewidth": 3.5 * scale, "zorder": 1.5}
+        return {"color": self.colour, "alpha": 0.4, "linewidth": 2.4 * scale, "zorder": 1.5}
 
-    def band(self, *, is_filled: bool = True) -> dict[str, Any]:
-        """Give the keywords of a band around a curve, or of its edges alone, for `Axes.fill_between`."""
-        return {
-            "facecolor": (self.colour, 0.11 if is_filled else 0.0),
-            "edgecolor": (self.colour, 0.35),
-            "linewidth": 0.6,
-        }
+    def band(self) -> dict[str, Any]:
+        """Give the keywords of a band around a curve, for `matplotlib.axes.Axes.fill_between`."""
+        return {"facecolor": (self.colour, 0.11), "edgecolor": (self.colour, 0.35), "linewidth": 0.5}
 
     def points(self, scale: float = 1.0) -> dict[str, Any]:
         """Give the keywords of markers, for `matplotlib.axes.Axes.plot`."""
         return {
             "marker": self.marker,
-            "markersize": 5.5 * scale,
-            "markerfacecolor": self.colour,
-            "markeredgecolor": "white",
-            "markeredgewidth": 0.5,
+            "markersize": 4.2 * scale,
+            "markerfacecolor": "white" if self.is_variant else self.colour,
+            "markeredgecolor": self.colour if self.is_variant else "white",
+            "markeredgewidth": (0.9 if self.is_variant else 0.4) * scale,
         }
 
 
@@ -94,100 +126,147 @@ def one_look() -> Iterator[None]:
 
 
 def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
-    """Give each line, by label, a colour, marker and dash of its own; baselines are grey and dotted.
+    """Give each line, by label, a look of its own: a colour and marker for each method, dashes for its variants.
 
-    ``cells`` are all results there are, so that a line looks the same in whatever figure it stands.
+    Baselines are grey and dotted. ``cells`` are all results there are, so that a line looks the same in whatever figure
+    it stands.
     """
-    group = dict(zip(cells["label"], cells["group"], strict=True))
-    looks, n_methods, n_baselines = {}, 0, 0
-    for label in sorted(group, key=lambda label: (group[label] != "unsupervised", group[label], label)):
-        if group[label] == "baseline":
-            colour, dash = _GREYS[n_baselines % len(_GREYS)], _BASELINE_DASH
-            marker = _MARKERS[-1 - n_baselines % len(_MARKERS)]
-            n_baselines += 1
+    lines = cells[["group", "method", "label"]].drop_duplicates("label").itertuples(index=False)
+    in_order = sorted(lines, key=lambda line: (line[0] != "unsupervised", *line[:2], line[2] != line[1], line[2]))
+    looks, numbers, n_variants = {}, {False: dict[str, int](), True: dict[str, int]()}, Counter[str]()
+    for group, method, label in in_order:
+        is_baseline = group == "baseline"
+        number = numbers[is_baseline].setdefault(method, len(numbers[is_baseline]))
+        variant = n_variants[method]
+        n_variants[method] += 1
+        if is_baseline:
+            colour, dash = _GREYS[number % len(_GREYS)], _BASELINE_DASH
+            marker = _MARKERS[(-1 - number - 4 * variant) % len(_MARKERS)]
         else:
-            colour, marker = _COLOURS[n_methods % len(_COLOURS)], _MARKERS[n_methods % len(_MARKERS)]
-            dash = _DASHES[n_methods // len(_COLOURS) % len(_DASHES)]
-            n_methods += 1
-        looks[label] = Look(group[label], colour, marker, dash)
+            colour, dash = _COLOURS[number % len(_COLOURS)], _DASHES[variant % len(_DASHES)]
+            marker = _MARKERS[(number + 4 * variant) % len(_MARKERS)]
+        looks[label] = Look(group, colour, marker, dash, is_variant=variant > 0)
     return looks
 
 
+def tell_apart(looks: Mapping[str, Look], labels: Sequence[str]) -> dict[str, Look]:
+    """Give lines that stand in one panel, each of a method of its own, different colours.
+
+    A line keeps its colour unless one before it has it.
+    """
+    own, free = {label: looks[label] for label in labels}, list(_COLOURS)
+    for label, look in own.items():
+        if look.group != "baseline":
+            colour = look.colour if look.colour in free else free[0]
+            free.remove(colour)
+            own[label] = replace(look, colour=colour)
+    return {**looks, **own}
+
+
+def panel_width(layout: Layout, n_panels: int, gap: float, right: float) -> float:
+    """Give the inches of each of some panels side by side."""
+    return (layout.width - LEFT - right - (n_panels - 1) * gap) / n_panels
+
+
+def in_rows(n_panels: int, layout: Layout, least: float, gap: float, right: float) -> list[int]:
+    """Share panels out over rows, each of which fills the width; none is narrower than ``least`` if that may be."""
+    n_columns = max([n for n in range(1, n_panels + 1) if panel_width(layout, n, gap, right) >= least], default=1)
+    n_rows = -(-n_panels // n_columns)
+    return [n_panels // n_rows + (row < n_panels % n_rows) for row in range(n_rows)]
+
+
 def make_panels(
-    n_rows: int,
-    widths: Sequence[float],
-    height: float,
+    layout: Layout,
+    rows: Sequence[tuple[int, float]],
     heading: str,
     text: Sequence[str],
     *,
-    gap: tuple[float, float] = (0.3, 0.5),
-    right: float = 0.2,
+    gap: tuple[float, float],
+    right: float,
+    above: float = 0.22,
 ) -> tuple[Figure, list[list[Axes]]]:
-    """Lay out panels in rows and columns under a heading, without pyplot; all sizes are in inches.
+    """Lay out panels under a heading and text, without pyplot; all sizes are in inches.
 
-    The lines of text under the heading are wrapped to the figure's width; ``gap`` is between panels, across and down,
-    and ``right`` the room at the right of them. Gives the panels row by row.
+    ``rows`` has the number and height of the panels of each, ``above`` is the room for their titles, ``gap`` that
+    between panels, across and down, and ``right`` that at the right of them. Gives the panels row by row. The figure's
+    label is the heading and text in one line, for a caption.
     """
-    width = max(_LEFT + sum(widths) + (len(widths) - 1) * gap[0] + right, 0.2 + len(heading) / _HEADING_LETTERS)
-    lines = [part for line in text for part in textwrap.wrap(line, int(width * _LETTERS))]
-    top = 0.75 + _LINE * len(lines)
-    total = top + n_rows * height + (n_rows - 1) * gap[1] + _BOTTOM
-    figure = Figure(figsize=(width, total))
-    figure.text(0.1 / width, 1 - 0.12 / total, heading, size=12.5, weight="bold", va="top")
-    figure.text(0.1 / width, 1 - 0.40 / total, "\n".join(lines), size=9.5, color=INK, va="top", linespacing=1.3)
-    panels: list[list[Axes]] = []
-    for row in range(n_rows):
-        bottom = _BOTTOM + (n_rows - 1 - row) * (height + gap[1])
-        lefts = [_LEFT + sum(widths[:column]) + column * gap[0] for column in range(len(widths))]
-        panels.append(
-            [
-                figure.add_axes((left / width, bottom / total, one / width, height / total))
-                for left, one in zip(lefts, widths, strict=True)
-            ]
-        )
+    room = layout.width - 2 * _MARGIN
+    parts = [
+        (broken_text(heading, HEADING, room), HEADING, "bold", "black"),
+        ("\n".join(broken_text(line, SMALL, room) for line in text), SMALL, "normal", INK),
+    ] * layout.has_title
+    top = above + sum(text_height(part, size) + 0.05 for part, size, *_ in parts)
+    total = top + sum(height for _, height in rows) + (len(rows) - 1) * (gap[1] + above) + _BOTTOM
+    figure = Figure(figsize=(layout.width, total), label=". ".join([heading, " ".join(text)]))
+    y = total - _MARGIN
+    for part, size, weight, colour in parts:
+        at: dict[str, Any] = {"va": "top", "linespacing": _LEADING, "size": size, "weight": weight, "color": colour}
+        figure.text(_MARGIN / layout.width, y / total, part, **at)
+        y -= text_height(part, size) + 0.05
+    panels, upper = [], total - top
+    for n_panels, height in rows:
+        width = panel_width(layout, n_panels, gap[0], right)
+        lefts = [LEFT + column * (width + gap[0]) for column in range(n_panels)]
+        boxes = [(x / layout.width, (upper - height) / total, width / layout.width, height / total) for x in lefts]
+        panels.append([figure.add_axes(box) for box in boxes])
+        upper -= height + gap[1] + above
     return figure, panels
 
 
-def legend_size(labels: Sequence[str], looks: Mapping[str, Look]) -> tuple[float, float]:
-    """Say how much room a legend takes: width and height in inches."""
-    n_lines = len(labels) + len({looks[label].group for label in labels})
-    return max(_LEGEND_WIDTH, 0.75 + 0.085 * max(map(len, labels))), n_lines * 0.21
+@cache
+def text_width(text: str, size: float) -> float:
+    """Measure text, of one or more lines, in inches."""
+    font = FontProperties(family=_FONT, size=size)
+    return max(text_to_path.get_text_width_height_descent(line, font, False)[0] for line in text.split("\n")) / 72
 
 
-def add_legend(panel: Axes, labels: Sequence[str], looks: Mapping[str, Look], *, has_lines: bool = True) -> None:
-    """Put a legend at the right of a panel, under a heading for each group; the labels come group by group."""
-    handles, group = [], None
-    for label in labels:
-        look = looks[label]
-        if look.group != group:
-            group = look.group
-            handles.append(Line2D([], [], linestyle="none", label=group_title(group)))
-        drawn = look.curve() if has_lines else {"linestyle": "none", **look.points()}
-        handles.append(Line2D([], [], label=label, **drawn))
-    legend = panel.legend(
-        handles=handles,
+def text_height(text: str, size: float) -> float:
+    """Say how many inches lines of text take."""
+    return (text.count("\n") + 1) * size * _LEADING / 72
+
+
+def broken_name(name: str) -> str:
+    """Break a name that is too long for a label."""
+    return textwrap.fill(name, _LONGEST)
+
+
+def broken_text(line: str, size: float, width: float) -> str:
+    """Break a line of text to a width in inches; bold letters are a tenth wider."""
+    return textwrap.fill(line, int(0.88 * width * len(line) / text_width(line, size)))
+
+
+def legend_width(names: Iterable[str]) -> float:
+    """Say how many inches a legend takes at the right of a panel."""
+    return 0.3 + max(text_width(name, SMALL) for name in names)
+
+
+def legend_height(names: Iterable[str]) -> float:
+    """Say how many inches a legend takes."""
+    return sum(text_height(name, SMALL) for name in names) + 0.05
+
+
+def add_legend(panel: Axes, names: Mapping[str, str], looks: Mapping[str, Look], *, has_lines: bool = True) -> None:
+    """Put a legend of lines, names by label, at the right of a panel."""
+    lines = {label: looks[label].curve() if has_lines else looks[label].points() for label in names}
+    panel.legend(
+        handles=[Line2D([], [], label=names[label], **{"linestyle": "none", **line}) for label, line in lines.items()],
         loc="upper left",
-        bbox_to_anchor=(1.01, 1.03),
-        handlelength=2.6 if has_lines else 1.0,
-        labelspacing=0.3,
+        bbox_to_anchor=(1.0, 1.0),
+        borderaxespad=0,
         borderpad=0,
+        handlelength=1.9 if has_lines else 1.0,
+        handletextpad=0.5,
+        labelspacing=0.2,
     )
-    for text in legend.get_texts():
-        if text.get_text() not in labels:
-            text.set_fontweight("bold")
 
 
-def plain_powers(axis: Axis, last: float, first: float = 0) -> None:
-    """Label a logarithmic axis with 1, 10, 100 and so on up to 10**last, all or every other one.
+def plain_powers(axis: Axis, last: float, first: float = 0, most: int = 4) -> None:
+    """Label a logarithmic axis with 1, 10, 100 and so on up to 10**last, all or some at even steps.
 
-    ``first`` is the power of ten to begin with, a whole one.
+    ``first`` is the power of ten to begin with, a whole one; no more than about ``most`` are labelled.
     """
-    powers = range(int(first), int(last) + 1, 1 if last - first < 4 else 2)
+    powers = range(int(first), int(last) + 1, -(-int(last - first) // most) or 1)
     texts = [f"{10**power:,}" if power >= 0 else f"{10**power:g}" for power in powers]
     axis.set_ticks([10.0**power for power in powers], texts)
     axis.set_ticks([], minor=True)
-
-
-def group_title(group: str) -> str:
-    """Say what a group of methods is called: one of `hashbench.method.GROUPS`, or empty."""
-    return {"": "not installed", "baseline": "baselines"}.get(group, group)

@@ -1,0 +1,108 @@
+"""Which lines stand together in a panel, and the range it shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.style import MOST_LINES, Look, tell_apart
+
+_MOST_BANDS = 4
+_REACH = 0.25  # of a panel's range by which a baseline may widen it
+_MARGIN = 0.04
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Lines that stand together, by label, in the order in which they are shown; and how all lines look in it."""
+
+    title: str
+    labels: list[str]
+    looks: Mapping[str, Look]
+
+
+def baselines_of(block: Block) -> list[str]:
+    """Give the lines of baselines, none if there are no others."""
+    labels = [label for label in block.labels if block.looks[label].group == "baseline"]
+    return labels if len(labels) < len(block.labels) else []
+
+
+def panels_of(block: Block, *, with_baselines: bool = False) -> list[Panel]:
+    """Share lines out over panels of at most ``MOST_LINES``, none for a single line.
+
+    All stand in one if they fit; else a panel for each group, the supervised ones together if they fit. A group of one
+    line joins its neighbour. Where a panel has too many, the better half stands apart from the other.
+    """
+    left_out = [] if with_baselines else baselines_of(block)
+    labels = [label for label in block.labels if label not in left_out]
+    if len(labels) <= MOST_LINES:
+        return [_panel("", labels, block)]
+    groups: dict[str, list[str]] = {}
+    for label in labels:
+        groups.setdefault(_title(block.looks[label].group), []).append(label)
+    based = [title for title in groups if title.endswith("-based")]
+    if len(based) > 1 and sum(len(groups[title]) for title in based) <= MOST_LINES:
+        groups["supervised"] = [label for title in based for label in groups.pop(title)]
+    if "baselines" in groups:
+        groups["baselines"] = groups.pop("baselines")  # last
+    parts = list(groups.items())
+    while len(parts) > 1 and any(len(own) == 1 for _, own in parts):
+        single = next(position for position, (_, own) in enumerate(parts) if len(own) == 1)
+        first = min(single, len(parts) - 2)
+        (title, own), (other, its) = parts[first : first + 2]
+        parts[first : first + 2] = [(f"{title} and {other}", own + its)]
+    return [panel for title, own in parts for panel in _split(title, own, block)]
+
+
+def has_bands(block: Block, panels: Sequence[Panel]) -> bool:
+    """Tell whether a figure shows bands: as asked for, else if all its panels have few lines."""
+    asked = block.layout.bands
+    return all(len(panel.labels) <= _MOST_BANDS for panel in panels) if asked is None else asked
+
+
+def fit_range(axes: Axes, own: pd.DataFrame, baselines: pd.DataFrame, columns: Sequence[str]) -> list[str]:
+    """Set a panel's range by its own lines, and give the baselines near enough to be shown beside them, by label.
+
+    Both have a ``label``; the first of ``columns`` holds the baselines' values.
+    """
+    low, high = float(np.nanmin(own[columns])), float(np.nanmax(own[columns]))
+    reach = _REACH * (high - low)
+    extent = baselines.groupby("label", sort=False)[columns[0]].agg(["min", "max"])
+    near = extent[(extent["min"] >= low - reach) & (extent["max"] <= high + reach)]
+    low, high = min([low, *near["min"]]), max([high, *near["max"]])
+    margin = _MARGIN * (high - low or 1.0)
+    axes.set_ylim(low - margin, high + margin)
+    return [str(label) for label in near.index]
+
+
+def describe_baselines(block: Block) -> list[str]:
+    """Say in a sentence, if there are baselines, what they score."""
+    cells = block.cells[block.cells["label"].isin(baselines_of(block))]
+    scores = []
+    for label, values in cells.groupby("label", sort=True)["value"]:
+        ends = list(dict.fromkeys(f"{value:.3f}" for value in (values.min(), values.max())))
+        scores.append(f"{block.names[str(label)]} {' to '.join(ends)}")
+    return [f"Baselines, in grey where they are near: {', '.join(scores)}."] if scores else []
+
+
+def _title(group: str) -> str:
+    return {"": "not installed", "baseline": "baselines"}.get(group, group)
+
+
+def _split(title: str, labels: list[str], block: Block) -> list[Panel]:
+    n_parts = -(-len(labels) // MOST_LINES)
+    if n_parts == 1:
+        return [_panel(title, labels, block)]
+    score = block.cells.groupby("label")["value"].mean()
+    parts = np.array_split(sorted(labels, key=lambda label: -score[label]), n_parts)
+    return [_panel(f"{title} ({n} of {n_parts})", part.tolist(), block) for n, part in enumerate(parts, 1)]
+
+
+def _panel(title: str, labels: list[str], block: Block) -> Panel:
+    """Make a panel, in which methods have different colours, and variants that of their method."""
+    method = dict(zip(block.cells["label"], block.cells["method"], strict=True))
+    is_plain = len({method[label] for label in labels}) == len(labels)
+    return Panel(title, labels, tell_apart(block.looks, labels) if is_plain else block.looks)
