@@ -50,18 +50,19 @@ def tie_ranges(block: Block) -> Figure:
     text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])]
     figure, spots = lay_out(block, panels, f"range of {block.metric} over tie-breaking", text, _axes(block))
     for axes, panel in zip(spots, panels, strict=True):
+        lengths = sorted(block.cells[block.cells["label"].isin(panel.labels)]["n_bits"].unique().tolist())
         step = len(panel.labels) + _GAP
-        pitch = 72 * axes.get_position().width * figure.get_figwidth() / (step * len(block.n_bits))  # points
+        pitch = 72 * axes.get_position().width * figure.get_figwidth() / (step * len(lengths))  # points
         for position, label in enumerate(panel.labels):
             line = block.cells[block.cells["label"] == label]
-            x = line["n_bits"].map(block.n_bits.index) * step + position
+            x = line["n_bits"].map(lengths.index) * step + position
             look = panel.looks[label]
             axes.vlines(x, line["low"], line["high"], label=label, **look.bar(min(pitch / 4, 1)))
             axes.plot(x, line["value"], linestyle="none", label=label, **look.points(min(max(pitch / 3.3, 0.6), 1)))
-        edges = np.arange(len(block.n_bits) + 1) * step - (_GAP + 1) / 2
+        edges = np.arange(len(lengths) + 1) * step - (_GAP + 1) / 2
         for left, right in zip(edges[::2], edges[1::2], strict=False):
             axes.axvspan(left, right, color="#f3f3f3", zorder=0)
-        axes.set_xticks((edges[:-1] + edges[1:]) / 2, [str(length) for length in block.n_bits])
+        axes.set_xticks((edges[:-1] + edges[1:]) / 2, [str(length) for length in lengths])
         axes.tick_params(axis="x", length=0)
         axes.set_xlim(edges[0], edges[-1])
         add_legend(axes, {label: block.names[label] for label in panel.labels}, panel.looks, has_lines=False)
