@@ -50,6 +50,13 @@ def as_array(value: Any, name: str) -> AnyArray:
 def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; give them as int64."""
     array = as_array(labels, name)
+    if array.ndim == 1 and array.dtype.kind == "f":
+        bad = np.flatnonzero(array != np.floor(array))  # NaN is no number, and equal to nothing
+        if bad.size:
+            raise HashbenchError(
+                f"{name} hold {bad.size} values that are no whole numbers, first {array[bad[0]]} for item {bad[0]}. "
+                "Leave such items out, or give each a class."
+            )
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise HashbenchError(
             f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "

@@ -240,7 +240,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.input_kind == "images" and dataset.images is None:
             return (
                 f"{name} with a backbone reads images, and dataset {dataset.name!r} as prepared has features only. "
-                f"Choose its images, if it has any: {dataset.name}:images."
+                f"Choose its images, if it has any: {dataset.name}:images; of your own data, prepare them with "
+                "--features images under another --name."
             )
         if self.input_kind == "labels" and not dataset.is_single_label:
             return f"{name} reads one class label an item, and dataset {dataset.name!r} has none."

@@ -24,8 +24,12 @@ ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
     "twice": HEADER + ROW + ROW,
-    "twice-other": HEADER + ROW + ROW.replace("0.5", "0.7"),
-    "conflict": HEADER + "<<<<<<< HEAD\n" + ROW + "=======\n" + ROW.replace("0.5", "0.7") + ">>>>>>> topic\n",
+    "above": HEADER + ROW.replace("0.5", "1.5"),
+    "infinite": HEADER + ROW.replace("0.5", "inf"),
+    "outside": HEADER + ROW.replace("0.5", "0.7"),
+    "undefined": HEADER + ROW.replace("200,3", "200,201"),
+    "twice-other": HEADER + ROW + ROW.replace("0.5", "0.55"),
+    "conflict": HEADER + "<<<<<<< HEAD\n" + ROW + "=======\n" + ROW.replace("0.5", "0.55") + ">>>>>>> topic\n",
     "marker": HEADER + ROW + "=======\n",
     "bom": "\ufeff" + HEADER + ROW,
     "crlf": (HEADER + ROW).replace("\n", "\r\n"),
@@ -63,6 +67,7 @@ def lay_out(folder):
         "inf": np.where(codes, np.inf, -1.0),
         "complex": codes.astype(complex),
         "words": codes.astype(str),
+        "masks": np.where(codes, 255, 0).astype(np.uint8),
         "labels": np.arange(6) % 2,
         "float-labels": np.arange(6) / 2,
         "word-labels": np.array(list("aabbcc")),
@@ -122,6 +127,7 @@ def lay_out(folder):
     (folder / "folder.npy").mkdir()
     (folder / "dangling.npy").symlink_to(folder / "nowhere")
     os.mkfifo(folder / "pipe.npy")
+    (folder / "wine.csv").write_text(HEADER + ROW.replace("digits", "wine"))
     for name, text in RESULTS.items():
         (folder / "r" / name).mkdir(parents=True)
         (folder / "r" / name / "digits.csv").write_text(text, newline="")
@@ -236,6 +242,15 @@ COMMANDS = f"""
 2 | results merge base.csv ours.csv | THEIRS
 2 | results merge base.csv ours.csv nowhere.csv | nowhere.csv
 1 | results merge r/good/digits.csv r/twice/digits.csv r/good/digits.csv | a second time
+1 | results merge r/good/digits.csv r/good/digits.csv wine.csv | results of digits and wine | same file
+1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
+1 | {ITQ} --results r/infinite | value inf
+1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
+1 | tables --results r/undefined | 201 of 200 queries are undefined
+1 | {ITQ} --resume | --resume goes on with training | itq has none
+1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
+1 | evaluate --query-codes masks.npy --database-codes masks.npy --query-labels labels.npy --database-labels labels.npy | 0 and 255 alone | codes > 0
+1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such items out
 1 | results merge r/good/digits.csv r/good/digits.csv r/conflict/digits.csv | conflict marker
 2 | results unite | No such command
 2 | evaluate | give CODES.h5

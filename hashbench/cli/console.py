@@ -28,6 +28,9 @@ def run_jobs(
     """
     from hashbench.pipeline.runner import run
 
+    if resume and not any(hasattr(job.estimator, "session") for job in jobs):
+        names = ", ".join(dict.fromkeys(job.method for job in jobs))
+        raise HashbenchError(f"--resume goes on with training in epochs, and {names} has none. Leave it out.")
     refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]))
@@ -69,11 +72,16 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
         return csv_text(("metric", *Summary._fields), rows).rstrip("\n")
     text = plain_table(
         ["metric", "mean", "low", "high"],
-        [[name, *(f"{value:.4f}" for value in values[:3])] for name, values in summary.items()],
+        [[name, *map(_four, values[:3])] for name, values in summary.items()],
     )
     n_queries = len(next(iter(evaluation.scores.values())).mean)
     text += f"\n\n{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."
     return text + (f"\n{evaluation.n_undefined} of them {_fate(evaluation)}" if evaluation.n_undefined else "")
+
+
+def _four(value: float) -> str:
+    """Show four decimals of the six that results have, so that tables show the same."""
+    return f"{float(f'{value:.6f}'):.4f}"
 
 
 def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool = True) -> str:
@@ -107,8 +115,8 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
         lines.append(
             [
                 *(outcome.rows[0].dataset, label, str(outcome.job.n_bits), str(outcome.job.seed)),
-                *(f"{first.mean:.4f}", f"{first.low:.4f}-{first.high:.4f}"),
-                *(f"{other.mean:.4f}" for other in others),
+                *(_four(first.mean), f"{_four(first.low)}-{_four(first.high)}"),
+                *(_four(other.mean) for other in others),
             ]
         )
     header = ["dataset", "method", "bits", "seed", names[0], f"{names[0]} low-high", *names[1:]]

@@ -88,9 +88,7 @@ def tables(
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
 @click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
 @click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
-@click.option(
-    "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
-)
+@click.option("--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each.")
 @click.option(
     "--bands/--no-bands", default=None, help="Ranges over tie-breaking behind lines. [up to 4 lines in a panel]"
 )

@@ -38,6 +38,11 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     What the options leave open stays as it was chosen the last time, unless forced.
     """
     options = options or Options()
+    if spec.partition(":")[0] not in dataset_names() and dataset_path(spec).exists():
+        raise HashbenchError(
+            f"{spec!r} is your own data, and prepared. To make it anew, say from what: hashbench prepare --name {spec} "
+            "--from ITEMS."
+        )
     name, kind, spec = resolve_dataset(spec, options.features)
     _refuse_useless(name, kind, options)
     path, code = dataset_path(spec), _code_of(name)

@@ -52,6 +52,7 @@ class Unreadable(HashbenchError):
 
 COLUMNS = Row._fields
 UNKNOWN = "unknown"
+_ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 _NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
 _RESTORE = "Restore it from version control."
@@ -110,7 +111,7 @@ def unite(files: Iterable[tuple[bytes, str]], *, is_past: bool = False) -> dict[
                 raise Unreadable(
                     f"{name}, line {number}, holds {' '.join(map(str, row.key))} a second time, after {first}, with "
                     f"{how} numbers.",
-                    "Delete one of the two, or both and run again.",
+                    "Delete one of the two lines, or both and run again.",
                 )
             rows[row.key], places[row.key] = row, (name, number)
     return rows
@@ -175,8 +176,7 @@ def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
         texts = _OF_OLDER_FILES | dict(zip(header, line, strict=True))
         cells: list[Any] = [_KINDS.get(column, str)(texts[column]) for column in COLUMNS]
         row = Row(*cells)
-        for text in (row.value, row.low, row.high):
-            float(text)
+        _check_numbers(row)
         for key in _NAMES_OF_FILES:
             check_name(getattr(row, key), f"column {key}")
         if not isinstance(json.loads(row.params), dict):
@@ -184,6 +184,19 @@ def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
     except (TypeError, ValueError, RecursionError) as error:
         raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
     return row
+
+
+def _check_numbers(row: Row) -> None:
+    """Refuse numbers that no run gives; NaN stands for a mean of no query, and for a range that is not known."""
+    value, low, high = (float(text) for text in (row.value, row.low, row.high))
+    if not all(number != number or 0 <= number <= 1 for number in (value, low, high)):
+        raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
+    if value < low - _ROUNDING or value > high + _ROUNDING:
+        raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
+    if not 0 <= row.n_undefined <= row.n_queries:
+        raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
+    if row.n_bits < 1 or row.seed < 0:
+        raise ValueError(f"n_bits is {row.n_bits} and seed {row.seed}")
 
 
 def merge_rows(path: Path, rows: Iterable[Row]) -> None:
@@ -205,6 +218,12 @@ def merge_files(base: Path, ours: Path, theirs: Path) -> list[tuple[Any, ...]]:
     """
     contents = [(path, read_content(path)) for path in (base, ours, theirs)]
     old, mine, other = (unite([(content, str(path))] if content else []) for path, content in contents)
+    datasets = sorted({key[0] for key in old | mine | other})
+    if len(datasets) > 1:
+        raise HashbenchError(
+            f"the files hold results of {' and '.join(datasets)}, and a results file is of one dataset. Give three "
+            "versions of the same file."
+        )
     text, conflicts = csv_text(COLUMNS, []), []
     for key in sorted(old | mine | other):
         sides = old.get(key), mine.get(key), other.get(key)

@@ -422,3 +422,14 @@ def test_a_file_needs_no_ending(written):
     path = Path(written(0))
     bare = path.rename(path.with_suffix(""))
     assert load_dataset(str(bare))[0].name == "toy"
+
+
+def test_own_data_cannot_be_prepared_by_their_name_alone(hashbench, tmp_path, data):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    np.save(tmp_path / "y.npy", np.arange(40) % 4)
+    own = ["--from", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--name", "mine"]
+    assert hashbench("prepare", *own).exit_code == 0
+    result = hashbench("prepare", "mine")
+    assert result.exit_code == 1
+    assert "'mine' is your own data, and prepared." in result.stderr
+    assert "hashbench prepare --name mine --from ITEMS" in result.stderr

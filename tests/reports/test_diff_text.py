@@ -144,8 +144,8 @@ def test_sides_that_share_no_row_are_told_of(empty_folder, hashbench):
 
 
 def test_parameters_are_named_where_a_method_has_several(empty_folder, hashbench):
-    write(Path("old.csv"), row(params='{"n_iter": 50}', method="itq"), row(0.2))
-    write(Path("new.csv"), row(params='{"n_iter": 9}', method="itq"), row(0.3))
+    write(Path("old.csv"), row(params='{"n_iter": 50}', method="itq"), row(0.45))
+    write(Path("new.csv"), row(params='{"n_iter": 9}', method="itq"), row(0.55))
     text = hashbench("diff", "old.csv", "new.csv").stdout
     assert " itq  " in text
     assert "itq n_iter=9" in text

@@ -38,7 +38,7 @@ def test_tags_and_branches_are_revisions_and_tables_are_no_results(repository, h
 @needs_git
 def test_revision_goes_before_a_path_of_the_same_name(repository, hashbench):
     commit(row(0.5))
-    write(Path("main/digits.csv"), row(0.7))
+    write(Path("main/digits.csv"), row(0.6))
     assert "no differences" in hashbench("diff", "main").stdout
     assert hashbench("diff", "./main").stdout.startswith("./main -> working tree: 1 changed.")
 
@@ -166,7 +166,7 @@ def test_past_file_that_can_be_read_all_the_same_is(repository, hashbench):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: text + text.splitlines(keepends=True)[1].replace("0.5", "0.7"), "line 3, holds digits"),
+        (lambda text: text + text.splitlines(keepends=True)[1].replace("0.5", "0.55"), "line 3, holds digits"),
         (lambda text: text + "=======\n", "line 3, is a conflict marker"),
     ],
 )

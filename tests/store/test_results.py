@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -24,8 +25,8 @@ def row(**changes):
         "seed": 0,
         "metric": "AP",
         "value": "0.500000",
-        "low": "0.400000",
-        "high": "0.600000",
+        "low": "0.000000",
+        "high": "1.000000",
         "n_queries": 200,
         "n_undefined": 3,
         "dataset_fingerprint": "0123456789abcdef",
@@ -42,7 +43,7 @@ def path(tmp_path):
 def test_file_is_written_as_the_design_says(path):
     results.merge_rows(path, [row()])
     assert path.read_bytes().decode() == HEADER + (
-        'digits,pixels,itq,"{""n_iter"": 50}",16,0,AP,0.500000,0.400000,0.600000,200,3,0123456789abcdef,1\n'
+        'digits,pixels,itq,"{""n_iter"": 50}",16,0,AP,0.500000,0.000000,1.000000,200,3,0123456789abcdef,1\n'
     )
 
 
@@ -153,7 +154,7 @@ def test_foreign_content_is_refused_by_name_and_left_alone(path, content):
         assert path.read_bytes() == content
 
 
-LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1\n"
+LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.7,200,3,0123,1\n"
 
 
 @pytest.mark.parametrize(
@@ -217,13 +218,16 @@ def test_three_versions_are_united_by_key(tmp_path, hashbench, base, ours, their
         if values:
             path.unlink()
             results.merge_rows(path, [row(seed=seed, value=f"0.{value}00000") for seed, value in values.items()])
-    done = hashbench("results", "merge", *paths)
+    done = hashbench("results", "merge", *paths, "results/digits.csv")
     if expected is None:
         assert done.exit_code == 1
         assert paths[1].read_text().count("<<<<<<< ours\n") == 1
         with pytest.raises(HashbenchError, match="conflict marker"):
             results.read_rows(paths[1])
         assert "both sides changed 1 row, each in its own way: digits pixels itq" in done.stderr
+        assert (
+            "In results/digits.csv they stand between git's markers" in done.stderr
+        )  # ours is git's own, and temporary
     else:
         assert done.exit_code == 0
         assert {one.seed: one.value for one in results.read_rows(paths[1])} == {
@@ -231,18 +235,39 @@ def test_three_versions_are_united_by_key(tmp_path, hashbench, base, ours, their
         }
 
 
+def follow_the_help(hashbench, program):
+    """Tell git of the driver by the help's own lines, and begin with a row."""
+    shown = hashbench("results", "merge", "--help").stdout
+    lines = shown[shown.index("echo '") :].splitlines()
+    commands = "\n".join(lines[: next(at for at, line in enumerate(lines) if not line.strip())])
+    subprocess.run(commands.replace("'hashbench ", f"'{program} "), shell=True, check=True)
+    results.merge_rows(Path("results/digits.csv"), [row()])
+
+
+@needs_git
+@pytest.mark.usefixtures("repository")
+def test_git_that_does_not_find_hashbench_loses_no_side(hashbench):
+    follow_the_help(hashbench, "nowhere/hashbench")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    path = Path("results/digits.csv")
+    for branch, seed in (("one", 1), ("two", 2)):
+        git("checkout", "-qb", branch, "main")
+        results.merge_rows(path, [row(seed=seed)])
+        git("commit", "-qam", branch)
+    with pytest.raises(subprocess.CalledProcessError):
+        git("merge", "-q", "--no-edit", "one")
+    with pytest.raises(HashbenchError, match="conflict marker"):
+        results.read_rows(path)
+    assert all(text in path.read_text() for text in (",16,1,AP,", ",16,2,AP,"))
+
+
 @needs_git
 @pytest.mark.usefixtures("repository")
 def test_git_merges_results_by_the_lines_that_the_help_shows(hashbench):
     """Two branches add rows side by side, which a merge of text calls a conflict."""
-    shown = hashbench("results", "merge", "--help").stdout
     path = Path("results/digits.csv")
-    results.merge_rows(path, [row()])
-    for line in shown.splitlines():
-        if line.strip().startswith(("echo", "git config")):
-            subprocess.run(
-                line.replace("'hashbench ", f"'{sysconfig.get_path('scripts')}/hashbench "), shell=True, check=True
-            )
+    follow_the_help(hashbench, f"{sysconfig.get_path('scripts')}/hashbench")
     git("add", ".")
     git("commit", "-qm", "first")
     for branch, seed in (("one", 1), ("two", 2)):
@@ -251,6 +276,32 @@ def test_git_merges_results_by_the_lines_that_the_help_shows(hashbench):
         git("commit", "-qam", branch)
     git("merge", "-q", "--no-edit", "one")
     assert [one.seed for one in results.read_rows(path)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"value": "1.100000", "high": "1.200000"}, "not all between 0 and 1"),
+        ({"value": "-0.100000"}, "not all between 0 and 1"),
+        ({"high": "inf"}, "not all between 0 and 1"),
+        ({"low": "0.500002"}, "outside its range over tie orders, 0.500002 to 1.000000"),
+        ({"high": "0.499998"}, "outside its range"),
+        ({"n_undefined": 201}, "201 of 200 queries"),
+        ({"n_bits": 0}, "n_bits is 0"),
+    ],
+)
+def test_numbers_that_no_run_gives_are_refused(tmp_path, changes, words):
+    path = tmp_path / "digits.csv"
+    path.write_text(results.csv_text(HEADER.strip().split(","), [row(**changes)]))
+    with pytest.raises(HashbenchError, match=f"line 2: .*{re.escape(words)}"):
+        results.read_rows(path)
+
+
+@pytest.mark.parametrize("changes", [{"low": "0.500001"}, {"high": "0.499999"}, {"low": "nan", "high": "nan"}])
+def test_numbers_that_differ_by_rounding_and_unknown_ranges_are_read(tmp_path, changes):
+    path = tmp_path / "digits.csv"
+    results.merge_rows(path, [row(**changes)])
+    assert results.read_rows(path) == [row(**changes)]
 
 
 def test_all_results_of_a_folder_are_one_frame(tmp_path):
