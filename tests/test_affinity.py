@@ -189,7 +189,7 @@ def test_a_sparse_matrix_may_store_an_entry_in_parts():
         (lambda: Hierarchy([1, 1], [2], [0], [0]), "superclasses for 1 and 1"),
         (
             lambda: SameLabel([1], [0.5]),
-            "database labels hold 1 values that are no whole numbers, first 0.5 for item 0",
+            "database labels hold 1 values that are no whole numbers, first 0.5",
         ),
         (lambda: SameLabel([[1]], [1]), r"query labels are int64 of shape \(1, 1\)"),
         (lambda: SharedLabels([1], [1]), r"query labels have shape \(1,\), expected multi-hot"),

@@ -138,7 +138,8 @@ def lay_out(folder):
 
 
 OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
-LABELLED = f"{OWN} --query-labels labels.npy --database-labels labels.npy"
+OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
+LABELLED = f"{OWN} {OF_LABELS}"
 ITQ = "run --method itq --bits 8"
 COMMANDS = f"""
 2 | run | Missing option | --method
@@ -249,8 +250,8 @@ COMMANDS = f"""
 1 | tables --results r/undefined | 201 of 200 queries are undefined
 1 | {ITQ} --resume | --resume goes on with training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
-1 | evaluate --query-codes masks.npy --database-codes masks.npy --query-labels labels.npy --database-labels labels.npy | 0 and 255 alone | codes > 0
-1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such items out
+1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | codes > 0
+1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
 1 | results merge r/good/digits.csv r/good/digits.csv r/conflict/digits.csv | conflict marker
 2 | results unite | No such command
 2 | evaluate | give CODES.h5

@@ -36,5 +36,6 @@ def merge(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
         shown = "; ".join(" ".join(map(str, key)) for key in conflicts[:3])
         raise HashbenchError(
             f"both sides changed {len(conflicts)} row{'s' * (len(conflicts) > 1)}, each in its own way: {shown}"
-            f"{'; ...' if len(conflicts) > 3 else ''}. In {name or ours} they stand between git's markers; keep one of each."
+            f"{'; ...' if len(conflicts) > 3 else ''}. In {name or ours} they stand between git's markers; "
+            "keep one of each."
         )

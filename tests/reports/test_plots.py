@@ -377,7 +377,7 @@ def test_line_that_is_older_than_a_parameter_stays_a_line_of_its_own(tmp_path):
     assert found.keys() == {"itq n_iter=50", "itq n_iter=?"}
     for points in found.values():
         assert points[:, 0].tolist() == [12, 16, 24, 32, 48]
-    assert found["itq n_iter=50"][:, 1] / 2 == pytest.approx(found["itq n_iter=?"][:, 1])
+    assert found["itq n_iter=50"][:, 1] / 2 == pytest.approx(found["itq n_iter=?"][:, 1], abs=1e-6)
 
 
 def test_labels_do_not_depend_on_the_code_lengths_chosen(tmp_path):
