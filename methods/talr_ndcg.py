@@ -106,6 +106,8 @@ class TALRNDCG(_TALR):
     -----
     Each item of a batch is a query to the others, and left out of the ideal as well. Maximises the mean over
     queries of DCG / ideal DCG, 1 where there is nothing to gain. ``presets["paper"]``: the authors' for NUS-WIDE.
+    Their released code differs in two ways: its gradient lacks a factor 2 where bins of different distance meet
+    (this one agrees with finite differences), and its ideal DCG counts the query itself.
 
     References
     ----------
