@@ -28,6 +28,12 @@ def check_name(name: str, what: str) -> None:
         )
 
 
+def check_words(text: str, what: str) -> None:
+    """Refuse words that look like others: with blanks around them or doubled, or signs that do not show."""
+    if text != " ".join(text.split()) or not text.isprintable() or not text:
+        raise HashbenchError(f"{what} is words with single blanks between them, got {text!r}.")
+
+
 def as_array(value: Any, name: str) -> AnyArray:
     """Read an array as users have them, called ``name`` in messages: of NumPy, PyTorch or nested lists.
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
-from hashbench._validation import check_name, is_sparse, summed_csr
+from hashbench._validation import check_name, check_words, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError
 
@@ -76,6 +76,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         check_name(self.name, "a dataset's name")
+        check_words(self.features_name, "a dataset's features_name")
         _check_features(self)
         _check_split(self)
         _check_labels(self)

@@ -10,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench._validation import check_name
+from hashbench._validation import check_name, check_words
+from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked_folder, write_text
 from hashbench.store.inputs import check_file, reading
@@ -55,6 +56,7 @@ UNKNOWN = "unknown"
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 _NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
+_METRIC = re.compile(r"[A-Za-z]\w*(@r?(0|[1-9]\d*))?(:[a-z0-9-]+)?", re.ASCII)
 _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
@@ -179,11 +181,22 @@ def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
         _check_numbers(row)
         for key in _NAMES_OF_FILES:
             check_name(getattr(row, key), f"column {key}")
-        if not isinstance(json.loads(row.params), dict):
-            raise ValueError(f"params {row.params!r} are no JSON object")
+        _check_spelling(row)
     except (TypeError, ValueError, RecursionError) as error:
         raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
     return row
+
+
+def _check_spelling(row: Row) -> None:
+    """Refuse a second spelling of what is a key."""
+    check_words(row.features, "column features")
+    if not _METRIC.fullmatch(row.metric):
+        raise ValueError(f"metric {row.metric!r} is spelled like none")
+    params = json.loads(row.params)
+    if not isinstance(params, dict):
+        raise ValueError(f"params {row.params!r} are no JSON object")
+    if row.params != canonical_json(params):
+        raise ValueError(f"params {row.params!r} are spelled {canonical_json(params)!r} by hashbench")
 
 
 def _check_numbers(row: Row) -> None:

@@ -1,5 +1,6 @@
 """Files of every format we read, spoiled at random: a sentence, or the numbers that were there."""
 
+import json
 import resource
 import warnings
 
@@ -64,7 +65,7 @@ def scores(path):
 
 
 def results(path):
-    rows = [ROW._replace(seed=seed, value=f"0.{seed}00000") for seed in range(4)]
+    rows = [ROW._replace(seed=seed, value=f"0.4{seed}0000") for seed in range(4)]
     path.write_text(csv_text(COLUMNS, rows))
 
 
@@ -96,6 +97,15 @@ def read_levels(path):
 def read_results(path):
     rows = unite([(path.read_bytes(), str(path))]).values()
     assert all(type(cell) is kind for row in rows for cell, kind in zip(row, Row.__annotations__.values(), strict=True))
+    for row in rows:
+        low, value, high = (float(text) for text in (row.low, row.value, row.high))
+        assert all(np.isnan(number) or 0 <= number <= 1 for number in (low, value, high))
+        assert not value < low - 2e-6
+        assert not value > high + 2e-6
+        assert row.n_bits >= 1
+        assert 0 <= row.n_undefined <= row.n_queries
+        assert row.params == json.dumps(json.loads(row.params), sort_keys=True)
+        assert row.features.split() == row.features.split(" ")
     return [np.array([float(row.value) for row in rows])]
 
 

@@ -297,6 +297,29 @@ def test_numbers_that_no_run_gives_are_refused(tmp_path, changes, words):
         results.read_rows(path)
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"params": '{"n_iter":50}'}, """are spelled '{"n_iter": 50}' by hashbench"""),
+        ({"params": "{ }"}, "are spelled '{}'"),
+        ({"params": '{"b": 1, "a": 1}'}, "are spelled"),
+        ({"params": '{"a": 1, "a": 1}'}, "are spelled"),
+        ({"features": "pixels "}, "column features is words with single blanks between them, got 'pixels '"),
+        ({"features": "gist  (JPEG)"}, "column features"),
+        ({"features": "gist\u200b"}, "column features"),
+        ({"features": ""}, "column features"),
+        ({"metric": "AP "}, "metric 'AP ' is spelled like none"),
+        ({"metric": "AP@01000"}, "is spelled like none"),
+        ({"metric": ""}, "is spelled like none"),
+    ],
+)
+def test_a_second_spelling_of_a_key_is_refused(tmp_path, changes, words):
+    path = tmp_path / "digits.csv"
+    path.write_text(results.csv_text(HEADER.strip().split(","), [row(**changes)]))
+    with pytest.raises(HashbenchError, match=f"line 2: .*{re.escape(words)}"):
+        results.read_rows(path)
+
+
 @pytest.mark.parametrize("changes", [{"low": "0.500001"}, {"high": "0.499999"}, {"low": "nan", "high": "nan"}])
 def test_numbers_that_differ_by_rounding_and_unknown_ranges_are_read(tmp_path, changes):
     path = tmp_path / "digits.csv"
