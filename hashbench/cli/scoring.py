@@ -99,31 +99,42 @@ def evaluate(
             sizes = own["n_bits"] or width, n_database
         points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
         _write(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
-    click.echo(console.format_evaluation(evaluation, form), err=any(path in _STDOUT for path in outputs))
+    click.echo(console.format_evaluation(evaluation, form), err=_STDOUT in map(_place, outputs))
 
 
 def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
     """Refuse two outputs to one place, one that cannot be written, and one that would take the place of an input."""
     from hashbench.store.files import check_output
 
-    if len({path.resolve() for path in outputs}) < len(outputs):
+    for output in outputs:
+        if output != _DASH:
+            check_output(output)
+    if len(set(map(_place, outputs))) < len(outputs):
         raise click.UsageError("--per-query and --curves name the same file; give each its own.")
     for output in outputs:
-        if output not in _STREAMS:
-            check_output(output)
         for path in inputs:
             if path.exists() and output.exists() and output.samefile(path):
                 raise click.UsageError(f"{output} is read and would be written over; write to another file.")
 
 
-def _write(path: Path, text: str) -> None:
+def _place(output: Path) -> int | Path:
+    """Tell where an output goes: to the open file of a number, or to a file."""
+    from hashbench.store.files import descriptor
+
+    number = _STDOUT if output == _DASH else descriptor(output)
+    return output.resolve() if number is None else number
+
+
+def _write(output: Path, text: str) -> None:
+    """Write to standard output and error as all else is that goes there, after what is."""
     from hashbench.store.files import write_text
 
-    if path in _STREAMS:
-        click.echo(text, nl=False, err=path not in _STDOUT)
+    place = _place(output)
+    if place in (_STDOUT, _STDERR):
+        click.echo(text, nl=False, err=place == _STDERR)
     else:
-        write_text(path, text)
+        write_text(output, text)
 
 
-_STDOUT = (Path("-"), Path("/dev/stdout"))
-_STREAMS = (*_STDOUT, Path("/dev/stderr"))  # files behind them are not opened a second time, which would cut them
+_DASH = Path("-")
+_STDOUT, _STDERR = 1, 2

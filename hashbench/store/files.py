@@ -5,6 +5,7 @@ import glob
 import logging
 import math
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -20,6 +21,8 @@ HDF5_SUFFIXES = (".h5", ".hdf5")
 _FULL = "free some space or choose another folder (for the cache: HASHBENCH_DATA)"
 _HINTS = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.ENAMETOOLONG: "choose a shorter name"}
 lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
+_DESCRIPTORS = Path("/dev/fd")  # on Linux a link to /proc/self/fd
+_MOST_LINKS = 40
 _PATIENCE = 2.0  # seconds after which one says for whom one waits
 _log = logging.getLogger("hashbench")
 
@@ -56,7 +59,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[Path]:
     """Write a file whole or not at all, to a temporary name beside it that takes its place in the end.
 
-    On an error the temporary file is removed and ``path`` stays as it was; what a killed process left behind goes too.
+    Who may read the old file may read the new one, and no one else. On an error the temporary file is removed and
+    ``path`` stays as it was; what a killed process left behind goes too.
     Raises HashbenchError if the file cannot be written: disk full, no permission.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -67,6 +71,8 @@ def replacing(path: Path) -> Iterator[Path]:
             yield part
             with part.open("rb") as written:
                 os.fsync(written.fileno())
+            if path.exists():
+                shutil.copymode(path, part)
             part.replace(path)
         finally:
             part.unlink(missing_ok=True)
@@ -84,7 +90,8 @@ def write_bytes(path: Path, content: bytes) -> None:
     """
     with _spelled_out(path):
         if _is_special(path):
-            with path.open("ab") as stream:  # a file behind /dev/fd is the shell's, which has cut it if it should be
+            number = descriptor(path)
+            with open(path if number is None else os.dup(number), "ab") as stream:  # noqa: PTH123
                 stream.write(content)
             return
         path = path.resolve() if path.is_symlink() else path
@@ -97,6 +104,9 @@ def write_bytes(path: Path, content: bytes) -> None:
 def check_output(path: Path) -> None:
     """Refuse, before any work is done for it, a file whose folder is none or takes no files."""
     with _spelled_out(path):
+        number = descriptor(path)
+        if number is not None:
+            os.fstat(number)
         if _is_special(path):
             return
         folder = next(parent for parent in path.absolute().parents if parent.exists())
@@ -106,9 +116,28 @@ def check_output(path: Path) -> None:
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
 
 
+def descriptor(path: Path) -> int | None:
+    """Tell the number of the open file of this process that a path names, such as /dev/stdout; None for any other."""
+    place = _open_file(path)
+    return int(place.name) if place and place.parent == _DESCRIPTORS.resolve() and place.name.isdigit() else None
+
+
+def _open_file(path: Path) -> Path | None:
+    """Follow links as far as an open file of some process, such as /proc/7/fd/1; None if they lead to none."""
+    for _ in range(_MOST_LINKS):
+        place = path.parent.resolve() / path.name
+        if place.parent == _DESCRIPTORS.resolve() or (place.parts[:2] == ("/", "proc") and place.parent.name == "fd"):
+            return place
+        if not place.is_symlink():
+            break
+        path = place.parent / place.readlink()
+    return None
+
+
 def _is_special(path: Path) -> bool:
-    """Tell what is written through, such as a pipe or a device, from a file that another takes the place of."""
-    return path.is_relative_to("/dev") or (path.exists() and not path.is_file() and not path.is_dir())
+    """Tell what is written through, such as a pipe or an open file, from a file that another takes the place of."""
+    is_file = path.is_file() or path.is_dir() or not path.exists()
+    return not is_file or _open_file(path) is not None
 
 
 @contextmanager

@@ -67,12 +67,34 @@ def test_an_open_file_of_the_shell_is_written_through_though_its_folder_takes_no
     assert text.startswith("before\n") is not is_pipe
 
 
+def test_an_open_file_of_the_shell_goes_on_behind_what_was_written(hashbench, own, tmp_path):
+    with (tmp_path / "log").open("wb", buffering=0) as log:
+        log.write(b"a much longer line than any other that comes before the rows and after them\n")
+        assert hashbench(*own, "--per-query", f"/proc/self/fd/{log.fileno()}").exit_code == 0
+        log.write(b"after\n")
+    first, *rows, last = (tmp_path / "log").read_text().splitlines(keepends=True)
+    assert (first[:6], last, n_rows("".join(rows))) == ("a much", "after\n", 4)
+
+
+def test_an_open_file_that_is_none_is_refused_before_any_work(hashbench, own):
+    done = hashbench(*own, "--per-query", "/dev/fd/987")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "cannot write /dev/fd/987: Bad file descriptor" in done.stderr
+
+
 @pytest.mark.parametrize("option", ["--per-query", "--curves"])
-def test_standard_error_and_output_take_rows_and_table(hashbench, own, option):
-    done = hashbench(*own, option, "/dev/stderr")
+@pytest.mark.parametrize("folder", ["/dev/std", "/dev/fd/", "/proc/self/fd/", "a link to /dev/fd/"])
+def test_standard_error_and_output_take_rows_and_table(hashbench, own, option, folder, tmp_path):
+    names = {"/dev/std": ["out", "err"]}.get(folder, [1, 2])
+    out, err = (f"{folder.removeprefix('a link to ')}{name}" for name in names)
+    if folder.startswith("a link"):
+        out, err = tmp_path / "out", tmp_path / "err"
+        out.symlink_to("/dev/fd/1")
+        err.symlink_to("/dev/stderr")
+    done = hashbench(*own, option, err)
     assert (done.exit_code, n_rows(done.stderr) >= 4) == (0, True)
     assert "mean over all orders" in done.stdout
-    done = hashbench(*own, option, "/dev/stdout")
+    done = hashbench(*own, option, out)
     assert (done.exit_code, n_rows(done.stdout) >= 4) == (0, True)
     assert "mean over all orders" in done.stderr
 
@@ -100,9 +122,11 @@ def test_an_input_is_not_written_over(hashbench, own, tmp_path):
 
 
 @pytest.mark.usefixtures("empty_folder")
-@pytest.mark.parametrize("place", ["same.csv", "-"])
-def test_two_outputs_need_two_places(hashbench, own, place):
-    done = hashbench(*own, "--per-query", place, "--curves", place)
+@pytest.mark.parametrize(
+    ("place", "other"), [("same.csv", "./same.csv"), ("-", "-"), ("-", "/dev/stdout"), ("/proc/self/fd/1", "/dev/fd/1")]
+)
+def test_two_outputs_need_two_places(hashbench, own, place, other):
+    done = hashbench(*own, "--per-query", place, "--curves", other)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "name the same file" in done.stderr
 

@@ -1,8 +1,10 @@
-"""Locks between processes."""
+"""Locks between processes, and what becomes of the file that was there."""
 
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -78,3 +80,19 @@ def test_command_gives_up_when_told_to(hashbench, data, tmp_path):
     assert done.exit_code == 1
     assert f"gave up after 0.1 seconds of waiting for process {process.pid}" in done.stderr
     assert hashbench("prepare", "digits").exit_code == 0
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="there are no files below /dev")
+def test_a_file_below_dev_is_replaced_like_any_other():
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for text in ("first", "second"):
+            files.write_text(Path(folder) / "a.csv", text)
+            assert (Path(folder) / "a.csv").read_text() == text
+
+
+def test_a_file_that_others_may_not_read_is_replaced_by_one_that_they_may_not(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("old")
+    path.chmod(0o600)
+    files.write_text(path, "new")
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o600)
