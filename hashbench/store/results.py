@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hashbench._validation import check_name, check_words
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
-from hashbench.store.files import locked_folder, write_text
+from hashbench.store.files import locked_folder, write_bytes, write_text
 from hashbench.store.inputs import check_file, reading
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class Unreadable(HashbenchError):
         return " ".join(self.args)
 
 
+_Rows = dict[tuple[Any, ...], Row]  # by key
 COLUMNS = Row._fields
 UNKNOWN = "unknown"
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
@@ -222,37 +223,53 @@ def merge_rows(path: Path, rows: Iterable[Row]) -> None:
             write_text(path, csv_text(COLUMNS, sorted((known | added).values())))
 
 
-def merge_files(base: Path, ours: Path, theirs: Path) -> list[tuple[Any, ...]]:
+def merge_files(base: Path, ours: Path, theirs: Path, name: str | None = None) -> list[tuple[Any, ...]]:
     """Unite what two sides made of a results file, row by row, and write it to ``ours``.
 
     A side that left a row as it was in ``base`` gives way to the other. Returns the keys that both changed, each in its
-    own way: there both rows stand between git's markers, at which every reader stops. A file may be empty, as git gives
-    the base of one that both added.
+    own way: there both rows stand between git's markers, at which every reader stops. So do both sides whole where a
+    file is refused, which is called ``name`` then. A file may be empty, as git gives the base of one that both added.
     """
-    contents = [(path, read_content(path)) for path in (base, ours, theirs)]
-    old, mine, other = (unite([(content, str(path))] if content else []) for path, content in contents)
+    contents = [read_content(path) for path in (base, ours, theirs)]
+    names = [f"{name} ({side})" for side in ("base", "ours", "theirs")] if name else map(str, (base, ours, theirs))
+    try:
+        merged, conflicts = _merge(*(unite([file]) if file[0] else {} for file in zip(contents, names, strict=True)))
+    except HashbenchError as error:
+        write_bytes(ours, _between_markers(*contents[1:]))
+        raise HashbenchError(
+            f"{error} Both sides stand whole between git's markers in {name or ours}; keep one of them."
+        ) from error
+    write_bytes(ours, merged)
+    return conflicts
+
+
+def _merge(old: _Rows, mine: _Rows, other: _Rows) -> tuple[bytes, list[tuple[Any, ...]]]:
     datasets = sorted({key[0] for key in old | mine | other})
     if len(datasets) > 1:
         raise HashbenchError(
             f"the files hold results of {' and '.join(datasets)}, and a results file is of one dataset. Give three "
             "versions of the same file."
         )
-    text, conflicts = csv_text(COLUMNS, []), []
+    merged, conflicts = csv_text(COLUMNS, []).encode(), []
     for key in sorted(old | mine | other):
         sides = old.get(key), mine.get(key), other.get(key)
         if sides[1] != sides[2] and sides[0] not in sides[1:]:
             conflicts.append(key)
-            left, right = (_line(row) for row in sides[1:])
-            text += f"<<<<<<< ours\n{left}=======\n{right}>>>>>>> theirs\n"
+            merged += _between_markers(*map(_line, sides[1:]))
         else:
-            text += _line(sides[2] if sides[1] == sides[0] else sides[1])
-    write_text(ours, text)
-    return conflicts
+            merged += _line(sides[2] if sides[1] == sides[0] else sides[1])
+    return merged, conflicts
 
 
-def _line(row: Row | None) -> str:
+def _line(row: Row | None) -> bytes:
     """Write a row as a line; nothing if there is none."""
-    return "" if row is None else csv_text(row, [])
+    return b"" if row is None else csv_text(row, []).encode()
+
+
+def _between_markers(ours: bytes, theirs: bytes) -> bytes:
+    """Lay out two sides as git does where both changed the same lines, each line ended."""
+    left, right = (side + b"\n" if side[-1:] not in (b"", b"\n") else side for side in (ours, theirs))
+    return b"<<<<<<< ours\n" + left + b"=======\n" + right + b">>>>>>> theirs\n"
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:

@@ -235,6 +235,33 @@ def test_three_versions_are_united_by_key(tmp_path, hashbench, base, ours, their
         }
 
 
+SPOILT = {
+    "CR LF": lambda text: text.replace("\n", "\r\n"),
+    "byte order mark": lambda text: f"\ufeff{text}",
+    "cells": lambda text: text.replace(",7,", ","),
+    "conflict marker": lambda text: f"{text}=======\n",
+    "no results file": lambda text: f"{text}\xff".encode("latin-1"),
+    "results of digits and other": lambda text: text.replace("digits", "other"),
+}
+
+
+@pytest.mark.parametrize("side", [0, 1, 2])
+@pytest.mark.parametrize("words", SPOILT)
+def test_a_version_that_is_refused_leaves_both_sides_whole_between_markers(tmp_path, hashbench, side, words):
+    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
+    for seed, path in enumerate(paths):
+        results.merge_rows(path, [row(seed=7), row(seed=8 + seed)])
+    spoilt = SPOILT[words](paths[side].read_text())
+    paths[side].write_bytes(spoilt if isinstance(spoilt, bytes) else spoilt.encode())
+    _, ours, theirs = (path.read_bytes().removesuffix(b"\n") for path in paths)
+    done = hashbench("results", "merge", *paths, "results/digits.csv")
+    assert paths[1].read_bytes() == b"<<<<<<< ours\n%b\n=======\n%b\n>>>>>>> theirs\n" % (ours, theirs)
+    assert done.exit_code == 1
+    assert words in done.stderr
+    assert str(tmp_path) not in done.stderr  # git's own files, and temporary
+    assert "Both sides stand whole between git's markers in results/digits.csv; keep one of them." in done.stderr
+
+
 def follow_the_help(hashbench, program):
     """Tell git of the driver by the help's own lines, and begin with a row."""
     shown = hashbench("results", "merge", "--help").stdout
