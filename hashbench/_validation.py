@@ -53,6 +53,14 @@ def as_array(value: Any, name: str) -> AnyArray:
         raise HashbenchError(f"{name} cannot be read as an array: {what}. Give a NumPy array.") from error
 
 
+def list_of_numbers(value: Any, name: str) -> list[Any]:
+    """Give real numbers, called ``name`` in messages, as a list."""
+    array = as_array(value, name)
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        raise HashbenchError(f"{name} are {array.dtype} of shape {array.shape}, expected a list of numbers.")
+    return array.tolist()  # type: ignore[no-any-return]
+
+
 def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; give them as int64."""
     array = as_array(labels, name)

@@ -21,6 +21,7 @@ from hashbench._validation import (
     class_labels,
     is_sparse,
     largest_row_sum,
+    list_of_numbers,
     multi_hot,
     summed_csr,
 )
@@ -279,17 +280,16 @@ class Distance(Affinity):
         for name, features in (("query", self.query_features), ("database", self.database_features)):
             if not np.isfinite(features).all():
                 raise HashbenchError(f"{name} features hold {int((~np.isfinite(features)).sum())} values not finite.")
-        self.squared_thresholds = [float(threshold) for threshold in squared_thresholds]
+        levels = list_of_numbers(levels, "levels")
+        self.squared_thresholds = found = list_of_numbers(squared_thresholds, "squared thresholds")
         self._levels = check_levels([0, *levels])
-        if not len(self.squared_thresholds) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
+        if not len(found) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
             raise HashbenchError(
                 f"a distance rule needs one ascending level above 0 for each threshold, got levels "
-                f"{list(levels)} and {len(self.squared_thresholds)} thresholds."
+                f"{list(levels)} and {len(found)} thresholds."
             )
-        if not (np.isfinite(self.squared_thresholds).all() and (np.diff(self.squared_thresholds) <= 0).all()):
-            raise HashbenchError(
-                f"thresholds must descend as levels rise, and be finite, got {self.squared_thresholds}."
-            )
+        if not (np.isfinite(found).all() and (np.diff(found) <= 0).all()):
+            raise HashbenchError(f"thresholds must descend as levels rise, and be finite, got {found}.")
         self.n_queries, self.n_database = len(self.query_features), len(self.database_features)
 
     @property

@@ -77,6 +77,7 @@ class Dataset:
     def __post_init__(self) -> None:
         check_name(self.name, "a dataset's name")
         check_words(self.features_name, "a dataset's features_name")
+        _check_mappings(self)
         _check_features(self)
         _check_split(self)
         _check_labels(self)
@@ -189,6 +190,12 @@ def canonical_json(value: Any) -> str:
         raise HashbenchError(f"{other!r} cannot be stored as JSON; give numbers, texts, lists or None.")
 
     return json.dumps(value, sort_keys=True, default=plain)
+
+
+def _check_mappings(dataset: Dataset) -> None:
+    for key in ("rule_params", "about"):
+        if not isinstance(getattr(dataset, key), Mapping):
+            raise HashbenchError(f"{key} of dataset {dataset.name!r} is {getattr(dataset, key)!r}, expected a mapping.")
 
 
 def _check_features(dataset: Dataset) -> None:

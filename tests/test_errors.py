@@ -173,6 +173,19 @@ def test_codes_of_a_newer_version_are_named(complain, broken_codes, command):
     assert f"{path} has schema version 9" in complain(command, path)
 
 
+def test_codes_whose_libraries_are_a_list_are_named(complain, broken_codes):
+    path = broken_codes(lambda file: file.attrs.update(libraries="[1]"))
+    assert f"cannot read {path} as a codes file" in complain("info", path)
+
+
+@pytest.mark.parametrize("key", ["about", "rule_params"])
+def test_a_dataset_whose_facts_are_a_word_is_named(complain, tiny_file, key):
+    path = tiny_file()
+    with h5py.File(path, "a") as file:
+        file.attrs[key] = '"x"'
+    assert f"{key} of dataset 'tiny' is 'x', expected a mapping" in complain("info", path)
+
+
 def test_codes_of_too_few_queries_are_refused(complain, broken_codes, tiny_file):
     def change(file):
         rows = file["query/codes"][:5]

@@ -125,7 +125,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
             raise HashbenchError(f"--param gives {name!r} twice; run one value after the other.")
         try:
             params[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # the last three of nested ones
             params[name] = value
     return params
 

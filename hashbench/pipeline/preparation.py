@@ -22,6 +22,7 @@ from hashbench.store.inputs import reading
 from hashbench.store.provenance import code_that_decides
 
 _AGAIN = "re-prepared damaged"
+_REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
@@ -79,9 +80,12 @@ def _remembered(found: Mapping[str, Any]) -> dict[str, Any]:
     """Read what was chosen the last time; nothing if it cannot be read."""
     try:
         remembered: Any = json.loads(found.get("choices", "{}"))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RecursionError):
         return {}
-    return remembered if isinstance(remembered, dict) else {}
+    is_ours = isinstance(remembered, dict) and all(
+        isinstance(value, _REMEMBERED.get(key, ())) for key, value in remembered.items()
+    )
+    return remembered if is_ours else {}
 
 
 def find_prepared() -> tuple[list[str], dict[str, str]]:

@@ -71,8 +71,9 @@ class Provenance:
     def read(cls, attributes: Mapping[str, Any]) -> Self:
         """Take it out of the attributes of a file, which hold what is ``REQUIRED``; ValueError if one is damaged."""
         found: dict[str, Any] = {key: kind(attributes[key]) for key, kind in _KINDS.items() if key in attributes}
-        for key in ("params", "libraries"):
-            json.loads(found[key])
+        params, versions_then = (json.loads(found[key]) for key in ("params", "libraries"))
+        if not isinstance(params, dict) or not isinstance(versions_then, dict):
+            raise ValueError(f"params {found['params']!r} or libraries {found['libraries']!r} are no JSON object")
         for key in ("dataset", "method"):  # they name files
             check_name(found[key], f"the name of the {key}")
         return cls(**found)

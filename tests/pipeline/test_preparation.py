@@ -113,7 +113,13 @@ def test_an_own_dataset_that_is_damaged_cannot_be_made_anew(hashbench, tmp_path,
     assert "damaged. Make it again" in result.stderr
 
 
-@pytest.mark.parametrize("choices", ["no JSON", "[1]", "null"])
+@pytest.mark.parametrize(
+    "choices",
+    [
+        *("no JSON", "[1]", "null", "[" * 50_000),
+        *('{"source": 5}', '{"weights": [1]}', '{"image_size": "8"}', '{"stamps": 3}', '{"more": "words"}'),
+    ],
+)
 def test_choices_that_cannot_be_read_are_forgotten(toy, choices):
     _, path, _ = prepare("toy")
     with h5py.File(path, "a") as file:

@@ -74,6 +74,7 @@ def test_method_gets_length_seed_and_parameters():
         ("n=a=b", "a=b"),
         ("n='5'", "5"),
         ("n=[1, 2]", [1, 2]),
+        *((f"n={text}", text) for text in ("{[]: 1}", "{[1]}", "-" * 6_000 + "1", "(" * 10_000)),
     ],
 )
 def test_parameter_is_a_python_literal_or_else_a_string(text, value):

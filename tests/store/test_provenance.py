@@ -116,6 +116,14 @@ def test_a_file_tells_its_provenance_and_knows_no_other():
     assert Provenance.read(attributes).code == ""  # of an older version: it can be read, and will be made again
 
 
+@pytest.mark.parametrize("key", ["params", "libraries"])
+@pytest.mark.parametrize("text", ["[1]", '"x"', "null"])
+def test_attributes_that_hold_no_object_are_damaged(key, text):
+    made = Provenance("d", "f", "itq", "{}", 4, 0, "abc", 1, '{"numpy": "2"}', "code")
+    with pytest.raises(ValueError, match="no JSON object"):
+        Provenance.read({**made.attributes(), key: text})
+
+
 def test_rows_and_jobs_are_keyed_by_it():
     made = Provenance("d", "f", "itq", "{}", 4, 0, "abc", 1)
     assert made.job == ("d", "f", "itq", "{}", 4, 0)
