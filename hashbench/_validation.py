@@ -128,25 +128,29 @@ def is_sparse(matrix: Any) -> bool:
 
 
 def summed_csr(matrix: Any) -> Any:
-    """Copy a sparse matrix of any format to CSR, entries stored in parts added up; refuse one that is damaged.
+    """Copy a sparse matrix of levels, of any format, to CSR; refuse one that is damaged.
 
-    Compiled code trusts the indices, so they are checked before any sees them. Parts are added up in 64 bits.
+    Compiled code trusts the indices, so they are checked before any sees them. An entry may be stored in parts, each a
+    level, which are added up in 64 bits; where they are booleans, one that is true will do.
     """
     from scipy.sparse import csr_array
 
     try:
-        matrix = matrix.copy()
-        if matrix.format in ("csr", "csc", "bsr"):
+        matrix = matrix.copy() if matrix.format in ("csr", "csc", "bsr", "coo") else csr_array(matrix)
+        if matrix.format != "coo":
             matrix.check_format(full_check=True)
-        elif matrix.format == "coo":
+        else:
             for index, size in zip(matrix.coords, matrix.shape, strict=True):
                 if len(index) != len(matrix.data):
                     raise ValueError(f"{len(index)} indices for {len(matrix.data)} entries")
                 if len(index) and not 0 <= index.min() <= index.max() < size:
                     raise ValueError(f"indices {index.min()} to {index.max()} where there are {size}")
-        if matrix.dtype.kind in "biu" and not getattr(matrix, "has_canonical_format", True):
-            matrix = matrix.astype(np.int64)
+        if not matrix.has_canonical_format:
+            check_levels(matrix.data)
+            matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
         summed = csr_array(matrix)  # of COO this adds up parts already
+    except HashbenchError:
+        raise
     except ValueError as error:
         raise HashbenchError(f"a sparse matrix of shape {matrix.shape} is damaged: {one_line(error)}.") from error
     summed.sum_duplicates()
@@ -155,11 +159,12 @@ def summed_csr(matrix: Any) -> Any:
 
 def check_levels(levels: npt.ArrayLike) -> IntArray:
     """Check levels, whole numbers 0 to ``MAX_LEVEL``; give 0 and those that occur, ascending."""
-    values = np.unique(levels)
-    if values.dtype.kind not in "biuf":
+    array = np.asarray(levels)
+    if array.dtype.kind not in "biuf":
         raise HashbenchError(
-            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got values of dtype {values.dtype}."
+            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got values of dtype {array.dtype}."
         )
+    values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
     bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
