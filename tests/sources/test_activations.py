@@ -83,34 +83,14 @@ def test_whatever_decides_activations_has_a_file_of_its_own(weights, tmp_path):
     assert len([*folder.glob("*.npy")]) == 6
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda content: content[:-100] + b"x" + content[-99:],
-        lambda content: content[: len(content) // 2],
-        lambda content: b"",
-    ],
-    ids=["changed", "cut", "emptied"],
-)
-def test_a_damaged_file_is_made_again(damage, weights, tmp_path):
-    expected = cut(weights).inputs(IMAGES, tmp_path)
+def test_damaged_activations_are_computed_again(weights, tmp_path, caplog):
+    expected = cut(weights).inputs(IMAGES, tmp_path).copy()
     (path,) = tmp_path.glob("*.npy")
     content = path.read_bytes()
-    path.unlink()  # what is mapped into memory stays
-    path.write_bytes(damage(content))
+    path.write_bytes(content[:-100] + b"x" + content[-99:])
     np.testing.assert_array_equal(cut(weights).inputs(IMAGES, tmp_path), expected)
     assert path.read_bytes() == content
-
-
-def test_what_fails_midway_leaves_no_file(weights, tmp_path, monkeypatch):
-    def fail(path, shape, blocks):
-        path.write_bytes(b"some")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(activations, "_write", fail)
-    with pytest.raises(KeyboardInterrupt):
-        cut(weights).inputs(IMAGES, tmp_path)
-    assert not [path for path in tmp_path.iterdir() if path.suffix in (".npy", ".part")]
+    assert caplog.messages
 
 
 def test_activations_beyond_float16_are_told(weights, tmp_path):

@@ -1,4 +1,5 @@
 import os
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -178,15 +179,21 @@ def test_parts_left_behind_beside_whole_features_are_removed(counted, data):
     assert len(stored(data)) == 1
 
 
-@pytest.mark.parametrize("share", [0, 0.5])
-def test_damaged_features_are_computed_again(counted, data, share):
-    first = extract("gist", IMAGES, Options()).features
-    (path,) = (data / "features").glob("*.npy")
-    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * share)])
+@pytest.mark.parametrize("n_done", [3, 1])
+def test_damaged_features_are_computed_again_whole_or_in_parts(counted, data, n_done, caplog):
+    """The features of all images, or those of the first block of an interrupted run."""
+    counted(stops_at=None if n_done == 3 else n_done)
+    with pytest.raises(KeyboardInterrupt) if n_done < 3 else nullcontext():
+        extract("gist", IMAGES, Options())
+    (path,) = (data / "features").rglob("*.npy")
+    content = bytearray(path.read_bytes())
+    content[1000] ^= 1
+    path.write_bytes(content)
     compute = counted()
-    np.testing.assert_array_equal(extract("gist", IMAGES, Options()).features, first)
+    np.testing.assert_array_equal(extract("gist", IMAGES, Options()).features, gist.gist.compute(PIXELS))
     assert compute.calls == [4, 4, 2]
-    assert np.load(path).shape == (10, 512)
+    (said,) = caplog.messages
+    assert said.startswith(f"{path} is damaged")
 
 
 @pytest.mark.parametrize("change", ["size", "image", "code"])

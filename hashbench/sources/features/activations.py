@@ -13,7 +13,8 @@ from hashbench._typing import AnyArray, ByteArray
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
 from hashbench.sources.features.weights import Extractor, in_batches
-from hashbench.store.files import locked, replacing
+from hashbench.store.array_cache import kept
+from hashbench.store.files import locked
 from hashbench.store.inputs import check_fits
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ else:
     Tensor = torch.Tensor
 
 BLOCK = 512  # images whose activations are computed, and when encoding kept, together
-_DIGEST_BYTES = 32  # of SHA-256, behind the array
 
 
 class FrozenBelow(Extractor):
@@ -60,10 +60,7 @@ class FrozenBelow(Extractor):
             return values
         path = folder / f"{self.name}-{self.train_from}-{self._key(images)}.npy"
         with locked(path):
-            if not _is_whole(path):
-                with replacing(path) as part:
-                    _write(part, shape, self._blocks(images))
-        return np.asarray(np.load(path, mmap_mode="c"))
+            return kept(path, shape, np.float16, self._blocks(images))
 
     @cached_property
     def _shape(self) -> tuple[int, ...]:
@@ -93,26 +90,3 @@ class FrozenBelow(Extractor):
 
     def _below(self, images: Tensor) -> Tensor:
         return super().forward(images, self.n_frozen).movedim(1, -1).half()
-
-
-def _is_whole(path: Path) -> bool:
-    """Tell whether a file is there and as it was written."""
-    try:
-        content = np.memmap(path, np.uint8, mode="r")
-    except (OSError, ValueError):  # of no file, of an empty one
-        return False
-    digest = hashlib.sha256(content[:-_DIGEST_BYTES].data).digest()
-    return digest == content[-_DIGEST_BYTES:].tobytes()
-
-
-def _write(path: Path, shape: tuple[int, ...], blocks: Iterator[AnyArray]) -> None:
-    """Write blocks of float16 as one array of NumPy's, and behind it the SHA-256 of what comes before."""
-    digest = hashlib.sha256()
-    with path.open("w+b") as file:
-        np.lib.format.write_array_header_1_0(file, {"descr": "<f2", "fortran_order": False, "shape": shape})
-        file.seek(0)
-        digest.update(file.read())
-        for block in blocks:  # not through a memory map, which a full disk would kill
-            digest.update(block.data)
-            file.write(block.data)
-        file.write(digest.digest())

@@ -2,8 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +12,8 @@ from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import BACKBONES, get_backbone
 from hashbench.sources.images import Images
-from hashbench.store.files import data_dir, locked, replacing
+from hashbench.store.array_cache import kept
+from hashbench.store.files import data_dir, locked
 from hashbench.store.inputs import check_fits
 
 NETWORKS = tuple(BACKBONES)
@@ -123,33 +123,17 @@ def _in_blocks(
     _demand_memory(images, 4 * n_features, "", kind)
     path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
     folder = path.with_suffix(".parts")
-    with locked(path):
-        stored = _load(path)
-        if stored is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            return stored
-        features = np.empty((len(images), n_features), np.float32)
+
+    def computed(rows: slice) -> Iterator[Float32Array]:
+        yield compute(images.read(rows, size))
+
+    def blocks() -> Iterator[Float32Array]:
         for rows in _blocks(images, size or images.native_size or 1):
-            part = folder / f"{rows.start}-{rows.stop}.npy"
-            block = _load(part)
-            if block is None:
-                block = compute(images.read(rows, size))
-                _save(part, block)
-            features[rows] = block
+            part, shape = folder / f"{rows.start}-{rows.stop}.npy", (rows.stop - rows.start, n_features)
+            yield kept(part, shape, np.float32, computed(rows))
             options.on_progress(f"{kind} features", rows.stop, len(images))
-        _save(path, features)
+
+    with locked(path):
+        features = kept(path, (len(images), n_features), np.float32, blocks())
         shutil.rmtree(folder, ignore_errors=True)
     return features
-
-
-def _load(path: Path) -> Float32Array | None:
-    """Read stored features; None if there are none, or the file is damaged."""
-    try:
-        return np.asarray(np.load(path))
-    except (OSError, EOFError, ValueError):
-        return None
-
-
-def _save(path: Path, array: Float32Array) -> None:
-    with replacing(path) as part, part.open("wb") as file:
-        np.save(file, array)
