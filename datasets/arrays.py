@@ -16,6 +16,7 @@ from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
+from hashbench.sources.tables import as_numbers
 from hashbench.store.inputs import reading
 
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
@@ -203,6 +204,13 @@ def _as_labels(array: AnyArray, name: str) -> AnyArray:
         )
     if array.ndim == 2:
         return multi_hot(array, f"labels of {name}")
+    if array.ndim == 1 and array.dtype.kind in "USO":
+        _, stray = as_numbers(array.astype(str))
+        if stray is not None:
+            raise HashbenchError(
+                f"most labels of {name} are numbers, but item {stray} (the first is 0) has {str(array[stray])!r}. Mend "
+                "that label, or call all classes by words."
+            )
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         array = as_int64(array, f"labels of {name}")
     if array.ndim != 1 or array.dtype.kind not in "biuUSO":

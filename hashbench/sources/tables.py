@@ -1,6 +1,7 @@
 """Tables, .csv and .parquet, as arrays: which columns are features, labels or words."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,6 @@ class Table(Mapping[str, AnyArray]):
     """
 
     def __init__(self, path: Path, aside: str | None = None) -> None:
-        import pandas as pd
-
         self.path = path
         table = _read_parquet(path) if path.suffix.lower() == ".parquet" else _read_csv(path)
         self.columns: dict[str, AnyArray] = {}
@@ -38,14 +37,14 @@ class Table(Mapping[str, AnyArray]):
             self.columns[name] = column.to_numpy()
             if name in (*LABEL_KEYS, aside):
                 continue
-            if pd.api.types.is_numeric_dtype(column):
-                self._numeric.append(name)
-                continue
-            is_number = pd.to_numeric(column.astype(str), errors="coerce").notna() | column.isna()
-            if path.suffix.lower() == ".csv" and 2 * (is_number & column.notna()).sum() > column.notna().sum():
-                self._mixed[name] = int(np.argmin(is_number))
-            else:
+            numbers, stray = as_numbers(column)
+            if numbers is None:
                 self.words.append(name)
+            elif stray is not None:
+                self._mixed[name] = stray
+            else:
+                self.columns[name] = numbers
+                self._numeric.append(name)
 
     @property
     def _has_features(self) -> bool:
@@ -69,6 +68,27 @@ class Table(Mapping[str, AnyArray]):
         return len(list(iter(self)))
 
 
+def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
+    """Read a column as numbers, NaN where one is missing, and find the first cell that is none; None if few are."""
+    import pandas as pd
+
+    column = pd.Series(cells)
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(), None
+    numbers, is_there = pd.to_numeric(column.astype(str), errors="coerce"), column.notna()
+    if 2 * numbers[is_there].notna().sum() <= is_there.sum():
+        return None, None
+    is_stray = (numbers.isna() & is_there).to_numpy()
+    return numbers.to_numpy(), int(np.argmax(is_stray)) if is_stray.any() else None
+
+
+def _check_names(names: Iterable[str], path: Path) -> None:
+    """Refuse columns of one name, of which the others would pass for something else."""
+    for name, n_columns in Counter(filter(None, names)).items():
+        if n_columns > 1:
+            raise HashbenchError(f"{path} has {n_columns} columns called {name!r}; give each a name of its own.")
+
+
 def _read_parquet(path: Path) -> Any:
     import pandas as pd
 
@@ -78,6 +98,7 @@ def _read_parquet(path: Path) -> Any:
         raise HashbenchError(f"reading {path} needs pyarrow: pip install 'hashbench[parquet]'.") from error
     with parquet.ParquetFile(path) as file:
         about = file.metadata
+        _check_names(file.schema_arrow.names, path)
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     n_bytes = max(sum(group.total_byte_size for group in groups), 8 * about.num_rows * about.num_columns)
     check_fits(n_bytes, f"{path}, a table of {about.num_rows:,} rows,")
@@ -107,6 +128,7 @@ def _read_csv(path: Path) -> Any:
             "names, one a column, first."
         )
     has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
+    _check_names(names if has_names else (), path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # columns of numbers and words are told in a sentence
         return pd.read_csv(path, header=0 if has_names else None, index_col=0 if has_index and has_names else None)

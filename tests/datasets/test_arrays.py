@@ -208,6 +208,16 @@ def test_a_column_is_of_numbers_where_most_of_its_cells_are(prepare, complaint, 
         assert "left out, since they hold no numbers: place" in said
 
 
+@pytest.mark.parametrize("place", ["a column", "a file"])
+def test_a_label_that_is_no_number_where_most_are_is_no_class(complaint, tmp_path, place):
+    table = pd.DataFrame(X, columns=list("abcd")).assign(label=with_value(LABELS.astype(str), 9, "?"))
+    table.to_csv(tmp_path / "all.csv", index=False)
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", table["label"].to_numpy(dtype=str))
+    options = ["X.npy", "--labels", tmp_path / "y.npy"] if place == "a file" else ["all.csv"]
+    assert "are numbers, but item 9 (the first is 0) has '?'" in complaint(tmp_path / options[0], *options[1:])
+
+
 def test_arrays_are_chosen_by_their_keys(prepare, tmp_path):
     path = tmp_path / "all.npz"
     np.savez(path, X=2 * X, mine=X, tags=MULTI_HOT, y=LABELS)

@@ -259,10 +259,11 @@ def test_parquet_without_pyarrow_is_told_how_to_get_it(tmp_path, monkeypatch, is
         read_arrays(tmp_path / "a.parquet")
 
 
-def test_one_cell_that_is_no_number_is_named_where_it_would_drop_its_column(tmp_path):
-    table = pd.DataFrame(X, columns=list("abc")).astype({"b": object})
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_one_cell_that_is_no_number_is_named_where_it_would_drop_its_column(tmp_path, suffix):
+    table = pd.DataFrame(X, columns=list("abc")).astype({"b": str})
     table.loc[4, "b"] = "1.2.3"
-    path = save_table(tmp_path / "a.csv", table.assign(label=NAMES))
+    path = save_table(tmp_path / f"a.{suffix}", table.assign(label=NAMES))
     expected = (
         f"column 'b' of {path} holds numbers, but '1.2.3' in row 4 (the first is 0). Mend that cell, or take the "
         "column out."

@@ -1,0 +1,41 @@
+"""Tables: which columns are numbers, and which are refused; `test_array_files` has how they are chosen."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+from told import complaint
+
+from hashbench.sources.array_files import read_items
+
+X = np.random.default_rng(0).normal(size=(7, 3))
+Y = np.array([0, 1, 2, 1, 0, 2, 1])
+
+
+@pytest.mark.parametrize("make", [Decimal, str])
+def test_numbers_that_a_parquet_file_keeps_otherwise_are_numbers(tmp_path, make):
+    pytest.importorskip("pyarrow")
+    table = pd.DataFrame(X, columns=list("abc")).assign(b=[make(f"{number:.3f}") for number in X[:, 1]], label=Y)
+    table.to_parquet(tmp_path / "a.parquet")
+    items = read_items(str(tmp_path / "a.parquet"))
+    np.testing.assert_allclose(items.features[:, 1], X[:, 1].round(3), rtol=1e-6)
+    assert items.left_out == ""
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("a,label,label\n1,2,3\n1,2,3\n")
+    text = f"{tmp_path / 'a.csv'} has 2 columns called 'label'; give each a name of its own."
+    assert complaint(read_items, str(tmp_path / "a.csv")) == text
+
+
+def test_two_columns_of_one_name_are_refused_in_parquet_too(tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = arrow.Table.from_arrays([arrow.array([1.0, 2.0])] * 3, names=["a", "label", "label"])
+    parquet.write_table(table, tmp_path / "a.parquet")
+    assert "has 2 columns called 'label'" in complaint(read_items, str(tmp_path / "a.parquet"))
+
+
+def test_columns_without_a_name_may_be_several(tmp_path):
+    (tmp_path / "a.csv").write_text("a,,b,\n1,2,3,4\n5,6,7,8\n")
+    assert read_items(str(tmp_path / "a.csv")).features.shape == (2, 4)
