@@ -43,9 +43,12 @@ def test_flips_are_drawn_for_each_visit(weights, few):
 
 def test_other_methods_and_lengths_find_the_activations_again(weights, few, tmp_path, monkeypatch):
     n_computed, blocks = [], FrozenBelow._blocks
-    monkeypatch.setattr(
-        FrozenBelow, "_blocks", lambda part, images: n_computed.append(len(images)) or blocks(part, images)
-    )
+
+    def counted(part, images):
+        n_computed.append(len(images))
+        yield from blocks(part, images)
+
+    monkeypatch.setattr(FrozenBelow, "_blocks", counted)
     params = {**make(weights).get_params(), "train_from": "fire5", "augmentation": "flip", "epochs": 1}
     for name, n_bits in (("talr-ap", 8), ("talr-ap", 12), ("dpsh", 8)):
         cls = registry.get_method(name)
