@@ -1,7 +1,7 @@
 """Arrays in the files people keep them in: .npy, .npz, .mat, .parquet, .csv and HDF5."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.sources.formats import (
     FEATURE_KEYS,
     LABEL_KEYS,
+    Lazy,
     in_memory,
     load_sparse,
     opened_hdf5,
@@ -43,14 +44,14 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return in_memory(_choose(arrays, path, key, keys))
+        return _whole(_choose(arrays, path, key, keys), path)
 
 
 def read_features(spec: str) -> Float32Array:
     """Read features (n, n_features), float32, from ``PATH`` or ``PATH:KEY``; refuse what float32 cannot tell apart."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _as_float32(_choose(arrays, path, key, FEATURE_KEYS), spec)
+        return _as_float32(_choose(arrays, path, key, FEATURE_KEYS), spec, path)
 
 
 def read_items(spec: str, labels: str | None = None) -> Items:
@@ -65,12 +66,12 @@ def read_items(spec: str, labels: str | None = None) -> Items:
     is_same = path.resolve() == theirs.resolve()
     found = None
     with opened_arrays(path, label_key if is_same and labels else None) as arrays:
-        features = _as_float32(_choose(arrays, path, key, FEATURE_KEYS), spec)
+        features = _as_float32(_choose(arrays, path, key, FEATURE_KEYS), spec, path)
+        name = next((name for name in LABEL_KEYS if name in arrays), None)
         if labels and is_same:
-            found = in_memory(_choose(arrays, path, label_key, LABEL_KEYS))
-        elif not labels:
-            name = next((name for name in LABEL_KEYS if name in arrays), None)
-            found = None if name is None else in_memory(arrays[name])
+            found = _whole(_choose(arrays, path, label_key, LABEL_KEYS), path)
+        elif not labels and name is not None:
+            found = _whole(arrays[name], path)
         words = arrays.words if isinstance(arrays, Table) and key is None else []
     if labels and not is_same:
         found = read_array(labels, LABEL_KEYS)
@@ -123,17 +124,33 @@ def opened_arrays(path: Path, aside: str | None = None) -> Iterator[Mapping[str,
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise HashbenchError(f"{path} has no known ending; arrays are read from {', '.join(SUFFIXES)}.")
-    with reading(path, suffix):
-        opened: AbstractContextManager[Mapping[str, Any]]
-        if suffix == ".csv":
-            check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
-        if suffix in (".csv", ".parquet"):
-            opened = nullcontext(Table(path, aside))
-        else:
-            open_ = {".npy": opened_npy, ".npz": opened_npz, ".mat": opened_mat}.get(suffix, opened_hdf5)
-            opened = open_(path)
-        with opened as arrays:
-            yield arrays
+    if suffix in (".csv", ".parquet"):
+        with _reading(path):
+            if suffix == ".csv":
+                check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
+            table = Table(path, aside)
+        yield table
+        return
+    open_ = {".npy": opened_npy, ".npz": opened_npz, ".mat": opened_mat}.get(suffix, opened_hdf5)
+    with ExitStack() as stack:
+        with _reading(path):
+            arrays = stack.enter_context(open_(path))
+
+        def read(name: str) -> Any:
+            with _reading(path):
+                return arrays[name]
+
+        yield Lazy(arrays, read)
+
+
+def _reading(path: Path) -> AbstractContextManager[None]:
+    """Turn what libraries raise on a file into a sentence; around what reads it alone, so that our mistakes show."""
+    return reading(path, path.suffix.lower())
+
+
+def _whole(stored: Any, path: Path) -> AnyArray:
+    with _reading(path):
+        return in_memory(stored)
 
 
 def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> Any:
@@ -156,7 +173,7 @@ def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[
     return arrays[found]
 
 
-def _as_float32(stored: Any, spec: str) -> Float32Array:
+def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
     """Read features block by block, and refuse those that float32 cannot hold or tell apart."""
     if stored.ndim != 2 or not stored.size or stored.dtype.kind not in "biuf":
         raise HashbenchError(
@@ -171,7 +188,8 @@ def _as_float32(stored: Any, spec: str) -> Float32Array:
     step = -(-len(features) // _CHECKED)
     some, largest, is_too_large = [], 0.0, False
     for rows in row_blocks(stored):
-        block = stored[rows]
+        with _reading(path):
+            block = stored[rows]
         with np.errstate(over="ignore"):
             features[rows] = block
         if not is_exact:

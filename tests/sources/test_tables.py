@@ -7,10 +7,26 @@ import pandas as pd
 import pytest
 from told import complaint
 
-from hashbench.sources.array_files import read_items
+from hashbench.sources.array_files import read_array, read_items
+from hashbench.sources.formats import FEATURE_KEYS
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.array([0, 1, 2, 1, 0, 2, 1])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_one_cell_that_is_no_number_is_named_where_it_would_drop_its_column(tmp_path, suffix):
+    table = pd.DataFrame(X, columns=list("abc")).astype({"b": str})
+    table.loc[4, "b"] = "1.2.3"
+    path = tmp_path / f"a.{suffix}"
+    pytest.importorskip("pyarrow")
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    expected = (
+        f"column 'b' of {path} holds numbers, but '1.2.3' in row 4 (the first is 0). Mend that cell, or take the "
+        "column out."
+    )
+    assert complaint(read_items, str(path)) == expected
+    assert read_array(f"{path}:a", FEATURE_KEYS).tolist() == X[:, 0].tolist()
 
 
 @pytest.mark.parametrize("make", [Decimal, str])
