@@ -70,7 +70,9 @@ def shown(name: str) -> str:
 
 
 def in_memory(stored: Any) -> AnyArray:
-    """Read an array that `opened_npy` and its like found."""
+    """Read an array that `opened_npy` and its like found; one of an .npy file once it is known to fit."""
+    if isinstance(stored, np.memmap):
+        check_fits(stored.nbytes, f"{stored.filename} of shape {stored.shape}")
     return stored if type(stored) is np.ndarray else np.array(stored[slice(None) if stored.ndim else ()])
 
 
