@@ -124,8 +124,16 @@ def check_stored(stored: "h5py.Dataset", name: str) -> None:
         raise HashbenchError(f"{name} holds references to objects, expected numbers or words.")
     n_bytes = max(stored.nbytes, math.prod(stored.chunks or ()) * stored.dtype.itemsize)
     check_fits(n_bytes, f"{name} of shape {stored.shape}")
-    if stored.size and stored.id.get_space_status() == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
+    status = stored.id.get_space_status()
+    if stored.size and status == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
         raise HashbenchError(f"{name} declares shape {stored.shape}, but none of its values were ever written.")
+    has_fill_value = stored.id.get_create_plist().fill_value_defined() == h5py.h5d.FILL_VALUE_USER_DEFINED
+    if stored.size and status == h5py.h5d.SPACE_STATUS_PART_ALLOCATED and not has_fill_value:
+        n_chunks = math.prod(-(-length // step) for length, step in zip(stored.shape, stored.chunks, strict=True))
+        raise HashbenchError(
+            f"{name} declares shape {stored.shape}, but only {stored.id.get_num_chunks():,} of its {n_chunks:,} chunks "
+            "were ever written. Write the others too; if they are meant to be zeros, say so by a fill value."
+        )
 
 
 def whole(file: "h5py.Group", name: str) -> Any:

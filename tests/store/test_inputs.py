@@ -220,6 +220,33 @@ def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path,
     )
 
 
+@pytest.mark.parametrize("read", [load_array, load_matrix, lambda path: read_array(str(path), ())])
+def test_an_array_of_numpys_larger_than_memory_is_refused_before_it_is_read(tmp_path, free, read):
+    path = tmp_path / "a.npy"
+    np.save(path, X)
+    free(X.nbytes)
+    np.testing.assert_array_equal(read(path), X)
+    free(X.nbytes - 1)
+    assert complaint(read, path).startswith(f"{path} of shape (40, 3) takes 0.0 GB of memory")
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "gzip"}, {"maxshape": (None, 3)}])
+def test_an_array_of_which_chunks_were_never_written_is_refused_unless_it_says_what_they_hold(tmp_path, options):
+    path = tmp_path / "a.h5"
+    with h5py.File(path, "w") as file:
+        for name, rows in (("whole", slice(40)), ("half", slice(20))):
+            file.create_dataset(name, X.shape, X.dtype, chunks=(16, 2), **options)[rows] = X[rows]
+        file.create_dataset("filled", X.shape, X.dtype, chunks=(16, 2), fillvalue=0.5, **options)[:20] = X[:20]
+        file.create_dataset("grown", data=X, chunks=(16, 2), maxshape=(None, 3)).resize((30, 3))
+    np.testing.assert_array_equal(read_array(f"{path}:whole", ()), X)
+    np.testing.assert_array_equal(read_array(f"{path}:grown", ()), X[:30])
+    np.testing.assert_array_equal(read_array(f"{path}:filled", ())[:20], X[:20])
+    assert complaint(read_array, f"{path}:half", ()) == (
+        f"half of {path} declares shape (40, 3), but only 4 of its 6 chunks were ever written. Write the others too; "
+        "if they are meant to be zeros, say so by a fill value."
+    )
+
+
 def test_a_zipped_or_matlab_bomb_is_refused_before_it_is_unpacked(tmp_path, free):
     from scipy.io import savemat
     from scipy.sparse import coo_array
