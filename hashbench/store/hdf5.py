@@ -22,8 +22,8 @@ from hashbench.store.files import replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.provenance import Provenance
 
-SCHEMA_VERSION = 2  # 1 had attributes of any length; it is read, and made again where that can be
-_LONGEST = 60_000  # bytes of a text of fixed length; HDF5 itself takes 64 KB
+SCHEMA_VERSION = 2  # 1, of before the first release, had attributes of any length
+_LONGEST = 60_000  # bytes of an attribute; HDF5 itself takes 64 KB
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
 
 
@@ -81,13 +81,15 @@ def _writing(path: Path) -> Iterator[h5py.File]:
 
 
 def _put(file: h5py.File, attributes: Mapping[str, Any]) -> None:
-    """Write attributes, texts at a fixed length: others lie in a heap, in which HDF5 runs in circles once damaged."""
+    """Write attributes, texts at a fixed length; the longest as arrays of bytes."""
     for key, value in attributes.items():
         text = value.encode() if isinstance(value, str) else None
-        if text is not None and len(text) < _LONGEST:
+        if text is None:
+            file.attrs[key] = value
+        elif len(text) < _LONGEST:
             file.attrs[key] = np.array(text, h5py.string_dtype("utf-8", max(len(text), 1)))
         else:
-            file.attrs[key] = value
+            file[f"texts/{key}"] = np.frombuffer(text, np.uint8)
 
 
 def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping[str, Any] | None = None) -> None:
@@ -120,7 +122,7 @@ def read_dataset(path: Path) -> Dataset:
             parts = tuple(whole(matrix, key) for key in ("data", "indices", "indptr"))
             from scipy.sparse import csr_array
 
-            matrix = csr_array(parts, shape=tuple(matrix.attrs["shape"]))
+            matrix = csr_array(parts, shape=tuple(_fixed(matrix)["shape"]))
         elif matrix is not None:
             matrix = whole(file, "matrix")
         content = {
@@ -218,8 +220,7 @@ def _content_of(scores: Mapping[str, FloatArray]) -> str:
 def read_attributes(path: Path) -> dict[str, Any]:
     """Read the attributes of a hashbench file alone; none if it is missing or damaged."""
     try:
-        check_file(path)
-        with h5py.File(path, "r") as file:
+        with open_hdf5(path) as file:
             attributes = _attributes(file)
     except _UNREADABLE:
         return {}
@@ -238,8 +239,22 @@ _REQUIRED = {
 
 
 def _attributes(file: h5py.File) -> dict[str, Any]:
-    """Read the attributes of a file, texts of fixed length as texts."""
-    return {key: value.decode() if isinstance(value, bytes) else value for key, value in file.attrs.items()}
+    """Read what `_put` wrote."""
+    found = _fixed(file)
+    if "hashbench" in found:
+        texts = file.get("texts", {})
+        found |= {key: whole(texts, key).tobytes().decode() for key in texts}
+    return found
+
+
+def _fixed(holder: h5py.Group) -> dict[str, Any]:
+    """Read attributes of fixed length, texts as texts.
+
+    Others lie in a heap, in which HDF5 runs in circles once it is damaged; they are no attributes of ours.
+    """
+    kept = [key for key in holder.attrs if not holder.attrs.get_id(key).dtype.hasobject]
+    found = {key: holder.attrs[key] for key in kept}
+    return {key: value.decode() if isinstance(value, bytes) else value for key, value in found.items()}
 
 
 @contextmanager
@@ -253,6 +268,8 @@ def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]
             found = attributes.get("hashbench")
             version = int(attributes.get("schema_version", 0))
             lacking = [key for key in _REQUIRED[kind] if key not in file and key not in attributes]
+        if not found and "hashbench" in file.attrs:  # a text of any length
+            raise Damaged(f"{path} was made before the first release of hashbench. Make it again.")
         if found != kind:
             what = f"a {found} file" if found else "an HDF5 file of another program"
             raise HashbenchError(f"{path} is {what}, expected a {kind} file of hashbench.")

@@ -45,6 +45,12 @@ def plain_hdf5(path, **options):
         file.create_dataset("labels", data=Y, **options)
 
 
+def hdf5_with_texts(path):
+    plain_hdf5(path)
+    with h5py.File(path, "a") as file:
+        file.attrs.update({"schema_version": 1, "hashbench": "codes", **{f"text {n}": "x" * n for n in range(1, 9)}})
+
+
 def dataset(path):
     roles = {"query": np.arange(6), "database": np.arange(6, 30), "train": np.arange(6, 20)}
     hdf5.write_dataset(Dataset("tiny", X, rule="same-label", labels=Y, **roles), path)
@@ -61,7 +67,7 @@ def codes(path):
 
 
 def scores(path):
-    hdf5.write_scores(path, {"AP": RNG.random((3, 8)), "P@10": RNG.random((3, 8))}, {"schema_version": 1})
+    hdf5.write_scores(path, {"AP": RNG.random((3, 8)), "P@10": RNG.random((3, 8))}, {"code": "feed"})
 
 
 def results(path):
@@ -83,6 +89,11 @@ def read_dataset(path):
 def read_own(path):
     items = read_items(str(path))
     return [items.features] if items.labels is None else [items.features, items.labels]
+
+
+def read_foreign(path):
+    hdf5.read_attributes(path)
+    return read_own(path)
 
 
 def read_chosen(path):
@@ -118,6 +129,7 @@ FORMATS = {
     "csr": ("a.npz", lambda path: sp.save_npz(path, LEVELS), read_levels, True),
     "hdf5": ("a.h5", plain_hdf5, read_own, False),
     "gzip hdf5": ("a.h5", lambda path: plain_hdf5(path, compression="gzip", fletcher32=True), read_own, False),
+    "hdf5 with texts": ("a.h5", hdf5_with_texts, read_foreign, False),
     "csv": ("a.csv", table, read_own, False),
     "mat": ("a.mat", lambda path: savemat(path, {"features": X, "labels": Y}), read_own, False),
     "compressed mat": (
@@ -128,7 +140,7 @@ FORMATS = {
     "dataset": ("a.h5", dataset, read_dataset, True),
     "explicit dataset": ("a.h5", explicit_dataset, read_dataset, True),
     "codes": ("a.h5", codes, read_codes, True),
-    "scores": ("a.h5", scores, lambda path: [*hdf5.read_scores(path, {"schema_version": 1}).values()], True),
+    "scores": ("a.h5", scores, lambda path: [*hdf5.read_scores(path, {"code": "feed"}).values()], True),
     "results": ("a.csv", results, read_results, False),
 }
 

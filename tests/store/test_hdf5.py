@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import Damaged, HashbenchError
 from hashbench.store import files, hdf5
 from hashbench.store.provenance import Provenance
 
@@ -198,15 +198,38 @@ def test_file_of_another_kind_is_named(kind, dataset_file, codes_file, tmp_path)
     assert "another program" in complaint(READERS[kind], foreign)
 
 
-@pytest.mark.parametrize("kind", READERS)
-def test_file_of_the_first_schema_is_read(request, kind):
-    path = request.getfixturevalue(kind)
+def with_texts_of_any_length(path):
+    """Give the attributes of a file texts of any length, as h5py's users and our own first schema have them."""
     with h5py.File(path, "a") as file:
         for key, value in dict(file.attrs).items():
-            file.attrs[key] = value.decode() if isinstance(value, bytes) else value  # of any length, as they were
-        file.attrs["schema_version"] = 1
+            file.attrs[key] = value.decode() if isinstance(value, bytes) else value
         assert h5py.h5a.open(file.id, b"hashbench").get_type().is_variable_str()
-    READERS[kind](path)
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_file_of_the_first_schema_is_to_be_made_again(request, kind):
+    path = request.getfixturevalue(kind)
+    with_texts_of_any_length(path)
+    with pytest.raises(Damaged, match=r"was made before the first release of hashbench\. Make it again\."):
+        READERS[kind](path)
+
+
+def test_heap_of_texts_of_any_length_is_not_entered(codes_file):
+    """In a damaged one HDF5 may run in circles."""
+    with_texts_of_any_length(codes_file)
+    assert b"GCOL" in codes_file.read_bytes()
+    codes_file.write_bytes(codes_file.read_bytes().replace(b"GCOL", b"XXXX"))
+    assert hdf5.read_attributes(codes_file)["n_bits"] == 12
+    assert "method" not in hdf5.read_attributes(codes_file)
+    assert "before the first release" in complaint(read_codes, codes_file)
+
+
+@pytest.mark.parametrize("n_characters", [59_999, 60_000, 100_000])
+def test_long_texts_are_read_as_they_were_written(tmp_path, tiny, n_characters):
+    dataset, path = tiny(about={"summary": "ü" + "x" * n_characters}), tmp_path / "tiny.h5"
+    hdf5.write_dataset(dataset, path)
+    assert hdf5.read_dataset(path).about == dataset.about
+    assert b"GCOL" not in path.read_bytes()
 
 
 @pytest.mark.parametrize("kind", READERS)
@@ -395,7 +418,7 @@ from hashbench.store import files
 from hashbench.store import hdf5
 from hashbench.store.provenance import Provenance
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError
+from hashbench.errors import Damaged, HashbenchError
 
 folder, limits = Path(sys.argv[1]), json.loads(sys.argv[2])
 n = 2000
