@@ -57,5 +57,8 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -
 
 
 def one_line(error: BaseException) -> str:
-    """Give an error's text without line breaks."""
-    return " ".join(str(error).split())
+    """Give an error's text without line breaks; nothing if it fails to say."""
+    try:
+        return " ".join(str(error).split())
+    except Exception:  # of a class that is not ours
+        return ""

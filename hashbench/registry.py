@@ -3,7 +3,8 @@
 import inspect
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -111,12 +112,11 @@ def get_method(name: str) -> "type[HashMethod]":
 
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
-        module = _import(f"hashbench.methods.{name.replace('-', '_')}", "method", name)
+        with _importing("method", name):
+            module = import_module(f"hashbench.methods.{name.replace('-', '_')}")
         found = [cls for cls in _classes(module) if issubclass(cls, HashMethod)]
         if len(found) != 1:
-            raise HashbenchError(
-                f"{module.__file__} must hold exactly one public subclass of HashMethod, found {len(found)}."
-            )
+            raise HashbenchError(f"{module.__file__} must hold one public subclass of HashMethod, not {len(found)}.")
         return _checked(name, found[0])
     if name in _entry_points("hashbench.methods"):
         cls = _load(_entry_points("hashbench.methods")[name][0], "method")
@@ -164,7 +164,9 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
 
     _demand_one("dataset", name, name in _adapters())
     if name in _adapters():
-        return _adapters()[name]
+        if isinstance(found := _adapters()[name], HashbenchError):
+            raise found
+        return found
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
@@ -355,15 +357,18 @@ def _demand_one(kind: str, name: str, is_built_in: bool) -> None:
 
 
 @cache
-def _adapters() -> "dict[str, type[DatasetAdapter]]":
+def _adapters() -> "dict[str, type[DatasetAdapter] | HashbenchError]":
+    """Find the adapters of all our files; of one that cannot be imported the error, by the file's name."""
     from hashbench.adapter import DatasetAdapter
 
-    adapters = {}
+    adapters: dict[str, type[DatasetAdapter] | HashbenchError] = {}
     for stem in _module_names("hashbench.datasets"):
-        module = _import(f"hashbench.datasets.{stem.replace('-', '_')}", "dataset", stem)
-        for cls in _classes(module):
-            if issubclass(cls, DatasetAdapter):
-                adapters[cls.name] = cls
+        try:
+            with _importing("dataset", stem):
+                module = import_module(f"hashbench.datasets.{stem.replace('-', '_')}")
+            adapters |= {cls.name: cls for cls in _classes(module) if issubclass(cls, DatasetAdapter)}
+        except HashbenchError as error:
+            adapters[stem] = error
     return adapters
 
 
@@ -376,9 +381,11 @@ def _classes(module: ModuleType) -> list[type]:
     ]
 
 
-def _import(module: str, kind: str, name: str) -> ModuleType:
+@contextmanager
+def _importing(kind: str, name: str) -> Iterator[None]:
+    """Name the plug-in that cannot be imported, whatever it raises."""
     try:
-        return import_module(module)
+        yield
     except (Exception, SystemExit) as error:
         raise HashbenchError(
             f"{kind} plugin {name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
@@ -389,9 +396,5 @@ def _load(point: EntryPoint, kind: str) -> object:
     from hashbench._validation import check_name
 
     check_name(point.name, f"the name of {kind} plugin {point.value}")
-    try:
+    with _importing(kind, point.name):
         return point.load()
-    except (Exception, SystemExit) as error:
-        raise HashbenchError(
-            f"{kind} plugin {point.name!r} cannot be imported: {type(error).__name__}: {one_line(error)}."
-        ) from error

@@ -174,7 +174,7 @@ def test_codes_of_a_newer_version_are_named(complain, broken_codes, command):
 
 
 def test_codes_whose_libraries_are_a_list_are_named(complain, broken_codes):
-    path = broken_codes(lambda file: file.attrs.update(libraries="[1]"))
+    path = broken_codes(lambda file: file.attrs.update(libraries=np.bytes_("[1]")))
     assert f"cannot read {path} as a codes file" in complain("info", path)
 
 
@@ -182,7 +182,7 @@ def test_codes_whose_libraries_are_a_list_are_named(complain, broken_codes):
 def test_a_dataset_whose_facts_are_a_word_is_named(complain, tiny_file, key):
     path = tiny_file()
     with h5py.File(path, "a") as file:
-        file.attrs[key] = '"x"'
+        file.attrs[key] = np.bytes_('"x"')
     assert f"{key} of dataset 'tiny' is 'x', expected a mapping" in complain("info", path)
 
 

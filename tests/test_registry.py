@@ -1,3 +1,4 @@
+import importlib
 import sys
 from importlib.metadata import EntryPoint
 
@@ -155,3 +156,19 @@ def test_broken_file_among_the_methods_leaves_the_list_whole(monkeypatch, tmp_pa
 )
 def test_names_in_rows_of_results_lead_back_to_what_users_type(name, features_name, spec):
     assert registry.dataset_spec(name, features_name) == spec
+
+
+def test_broken_file_among_the_datasets_leaves_the_others_whole(monkeypatch, tmp_path):
+    package = importlib.import_module("hashbench.datasets")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    (tmp_path / "broken_one.py").write_text("import sys\nsys.exit(0)\n")
+    caches = registry._module_names, registry._adapters
+    try:
+        for cache in caches:
+            cache.cache_clear()
+        assert {"broken-one", "digits"} <= {*registry.dataset_names()}
+        assert registry.dataset_summary("broken-one").startswith("(dataset plugin 'broken-one' cannot be imported: Sys")
+        assert registry.get_dataset("digits").prepare().name == "digits"
+    finally:
+        for cache in caches:
+            cache.cache_clear()

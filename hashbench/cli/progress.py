@@ -1,14 +1,37 @@
 """The progress of long work, on stderr: a bar on a terminal, plain lines elsewhere."""
 
+import io
+import sys
 import time
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import IO, TYPE_CHECKING, Self, cast
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 _WORTH_TELLING = 60  # seconds left from which on an estimate is shown
 _SILENCE = 30  # seconds after which a line tells how far a job of a grid is
+
+
+class _Stderr(io.TextIOBase):
+    """Standard error, where what cannot be written is lost: progress never ends the work that it tells of."""
+
+    def write(self, text: str) -> int:
+        with suppress(OSError, ValueError, AttributeError):  # it is full, closed, or was closed from the start
+            sys.stderr.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stderr.flush()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return getattr(sys.stderr, "encoding", None) or "utf-8"
+
+    def isatty(self) -> bool:
+        return sys.stderr is not None and sys.stderr.isatty()
 
 
 class Progress:
@@ -21,7 +44,8 @@ class Progress:
         self.n_done = 0
         self._tenths = 0
         self._first_done = 0.0  # when; before, loops may have been compiled
-        self._console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        stderr = cast(IO[str], _Stderr())
+        self._console = Console(file=stderr, soft_wrap=True, highlight=False, markup=False, emoji=False)
         self._bar: Bar | None = None
         self._last_line = time.monotonic()
 
@@ -59,7 +83,7 @@ class Progress:
     def tell(self, what: str, n_done: int, n_all: int) -> None:
         """Tell how far the current step is; in a word, without parts, what it is waiting for."""
         if not n_all:
-            self._console.print(f"{what} ...")
+            self.say(f"{what} ...")
         elif self._bar is not None:
             is_shown = self.n_jobs > 0 or n_done < n_all
             self._bar.update(self._step, completed=n_done, total=n_all, visible=is_shown, description=what)
@@ -68,7 +92,7 @@ class Progress:
                 self._print(f"{n_done} of {n_all} {what}")
         else:
             if n_done == n_all or n_done * 10 // n_all > self._tenths:
-                self._console.print(f"{what}: {n_done:,} of {n_all:,}")
+                self.say(f"{what}: {n_done:,} of {n_all:,}")
             self._tenths = n_done * 10 // n_all if n_done < n_all else 0
 
     def done(self, text: str) -> None:
@@ -81,6 +105,10 @@ class Progress:
         if self._bar is not None:
             self._bar.update(self._jobs, completed=self.n_done)
 
+    def say(self, text: str) -> None:
+        """Tell something in a line of its own."""
+        self._console.print(text)
+
     def _print(self, text: str) -> None:
-        self._console.print(f"[{self.n_done}/{self.n_jobs}] {text}")
+        self.say(f"[{self.n_done}/{self.n_jobs}] {text}")
         self._last_line = time.monotonic()

@@ -142,9 +142,9 @@ def plot(
             for path in write_figure(drawing, output or results / "figures", formats):
                 click.echo(path)
             if drawing.caption:
-                click.echo(f"{drawing.stem}: {drawing.caption}", err=True)
+                progress.say(f"{drawing.stem}: {drawing.caption}")
             for note in drawing.notes:
-                click.echo(f"{drawing.stem}: {note}", err=True)
+                progress.say(f"{drawing.stem}: {note}")
 
 
 @click.command()

@@ -13,13 +13,13 @@ from hashbench.store.files import data_dir, write_text
 def contained(plugin: str, job: str) -> Iterator[None]:
     """Turn whatever a plug-in raises meanwhile, and a ``sys.exit`` too, into a JobFailure that names it.
 
-    Errors of ours, which say all in their own words, go on as they are.
+    Errors of ours, which say all in their own words, and the user's interrupt go on as they are.
     """
     try:
         yield
-    except HashbenchError:
+    except (HashbenchError, KeyboardInterrupt, GeneratorExit):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise JobFailure(
             f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no further words'}. "
             f"Mend it; its traceback is in {_log(job, error)}."

@@ -61,7 +61,8 @@ def run(
             if not names:
                 yield Outcome(job, None, codes=path, notes=tuple(notes))
                 continue
-            scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
+            with contained("scoring", str(job)):
+                scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
         except HashbenchError as error:
             has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
             yield Outcome(job, None, str(error), has_failed, notes=tuple(notes))

@@ -1,4 +1,5 @@
 import csv
+import errno
 import io
 import json
 import re
@@ -137,6 +138,26 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
         progress.tell("items", 1, 2)
         progress.done("first: done [1] :smile:")
     assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
+
+
+class FullDisk(io.StringIO):
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("stderr", [None, FullDisk()], ids=["closed", "full"])
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_progress_that_cannot_be_told_ends_no_work(monkeypatch, stderr, is_terminal):
+    monkeypatch.setattr("sys.stderr", stderr)
+    if is_terminal:
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm")
+    with Progress(2) as progress:
+        for text in ("first", "second"):
+            progress.start(text)
+            progress.tell("waiting", 0, 0)
+            progress.done(text)
+    assert progress.n_done == 2
 
 
 @pytest.fixture

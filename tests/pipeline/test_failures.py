@@ -2,6 +2,7 @@ import pytest
 
 from hashbench import testing
 from hashbench.errors import HashbenchError, JobFailure
+from hashbench.pipeline import runner, steps
 from hashbench.pipeline.failures import contained
 
 METHOD = '''
@@ -141,3 +142,43 @@ def test_failure_is_told_where_no_log_can_be_written(data):
 def test_errors_of_ours_go_through_in_their_own_words():
     with pytest.raises(HashbenchError, match=r"^plain$"), contained("x", "job"):
         raise HashbenchError("plain")
+
+
+class Stop(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError("nothing to say")
+
+
+@pytest.mark.parametrize(("error", "told"), [(Stop("now"), "Stop: now."), (Mute(), "Mute: no further words.")])
+def test_an_exception_of_any_class_is_the_failure_of_its_job(error, told):
+    with pytest.raises(JobFailure, match=f"^x failed with {told}"), contained("x", "job"):
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, GeneratorExit])
+def test_an_interrupt_is_no_failure_of_a_job(error):
+    with pytest.raises(error), contained("x", "job"):
+        raise error
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_whatever_scoring_raises_is_the_failure_of_its_job_alone(hashbench, tmp_path, monkeypatch):
+    real = steps.ensure_scores
+
+    def scores(dataset, path, *args, **options):
+        if "lsh-8" in path.name:
+            raise MemoryError
+        return real(dataset, path, *args, **options)
+
+    monkeypatch.setattr(runner, "ensure_scores", scores)
+    options = ["--bits", 8, "--bits", 12, "--metric", "AP", "--results", tmp_path / "results"]
+    result = hashbench("run", "--method", "lsh", *options)
+    first, second, last = result.stderr.splitlines()
+    assert first.startswith("[1/2] digits lsh 8 bits seed 0: failed. scoring failed with MemoryError: no further words")
+    assert second == "[2/2] digits lsh 12 bits seed 0: encoded codes, computed scores"
+    assert (result.exit_code, last) == (1, "Error: 1 of the 2 jobs failed; the reasons are above.")
+    assert ",lsh,{},12," in (tmp_path / "results" / "digits.csv").read_text()

@@ -123,7 +123,7 @@ def test_an_own_dataset_that_is_damaged_cannot_be_made_anew(hashbench, tmp_path,
 def test_choices_that_cannot_be_read_are_forgotten(toy, choices):
     _, path, _ = prepare("toy")
     with h5py.File(path, "a") as file:
-        file.attrs["choices"] = choices
+        file.attrs["choices"] = np.bytes_(choices)
     assert prepare("toy")[1] == path
 
 
