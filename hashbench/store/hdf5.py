@@ -162,7 +162,7 @@ def open_codes(path: Path) -> Iterator[Codes]:
             times = {key: float(attributes[key]) for key in _TIMES}
             query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
             stored = str(attributes["content"])
-        codes = Codes(query, database, made, **times)
+            codes = Codes(query, database, made, **times)
         if codes.content != stored:
             raise Damaged(
                 f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. "
@@ -239,8 +239,8 @@ _REQUIRED = {
 
 
 def _attributes(file: h5py.File) -> dict[str, Any]:
-    """Read what `_put` wrote."""
-    found = _fixed(file)
+    """Read what `_put` wrote, single values alone."""
+    found = {key: value for key, value in _fixed(file).items() if np.ndim(value) == 0}
     if "hashbench" in found:
         texts = file.get("texts", {})
         found |= {key: whole(texts, key).tobytes().decode() for key in texts}
@@ -259,22 +259,25 @@ def _fixed(holder: h5py.Group) -> dict[str, Any]:
 
 @contextmanager
 def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
-    """Open an HDF5 file of one of our kinds; give it with its attributes."""
+    """Open an HDF5 file of one of our kinds; give it with its attributes.
+
+    One of another kind or version is damaged, too: in its place in the cache there should be none.
+    """
     check_file(path)
     with ExitStack() as stack:
         with _parsing(path, kind):
             file = stack.enter_context(open_hdf5(path))
             attributes = _attributes(file)
-            found = attributes.get("hashbench")
+            found = str(attributes.get("hashbench", ""))
             version = int(attributes.get("schema_version", 0))
             lacking = [key for key in _REQUIRED[kind] if key not in file and key not in attributes]
-        if not found and "hashbench" in file.attrs:  # a text of any length
+        if version < SCHEMA_VERSION and "hashbench" in file.attrs:
             raise Damaged(f"{path} was made before the first release of hashbench. Make it again.")
         if found != kind:
             what = f"a {found} file" if found else "an HDF5 file of another program"
-            raise HashbenchError(f"{path} is {what}, expected a {kind} file of hashbench.")
+            raise Damaged(f"{path} is {what}, expected a {kind} file of hashbench.")
         if version > SCHEMA_VERSION:
-            raise HashbenchError(
+            raise Damaged(
                 f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
             )
         if lacking:

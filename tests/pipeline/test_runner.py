@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 from effort import ALL
@@ -265,6 +266,18 @@ def test_damaged_codes_are_encoded_again(hashbench, results):
     path.write_bytes(path.read_bytes()[:3000])
     assert notes(hashbench(*command))[0].split(", ")[1] == "re-encoded damaged codes"
     assert (results / "digits.csv").read_bytes() == content
+
+
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize(("folder", "told"), [("codes", "re-encoded damaged"), ("scores", "recomputed damaged")])
+def test_a_file_that_calls_itself_another_kind_is_made_again(hashbench, results, data, folder, told):
+    command = ["run", "--method", "lsh", "--bits", 8, "--results", results]
+    hashbench(*command)
+    (path,) = (data / folder).rglob("*.h5")
+    with h5py.File(path, "a") as file:
+        file.attrs["hashbench"] = b"coder"
+    assert told in notes(hashbench(*command))[0]
+    assert "damaged" not in hashbench(*command).stderr
 
 
 def test_damaged_prepared_dataset_is_prepared_again(hashbench, digits_data):

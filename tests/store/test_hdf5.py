@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import h5py
 import numpy as np
@@ -210,6 +211,8 @@ def with_texts_of_any_length(path):
 def test_file_of_the_first_schema_is_to_be_made_again(request, kind):
     path = request.getfixturevalue(kind)
     with_texts_of_any_length(path)
+    with h5py.File(path, "a") as file:
+        file.attrs["schema_version"] = 1
     with pytest.raises(Damaged, match=r"was made before the first release of hashbench\. Make it again\."):
         READERS[kind](path)
 
@@ -221,7 +224,7 @@ def test_heap_of_texts_of_any_length_is_not_entered(codes_file):
     codes_file.write_bytes(codes_file.read_bytes().replace(b"GCOL", b"XXXX"))
     assert hdf5.read_attributes(codes_file)["n_bits"] == 12
     assert "method" not in hdf5.read_attributes(codes_file)
-    assert "before the first release" in complaint(read_codes, codes_file)
+    assert "another program" in complaint(read_codes, codes_file)
 
 
 @pytest.mark.parametrize("n_characters", [59_999, 60_000, 100_000])
@@ -240,6 +243,28 @@ def test_newer_schema_is_named(request, kind):
     text = complaint(READERS[kind], path)
     assert "99" in text
     assert "Upgrade" in text
+
+
+@pytest.fixture
+def scores_file(tmp_path):
+    path = tmp_path / "scores.h5"
+    hdf5.write_scores(path, {"AP": np.eye(3)}, {"code": "feed"})
+    return path
+
+
+@pytest.mark.parametrize("kind", [*READERS, "scores_file"])
+@pytest.mark.parametrize("change", [0, -1, 99, b"coder", b"", np.zeros(2)])
+def test_whatever_an_attribute_becomes_the_file_is_read_or_to_be_made_again(request, kind, change):
+    path, read = request.getfixturevalue(kind), READERS.get(kind, lambda path: hdf5.read_scores(path, {"code": "feed"}))
+    with h5py.File(path) as file:
+        keys = [*file.attrs]
+    for key in keys:
+        with h5py.File(path, "a") as file:
+            before, file.attrs[key] = file.attrs[key], change
+        with pytest.raises(Damaged) if key in ("hashbench", "schema_version", "n_bits") else suppress(Damaged):
+            read(path)
+        with h5py.File(path, "a") as file:
+            file.attrs[key] = before
 
 
 @pytest.mark.parametrize(
