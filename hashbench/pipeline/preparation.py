@@ -15,6 +15,7 @@ from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import Damaged, HashbenchError, unknown_name
 from hashbench.registry import dataset_class, dataset_names, get_dataset, modules_of, resolve_dataset
+from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
@@ -118,9 +119,15 @@ def find_prepared() -> tuple[list[str], dict[str, str]]:
 def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     """Make a dataset of the user's own files, and give it with its file; anew each time, since these may have changed.
 
-    The name of a known dataset is refused.
+    The name of a known dataset is refused, and that of a prepared one that is to be made of its own file.
     """
     check_name(own.name, "a dataset's name")
+    path = dataset_path(own.name)
+    for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels)):
+        source, _ = split_spec(spec)
+        with reading(source):
+            if path.exists() and source.exists() and path.samefile(source):
+                raise HashbenchError(f"{spec} is read and would be written over; choose another --name.")
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
@@ -133,7 +140,6 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
         raise unknown_name("feature kind", f"{own.name}:{kind}", kinds, like=kind)
     _refuse_useless(name, kind, options)
     dataset = get_dataset(name, replace(options, own=own)).prepare()
-    path = dataset_path(own.name)
     with locked(path):
         hdf5.write_dataset(dataset, path, code="own")
     return dataset, path

@@ -1,3 +1,4 @@
+import itertools
 from pathlib import Path
 from typing import ClassVar
 
@@ -439,3 +440,23 @@ def test_own_data_cannot_be_prepared_by_their_name_alone(hashbench, tmp_path, da
     assert result.exit_code == 1
     assert "'mine' is your own data, and prepared." in result.stderr
     assert "hashbench prepare --name mine --from ITEMS" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--from", "--labels", "--query-from", "--query-labels"])
+def test_own_data_are_not_made_of_the_file_that_they_replace(hashbench, tmp_path, data, option):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    np.save(tmp_path / "y.npy", np.arange(40) % 4)
+    named = {"--from": tmp_path / "X.npy", "--labels": tmp_path / "y.npy"}
+    assert hashbench("prepare", *itertools.chain(*named.items()), "--name", "mine").exit_code == 0
+    (path,) = (data / "datasets").glob("*.h5")
+    before = path.read_bytes()
+    (tmp_path / "link.h5").symlink_to(path)
+    key = "labels" if option.endswith("labels") else "features"
+    for source in (path, tmp_path / "link.h5"):
+        queries = {"--query-from": tmp_path / "X.npy", "--query-labels": tmp_path / "y.npy"}
+        chosen = named | (queries if "query" in option else {}) | {option: f"{source}:{key}"}
+        done = hashbench("prepare", *itertools.chain(*chosen.items()), "--name", "mine")
+        assert done.exit_code == 1
+        assert f"{source}:{key} is read and would be written over; choose another --name." in done.stderr
+    assert path.read_bytes() == before
+    assert hashbench("prepare", *itertools.chain(*chosen.items()), "--name", "other").exit_code == 0
