@@ -1,15 +1,28 @@
-"""Locks between processes, and what becomes of the file that was there."""
+"""Where files lie, locks between processes, and what becomes of the file that was there."""
 
+import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import pytest
+from told import complaint
 
 from hashbench.errors import HashbenchError
 from hashbench.store import files
+
+
+def test_data_lie_in_the_folder_of_the_environment_else_in_the_cache(monkeypatch, data):
+    assert files.data_dir() == data
+    monkeypatch.delenv("HASHBENCH_DATA")
+    assert files.data_dir().name == "hashbench"
+    monkeypatch.setenv("HASHBENCH_DATA", "")
+    assert files.data_dir().name == "hashbench"
+
 
 HOLD = """
 import sys
@@ -96,3 +109,177 @@ def test_a_file_that_others_may_not_read_is_replaced_by_one_that_they_may_not(tm
     path.chmod(0o600)
     files.write_text(path, "new")
     assert (path.read_text(), path.stat().st_mode & 0o777) == ("new", 0o600)
+
+
+# ---------------------------------------------------------------- whole or not at all
+
+
+def leftovers(folder):
+    return [path.name for path in folder.iterdir() if not path.name.endswith(".lock")]
+
+
+class Oops(Exception):
+    pass
+
+
+@pytest.mark.parametrize("existed", [True, False])
+def test_error_while_writing_leaves_what_was_there(tmp_path, existed):
+    path = tmp_path / "file"
+    if existed:
+        path.write_text("old")
+
+    def fail():
+        with files.replacing(path) as part:
+            part.write_text("half")
+            raise Oops
+
+    with pytest.raises(Oops):
+        fail()
+    assert leftovers(tmp_path) == (["file"] if existed else [])
+    assert not existed or path.read_text() == "old"
+
+
+def test_file_shows_its_new_content_only_when_it_is_whole(tmp_path):
+    path = tmp_path / "new" / "folder" / "file"
+    with files.replacing(path) as part:
+        part.write_text("new")
+        assert not path.exists()
+        assert part.parent == path.parent  # a rename must not cross file systems
+    assert path.read_text() == "new"
+    assert leftovers(path.parent) == ["file"]
+
+
+def test_text_is_written_as_it_is_and_not_again(tmp_path):
+    path = tmp_path / "table.csv"
+    files.write_text(path, "ä,b\n1,2\n")
+    assert path.read_bytes() == "ä,b\n1,2\n".encode()
+    os.utime(path, (1, 1))
+    files.write_text(path, "ä,b\n1,2\n")
+    assert path.stat().st_mtime == 1
+    files.write_text(path, "c\n")
+    assert path.read_text() == "c\n"
+
+
+def test_lock_may_be_entered_again_by_its_holder(tmp_path):
+    with files.locked(tmp_path / "a"), files.locked(tmp_path / "a"), files.locked(tmp_path / "b"):
+        files.write_text(tmp_path / "a", "text")
+
+
+WRITE = """
+import sys, time
+from pathlib import Path
+from hashbench.store import files
+from hashbench.store import hdf5
+path = Path(sys.argv[1])
+with files.replacing(path) as part:
+    part.write_text("half of the new con")
+    print("writing", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def writer(tmp_path):
+    """Another process in the middle of writing ``file``."""
+    (tmp_path / "file").write_text("old")
+    process = subprocess.Popen([sys.executable, "-c", WRITE, tmp_path / "file"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "writing\n"
+    yield process
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_killed_writer_leaves_the_old_file_and_the_next_one_completes(tmp_path, writer):
+    path = tmp_path / "file"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert path.read_text() == "old"
+    files.write_text(path, "new")
+    assert path.read_text() == "new"
+    assert leftovers(tmp_path) == ["file"]
+
+
+DISK_FULL = """
+import json, os, resource, sys
+from pathlib import Path
+import numpy as np
+from hashbench.store import files
+from hashbench.store import hdf5
+from hashbench.store.provenance import Provenance
+from hashbench.dataset import Dataset
+from hashbench.errors import Damaged, HashbenchError
+
+folder, limits = Path(sys.argv[1]), json.loads(sys.argv[2])
+n = 2000
+dataset = Dataset("tiny", np.ones((n, 16), np.float32), np.arange(4), np.arange(4, n), np.arange(4, n),
+                  "same-label", labels=np.arange(n) % 3)
+made = Provenance("tiny", "x", "lsh", "{}", 16, 0, "f", 1)
+codes = hdf5.Codes(np.ones((4, 2), np.uint8), np.ones((n, 2), np.uint8), made)
+writers = {
+    "dataset": lambda path: hdf5.write_dataset(dataset, path),
+    "codes": lambda path: hdf5.write_codes(codes, path),
+    "text": lambda path: files.write_text(path, "line\\n" * 100_000),
+}
+outcomes = []
+for kind, write in writers.items():
+    for limit in limits:
+        path = folder / f"{kind}-{limit}"
+        path.write_text("old")
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:  # a process of its own: HDF5 may bring it down
+            os.dup2(writer, 2)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+            try:
+                write(path)
+            except HashbenchError as error:
+                sys.exit(str(error))
+            sys.exit("written")
+        os.close(writer)
+        with open(reader, errors="replace") as said:
+            text = said.read()
+        outcomes.append((kind, limit, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text))
+print(json.dumps(outcomes))
+"""
+LIMITS = [0, 100, 2100, 3000, 4100, 5000]
+
+
+@pytest.fixture(scope="module")
+def full_disk(tmp_path_factory):
+    """Write files of several kinds, none larger than some limit; give the folder and what was said."""
+    folder = tmp_path_factory.mktemp("full")
+    command = [sys.executable, "-c", DISK_FULL, folder, json.dumps(LIMITS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return folder, {(kind, limit): outcome for kind, limit, *outcome in json.loads(done.stdout)}
+
+
+@pytest.mark.parametrize("kind", ["dataset", "codes", "text"])
+@pytest.mark.parametrize("limit", LIMITS)
+def test_full_disk_is_told_in_one_line_and_leaves_the_old_file(full_disk, kind, limit):
+    folder, outcomes = full_disk
+    path = folder / f"{kind}-{limit}"
+    assert path.read_text() == "old"
+    exit_code, said = outcomes[kind, limit]
+    assert said.startswith(f"cannot write {path}: ")
+    assert said.count("\n") == 1
+    assert exit_code == 1
+
+
+def test_full_disk_leaves_nothing_behind(full_disk):
+    folder, outcomes = full_disk
+    assert sorted(leftovers(folder)) == sorted(f"{kind}-{limit}" for kind, limit in outcomes)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
+def test_folder_without_permission_is_named(tmp_path):
+    folder = tmp_path / "locked"
+    folder.mkdir(mode=0o500)
+    assert "Permission denied" in complaint(lambda path: files.write_text(path, "text"), folder / "file")
+
+
+def test_file_in_the_place_of_a_folder_is_named(tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(HashbenchError, match=re.escape(str(tmp_path / "file"))):
+        files.write_text(tmp_path / "file" / "table.csv", "text")
+    assert (tmp_path / "file").read_text() == "old"
