@@ -58,6 +58,8 @@ class Arrays(DatasetAdapter):
         rule = own.rule or ("distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels")
         if rule not in _RULES:
             raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
+        is_split_drawn = own.n_train is not None or not (n_given or protocol.startswith(_BY_FOLDER))
+        _refuse_idle(own, rule, is_drawn=is_split_drawn or (rule == "distance" and len(train) > _THRESHOLD_ITEMS))
         params = {}
         if rule == "distance" and features is not None:
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
@@ -140,6 +142,16 @@ class Arrays(DatasetAdapter):
             "n_bad": n_found - len(kept),
             "about": {"features": extracted.how},
         }
+
+
+def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
+    """Refuse labels and a seed that would change nothing."""
+    if rule == "distance" and (own.labels or own.query_labels) and own.queries_per_label is None:
+        raise HashbenchError("--affinity distance goes by features, so that --labels have no effect; leave them out.")
+    if own.seed and not is_drawn:
+        raise HashbenchError(
+            f"--seed {own.seed} has no effect, since neither queries nor training items are drawn; leave it out."
+        )
 
 
 def _by_folder(own: OwnData, folders: list[str]) -> tuple[tuple[IntArray, ...], str] | None:

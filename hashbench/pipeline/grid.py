@@ -93,6 +93,8 @@ def grid(
     for_some = {key for key in _FOR_SOME if key in params}
     for key in sorted(for_some - set().union(*known.values())):
         raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {params[key]!r}. Leave it out.")
+    if axis_of_seeds != [0] and not any("random_state" in card.params for card in cards):
+        raise HashbenchError(f"none of {', '.join(known)} draws anything, so that --seed has no effect. Leave it out.")
     jobs = []
     for spec, card, length in itertools.product(_unique(map(_spelled, datasets)), cards, lengths):
         ours = {key: params[key] for key in params if key in known[card.name] or key not in for_some}

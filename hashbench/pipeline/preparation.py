@@ -150,8 +150,9 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
     given = kind == "features"
     useless = {"weights": given or kind in {*extraction.KINDS} - {*extraction.NETWORKS}, "image_size": given}
     takes = [key for key in dataset_class(name).takes if not useless.get(key)]
-    for key in ("source", "weights", "image_size"):
-        if getattr(options, key) is not None and key not in takes:
+    needs = {key: key for key in ("source", "weights", "image_size")} | {"device": "weights"}  # a network's
+    for key, needed in needs.items():
+        if getattr(options, key) not in (None, "auto") and needed not in takes:
             raise HashbenchError(
                 f"{name}:{kind} has no use for --{key.replace('_', '-')}; leave it out"
                 f"{', or choose other --features' if len(dataset_class(name).features) > 1 else ''}."

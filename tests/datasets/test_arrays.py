@@ -238,9 +238,36 @@ def test_without_labels_levels_are_by_distance(prepare, save):
     assert "level 1 up to" in said
 
 
-def test_an_affinity_rule_can_be_chosen(prepare, save):
-    dataset, _ = prepare(save("X", X), "--labels", save("y", LABELS), "--affinity", "distance")
+def test_an_affinity_rule_can_be_chosen(prepare, tmp_path):
+    np.savez(tmp_path / "all.npz", features=X, labels=LABELS)
+    dataset, _ = prepare(tmp_path / "all.npz", "--affinity", "distance")
     assert (dataset.rule, dataset.labels) == ("distance", None)
+
+
+def test_labels_by_which_items_are_drawn_go_with_any_rule(prepare, save):
+    options = "--labels", save("y", LABELS), "--queries-per-label", 3
+    dataset, _ = prepare(save("X", X), *options, "--affinity", "distance")
+    assert np.bincount(LABELS[dataset.query]).tolist() == [3] * (LABELS.max() + 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--labels", "y", "--affinity", "distance"], "goes by features, so that --labels have no effect"),
+        (["--query-from", "Q", "--seed", 7], "--seed 7 has no effect, since neither queries nor training items"),
+    ],
+)
+def test_what_would_change_nothing_is_refused(complaint, save, options, words):
+    paths = {"y": save("y", LABELS), "Q": save("Q", X[:5])}
+    assert words in complaint(save("X", X), *(paths.get(option, option) for option in options))
+
+
+def test_a_seed_goes_with_training_items_that_are_drawn(prepare, save):
+    drawn = [
+        prepare(save("X", X), "--query-from", save("Q", X[:5]), "--train", 20, "--seed", seed)[0].train.tolist()
+        for seed in (1, 2)
+    ]
+    assert drawn[0] != drawn[1]
 
 
 def test_own_queries_are_the_queries(prepare, save):

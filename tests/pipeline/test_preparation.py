@@ -293,6 +293,9 @@ def test_helpers_of_datasets_are_part_of_the_code_that_made_them():
         (["digits", "--source", "x"], "digits:pixels has no use for --source"),
         (["digits", "--image-size", 9], "digits:pixels has no use for --image-size"),
         (["cifar10-s1", "--features", "gist", "--weights", "x"], "cifar10-s1:gist has no use for --weights"),
+        (["digits", "--device", "cpu"], "digits:pixels has no use for --device"),
+        (["cifar10-s1", "--features", "gist", "--device", "cpu"], "cifar10-s1:gist has no use for --device"),
+        (["--from", "X.npy", "--name", "mine", "--device", "cpu"], "arrays:features has no use for --device"),
         (["--from", "X.npy", "--name", "mine", "--source", "x"], "arrays:features has no use for --source"),
     ],
 )

@@ -60,7 +60,13 @@ def test_method_gets_length_seed_and_parameters():
     method = job.estimator
     assert (method.n_bits, method.random_state, method.n_iter) == (24, 5, 7)
     assert job.estimator is method  # made once
-    assert grid.grid(["digits"], ["pcah"], [24], [5], {})[0].estimator.n_bits == 24
+    assert grid.grid(["digits"], ["pcah"], [24], [0], {})[0].estimator.n_bits == 24
+
+
+def test_a_seed_that_no_method_takes_is_refused():
+    with pytest.raises(HashbenchError, match="none of pcah, constant draws anything, so that --seed has no effect"):
+        grid.grid(["digits"], ["pcah", "constant"], [24], [5], {})
+    assert [job.seed for job in grid.grid(["digits"], ["pcah", "lsh"], [24], [5], {})] == [0, 5]
 
 
 @pytest.mark.parametrize(
