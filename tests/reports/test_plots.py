@@ -25,7 +25,7 @@ from hashbench.registry import get_method
 from hashbench.reports import plots
 from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
-from hashbench.reports.plots.selection import Block, Selection
+from hashbench.reports.plots.selection import Block, Selection, choose_blocks
 from hashbench.reports.plots.style import Layout, choose_looks, in_rows, make_panels
 from hashbench.store import results
 
@@ -387,6 +387,19 @@ def test_labels_do_not_depend_on_the_code_lengths_chosen(tmp_path):
     metric = rows[32].metric
     for name in ("tie-ranges", "ap-bits"):
         assert lines(draw(name, tmp_path, n_bits=[32, 48], metric=metric).figure).keys() == {"itq (version 2)"}
+
+
+def test_features_that_read_alike_have_files_of_their_own(digits_alone, tmp_path):
+    rows = [row for row in results.read_rows(digits_alone / "digits.csv") if row.method == "itq"]
+    rows = [row._replace(features=features) for features in ("a b", "a-b", "c") for row in rows]
+    others = [row._replace(dataset="digits-a", features="b") for row in rows if row.features == "c"]
+    results.merge_rows(tmp_path / "digits.csv", [*rows, *others])
+    found = results.read_results(tmp_path)
+    blocks = {(block.dataset, block.features): "-".join(block.stem) for block in choose_blocks(found, Selection())}
+    assert len({*blocks.values()}) == len(blocks) == 4
+    assert blocks["digits", "c"] == "digits-c"
+    some = choose_blocks(found, Selection(features=["a-b"]))
+    assert ["-".join(block.stem) for block in some] == [blocks["digits", "a-b"]]  # whatever else is drawn
 
 
 @pytest.mark.parametrize("spec", ["own", "own:squeezenet", "own:squeezenet (JPEG)"])

@@ -17,6 +17,7 @@ from hashbench.reports.plots.style import Layout, Look, broken_name, choose_look
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
+from hashbench.store.provenance import digest
 
 DEFAULT_METRIC = "AP"
 
@@ -118,6 +119,7 @@ def choose_blocks(
     if cells.empty:
         raise _nothing_left(results, selection, metric)
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
+    stems = _stems(spelt)
     blocks = []
     for keys, part in cells.groupby(list(BLOCK), sort=True):
         dataset, features, fingerprint = map(str, keys)
@@ -127,7 +129,7 @@ def choose_blocks(
             part = part[part["n_bits"] == nearest]
         shown, remarks = _names(part)
         rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
-        stem = [dataset, re.sub(r"[^A-Za-z0-9._-]+", "-", features).strip("-")]
+        stem = [stems[dataset, features]]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
         blocks.append(
@@ -203,6 +205,13 @@ def _demand(kind: str, name: str, known: Iterable[str]) -> None:
     if name not in set(known):
         error = unknown_name(kind, name, set(known))
         raise HashbenchError(f"there are no results of {kind} {name!r}: {error}")
+
+
+def _stems(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Give each dataset and kind of features what begins the names of its files, and no other's."""
+    plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in places}
+    counts = Counter(plain.values())
+    return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
 
 
 def _nothing_left(results: pd.DataFrame, selection: Selection, metric: str) -> HashbenchError:
