@@ -21,9 +21,9 @@ def merge(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
     """Unite the rows of two versions of a results file by key, and write them to OURS.
 
     BASE is the version both come from. A row that only one side changed, added or deleted is as that side has it. Rows
-    that both changed, each in its own way, stand there between git's markers, as both versions do, whole, where one is
-    no results file; the exit code is 1 then, and the file is called NAME. For git to do it, with a merge of its own
-    where it does not find hashbench:
+    that both changed, each in its own way, stand there between git's markers, and the exit code is 1. NAME is what git
+    calls the file; where it is given and a version is no results file, both sides stand there whole, likewise marked.
+    For git to do it, with a merge of its own where it does not find hashbench:
 
     \b
     echo 'results/*.csv text eol=lf merge=hashbench' >> .gitattributes

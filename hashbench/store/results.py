@@ -227,17 +227,20 @@ def merge_files(base: Path, ours: Path, theirs: Path, name: str | None = None) -
     """Unite what two sides made of a results file, row by row, and write it to ``ours``.
 
     A side that left a row as it was in ``base`` gives way to the other. Returns the keys that both changed, each in its
-    own way: there both rows stand between git's markers, at which every reader stops. So do both sides whole where a
-    file is refused, which is called ``name`` then. A file may be empty, as git gives the base of one that both added.
+    own way: there both rows stand between git's markers, at which every reader stops. A file may be empty, as git gives
+    the base of one that both added. ``name`` is what git calls the file; it keeps nothing but ``ours``, to which both
+    sides go whole then, likewise marked, if one is refused.
     """
     contents = [read_content(path) for path in (base, ours, theirs)]
     names = [f"{name} ({side})" for side in ("base", "ours", "theirs")] if name else map(str, (base, ours, theirs))
     try:
         merged, conflicts = _merge(*(unite([file]) if file[0] else {} for file in zip(contents, names, strict=True)))
     except HashbenchError as error:
+        if name is None:
+            raise
         write_bytes(ours, _between_markers(*contents[1:]))
         raise HashbenchError(
-            f"{error} Both sides stand whole between git's markers in {name or ours}; keep one of them."
+            f"{error} Both sides stand whole between git's markers in {name}; keep one of them."
         ) from error
     write_bytes(ours, merged)
     return conflicts
