@@ -41,6 +41,7 @@ RESULTS = {
     "no-number": HEADER + ROW.replace("0.5", "half"),
     "no-length": HEADER + ROW.replace(",16,", ",sixteen,"),
     "params": HEADER + ROW.replace("{}", "[]"),
+    "spelling": HEADER + ROW.replace("{}", '"{""a"":1}"'),
     "deep": HEADER + ROW.replace("{}", "[" * 50_000),
     "out": HEADER + ROW.replace("digits", "x/../../.."),
     "out-method": HEADER + ROW.replace("itq", "../itq"),
@@ -149,71 +150,71 @@ COMMANDS = f"""
 1 | run --method '' --bits 8 | unknown method ''
 1 | run --method {"x" * 300} --bits 8 | unknown method
 1 | {ITQ} --dataset digts | unknown dataset 'digts' | 'digits'
-1 | {ITQ} --dataset digits:gist | digits:gist
-1 | {ITQ} --dataset nowhere.h5 | nowhere.h5
+1 | {ITQ} --dataset digits:gist | unknown feature kind 'digits:gist'
+1 | {ITQ} --dataset nowhere.h5 | there is no file nowhere.h5
 1 | {ITQ} --dataset text.h5 | text.h5 | not HDF5
-1 | {ITQ} --dataset empty.h5 | empty.h5
+1 | {ITQ} --dataset empty.h5 | cannot read empty.h5 as a dataset file: it is not HDF5
 1 | {ITQ} --dataset foreign.h5 | another program
-1 | {ITQ} --dataset codes.npy | codes.npy
+1 | {ITQ} --dataset codes.npy | cannot read codes.npy as a dataset file: it is not HDF5
 1 | {ITQ} --metric APP | unknown metric 'APP' | 'AP'
-1 | {ITQ} --metric P@ | P@
-1 | {ITQ} --metric P@0 | P@0
-1 | {ITQ} --metric P@-1 | P@-1
-1 | {ITQ} --metric P@1.5 | P@1.5
+1 | {ITQ} --metric P@ | unknown metric 'P@'. Did you mean 'P@k'
+1 | {ITQ} --metric P@0 | metric 'P@0' has cutoff 0
+1 | {ITQ} --metric P@-1 | unknown metric 'P@-1'
+1 | {ITQ} --metric P@1.5 | unknown metric 'P@1.5'
 1 | {ITQ} --metric '' | unknown metric ''
 2 | run --method itq --bits eight | 'eight' is not a valid integer
-1 | run --method itq --bits 0 | 1 to | 0
-1 | run --method itq --bits -8 | -8
-1 | run --method itq --bits 100000 | 4096 | 100000
-1 | run --method itq --bits 100 | itq | 64 | 100
-2 | {ITQ} --seed -1 | --seed
-2 | {ITQ} --seed 4294967296 | --seed
-2 | {ITQ} --seed x | --seed
+1 | run --method itq --bits 0 | codes must have 1 to 4096 bits, got 0.
+1 | run --method itq --bits -8 | codes must have 1 to 4096 bits, got -8.
+1 | run --method itq --bits 100000 | codes must have 1 to 4096 bits, got 100000.
+1 | run --method itq --bits 100 | itq needs n_bits <= 61 | 64 features | got n_bits=100
+2 | {ITQ} --seed -1 | '--seed': -1 is not in the range 0<=x<=4294967295
+2 | {ITQ} --seed 4294967296 | '--seed': 4294967296 is not in the range 0<=x<=4294967295
+2 | {ITQ} --seed x | '--seed': 'x' is not a valid integer
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
-1 | {ITQ} --param n_itr=3 | n_itr | n_iter
-1 | {ITQ} --param n_iter=-1 | n_iter | -1
-1 | {ITQ} --param n_iter=many | n_iter | many
-1 | {ITQ} --param n_iter=1.5 | n_iter | 1.5
-1 | {ITQ} --param n_iter=None | n_iter | None
-1 | {ITQ} --param n_iter=[1] | n_iter
-1 | {ITQ} --preset paper | preset
+1 | {ITQ} --param n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
+1 | {ITQ} --param n_iter=-1 | 'n_iter' parameter of itq must be an int in the range [0, inf). Got -1
+1 | {ITQ} --param n_iter=many | 'n_iter' parameter of itq must be an int | Got 'many'
+1 | {ITQ} --param n_iter=1.5 | 'n_iter' parameter of itq must be an int | Got 1.5
+1 | {ITQ} --param n_iter=None | 'n_iter' parameter of itq must be an int | Got None
+1 | {ITQ} --param n_iter=[1] | 'n_iter' parameter of itq must be an int | Got [1]
+1 | {ITQ} --preset paper | none of itq has a preset, got 'paper'
 1 | {ITQ} --param n_bits=16 | n_bits is no --param | --bits
 1 | {ITQ} --param random_state=1 | random_state is no --param | --seed
 1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
-1 | {ITQ} --validation 0.1 | validation
-2 | {ITQ} --validation 0.9 | --validation
-2 | {ITQ} --device tpu | --device
-1 | {ITQ} --device cpu | device
-2 | {ITQ} --format xml | --format
-2 | {ITQ} --lock-timeout -1 | --lock-timeout
-2 | {ITQ} --results codes.npy | --results
+1 | {ITQ} --validation 0.1 | none of itq has a validation, got 0.1
+2 | {ITQ} --validation 0.9 | '--validation': 0.9 is not in the range 0<=x<=0.5
+2 | {ITQ} --device tpu | '--device': 'tpu' is not one of 'auto', 'cpu', 'cuda'
+1 | {ITQ} --device cpu | none of itq has a device, got 'cpu'
+2 | {ITQ} --format xml | '--format': 'xml' is not one of
+2 | {ITQ} --lock-timeout -1 | '--lock-timeout': -1.0 is not in the range x>=0
+2 | {ITQ} --results codes.npy | '--results': Directory 'codes.npy' is a file
 2 | {ITQ} extra | unexpected extra argument
 2 | {ITQ} --no-such-option | No such option
 2 | rnu --method itq --bits 8 | No such command
-1 | run --method dpsh --bits 8 --param learning_rate=-1 | learning_rate
-1 | run --method dpsh --bits 8 --param epochs=0 | epochs
-1 | run --method dpsh --bits 8 --param head=lineer | head
-1 | run --method dpsh --bits 8 --preset papers | papers | paper
-1 | run --method dpsh --bits 8 --param backbone=resnet18 | images
+1 | run --method dpsh --bits 8 --param learning_rate=-1 | 'learning_rate' parameter of dpsh must be a float | Got -1
+1 | run --method dpsh --bits 8 --param epochs=0 | 'epochs' parameter of dpsh must be an int in the range [1, inf). Got 0
+1 | run --method dpsh --bits 8 --param head=lineer | 'head' parameter of dpsh must be a str among | Got 'lineer'
+1 | run --method dpsh --bits 8 --preset papers | unknown dpsh preset 'papers'. Did you mean 'paper'
+1 | run --method dpsh --bits 8 --param backbone=resnet18 | dpsh with a backbone reads images | digits:images
 1 | encode --method iqt --bits 8 | unknown method 'iqt'
-1 | encode --method itq --bits 100 | itq
-2 | encode --method itq | --bits
+1 | encode --method itq --bits 100 | itq needs n_bits <= 61
+2 | encode --method itq | Missing option '--bits'
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | results merge
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
-1 | {ITQ} --results r/crlf | CR LF
+1 | {ITQ} --results r/crlf | lines that end in CR LF
 1 | {ITQ} --results r/lacking | lacks column metric
 1 | {ITQ} --results r/swapped | has columns | expected
-1 | {ITQ} --results r/newer | Upgrade
-1 | {ITQ} --results r/short | line 2 | 3 cells
-1 | {ITQ} --results r/long | line 2 | 15 cells
-1 | {ITQ} --results r/no-number | line 2 | half
-1 | {ITQ} --results r/no-length | line 2 | sixteen
+1 | {ITQ} --results r/newer | has more in its header | Upgrade hashbench
+1 | {ITQ} --results r/short | line 2: it has 3 cells, expected 14
+1 | {ITQ} --results r/long | line 2: it has 15 cells, expected 14
+1 | {ITQ} --results r/no-number | line 2: could not convert string to float: 'half'
+1 | {ITQ} --results r/no-length | line 2: invalid literal for int() with base 10: 'sixteen'
 1 | {ITQ} --results r/params | line 2 | JSON object
-1 | {ITQ} --results r/deep | line 2
+1 | {ITQ} --results r/deep | line 2: maximum recursion depth exceeded
 1 | {ITQ} --results r/out | line 2 | x/../../..
-1 | {ITQ} --results r/out-method | line 2 | ../itq
+1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
 1 | {ITQ} --results r/no-results | has columns a,b
 1 | {ITQ} --results r/empty | has columns none
 1 | {ITQ} --results r/binary | digits.csv
@@ -221,27 +222,27 @@ COMMANDS = f"""
 1 | tables table9 --results r/good | unknown table 'table9'
 1 | tables table3 --results r/good | no results for table3
 2 | tables --results r/good --output r/good | folder of the results
-2 | tables --results r/good --bits x | --bits
+2 | tables --results r/good --bits x | '--bits': 'x' is not a valid integer
 1 | plot --results nowhere | there are no results in nowhere
 1 | plot ap-bit --results r/good | unknown figure 'ap-bit' | 'ap-bits'
 1 | plot ap-bits --results r/good --metric APP | unknown metric 'APP'
 1 | plot ap-bits --results r/good --metric NDCG | nothing to draw | AP
-1 | plot ap-bits --results r/good --method iqt | iqt
-1 | plot ap-bits --results r/good --dataset digit | digit
-1 | plot ap-bits --results r/good --bits 9 | 9 bits
+1 | plot ap-bits --results r/good --method iqt | unknown method 'iqt'. Did you mean 'itq'
+1 | plot ap-bits --results r/good --dataset digit | unknown dataset 'digit'. Did you mean 'digits'
+1 | plot ap-bits --results r/good --bits 9 | no results in AP at 9 bits
 1 | plot precision-recall --results r/good --bits 16 | hashbench encode
-2 | plot ap-bits --results r/good --format gif | --format
+2 | plot ap-bits --results r/good --format gif | '--format': 'gif' is not one of 'svg', 'png', 'pdf', 'both'
 1 | diff nowhere r/good | 'nowhere' is neither
 1 | diff r/good nowhere | 'nowhere' is neither
-1 | diff '' r/good | neither
+1 | diff '' r/good | '' is neither a file nor a folder
 1 | diff nowhere nothing | 'nowhere' is neither
 1 | diff r/good r/good --metric APP | unknown metric
-2 | diff r/good r/good --fail-on-drop -1 | --fail-on-drop
-2 | diff r/good r/good --fail-on-drop nan | nan
-2 | diff r/good r/good --resamples -1 | --resamples
+2 | diff r/good r/good --fail-on-drop -1 | '--fail-on-drop': -1.0 is not in the range x>=0
+2 | diff r/good r/good --fail-on-drop nan | nan is no amount
+2 | diff r/good r/good --resamples -1 | '--resamples': -1 is not in the range x>=0
 2 | diff a b c | unexpected extra argument
-2 | results merge base.csv ours.csv | THEIRS
-2 | results merge base.csv ours.csv nowhere.csv | nowhere.csv
+2 | results merge base.csv ours.csv | Missing argument 'THEIRS'
+2 | results merge base.csv ours.csv nowhere.csv | File 'nowhere.csv' does not exist
 1 | results merge r/good/digits.csv r/twice/digits.csv r/good/digits.csv | a second time
 1 | results merge r/good/digits.csv r/good/digits.csv wine.csv | results of digits and wine | same file
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
@@ -250,6 +251,11 @@ COMMANDS = f"""
 1 | tables --results r/undefined | 201 of 200 queries are undefined
 1 | {ITQ} --resume | --resume goes on with training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
+1 | run --method pcah --bits 8 --seed 5 | none of pcah draws anything, so that --seed has no effect
+1 | prepare digits --device cpu | digits:pixels has no use for --device
+1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
+1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect
+1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | codes > 0
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
 1 | results merge r/good/digits.csv r/good/digits.csv r/conflict/digits.csv | conflict marker
@@ -258,8 +264,8 @@ COMMANDS = f"""
 2 | evaluate --query-codes codes.npy | --database-codes
 2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | not both
 1 | evaluate nowhere.h5 | no file nowhere.h5
-1 | evaluate text.h5 | text.h5
-1 | evaluate empty.h5 | empty.h5
+1 | evaluate text.h5 | cannot read text.h5 as a codes file: it is not HDF5
+1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
 1 | evaluate foreign.h5 | another program
 1 | {OWN} | say what is relevant
 1 | {OWN} --query-labels labels.npy | --database-labels
@@ -268,22 +274,22 @@ COMMANDS = f"""
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed of both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
-1 | {LABELLED} --bits 7 | 7
-1 | {LABELLED} --bits 0 | 1 to
-1 | {LABELLED} --bits 99999 | 4096
+1 | {LABELLED} --bits 7 | codes of 7 bits packed into bytes are uint8 of shape (n, 1)
+1 | {LABELLED} --bits 0 | codes must have 1 to 4096 bits, got 0.
+1 | {LABELLED} --bits 99999 | codes must have 1 to 4096 bits, got 99999
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
-2 | {LABELLED} --distance euclidean | --distance
-2 | {LABELLED} --undefined drop | --undefined
+2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine'
+2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 2 | {LABELLED} --dataset digits | goes with CODES.h5
 1 | {LABELLED} --metric APP | unknown metric
-1 | {LABELLED} --metric P@r9 --distance cosine | P@r9
+1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
 2 | {LABELLED} --per-query '' | empty name
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query codes.npy | written over
 2 | {LABELLED} --curves labels.npy | written over
 2 | {LABELLED} --curves - --per-query - | same file
-1 | {LABELLED} --per-query codes.npy/x.csv | codes.npy/x.csv
+1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
 2 | evaluate --query-codes folder.npy --database-codes codes.npy | directory
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
@@ -292,39 +298,39 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
 2 | prepare | name datasets to prepare
 2 | prepare digits --from X.npy --name mine | give your own
-2 | prepare --from X.npy | --name
-2 | prepare --name mine | --from
+2 | prepare --from X.npy | give your own with both --from and --name
+2 | prepare --name mine | give your own with both --from and --name
 2 | prepare digits --labels y.npy | your own data
-2 | prepare digits --seed 3 | --seed
+2 | prepare digits --seed 3 | are for your own data (--from)
 2 | prepare digits --queries 3 | your own data
 1 | prepare digts | unknown dataset 'digts'
 1 | prepare digits --features gist | digits:gist
 1 | prepare digits --source X.npy | no use for --source
 1 | prepare digits --image-size 32 | no use for --image-size
-2 | prepare digits --image-size 3 | --image-size
-2 | prepare digits --lock-timeout x | --lock-timeout
+2 | prepare digits --image-size 3 | '--image-size': 3 is not in the range 8<=x<=1024
+2 | prepare digits --lock-timeout x | '--lock-timeout': 'x' is not a valid float
 1 | prepare --from codes.npy --labels far-labels.npy --name mine | 1e+300 | no longer differ
-1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | shared-labels
-1 | prepare --from X.npy --name mine --affinity same-label | same-label
-1 | prepare --from X.npy --name mine --queries 40 | 40
-1 | prepare --from X.npy --name mine --train 400 | 400
+1 | prepare --from X.npy --labels y.npy --name mine --affinity shared-labels | of dataset 'mine' needs multi-hot
+1 | prepare --from X.npy --name mine --affinity same-label | rule 'same-label' of dataset 'mine' needs class labels
+1 | prepare --from X.npy --name mine --queries 40 | of 40 items, 40 queries and 1 training items
+1 | prepare --from X.npy --name mine --train 400 | of 40 items, 4 queries and 400 training items
 1 | prepare --from X.npy --labels y.npy --name mine --queries-per-label 3 --queries 3 | not both
-1 | prepare --from X.npy --name mine --queries-per-label 3 | labels
+1 | prepare --from X.npy --name mine --queries-per-label 3 | give --queries-per-label and labels
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | labels are needed of both
-1 | prepare --from X.npy --name mine --features gist | gist
+1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
-2 | prepare --from X.npy --name mine --queries 0 | --queries
-1 | info itqq | itqq
-1 | info nowhere.h5 | nowhere.h5
-1 | info text.h5 | text.h5
+2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
+1 | info itqq | 'itqq' is no dataset, method, metric or file
+1 | info nowhere.h5 | there is no file nowhere.h5
+1 | info text.h5 | text.h5 is no HDF5 file
 1 | info foreign.h5 | another program
 2 | info | Missing argument
-2 | list methodes | methodes
+2 | list methodes | 'methodes' is not one of
 1 | check method iqt | unknown method 'iqt'
 1 | check dataset digts | unknown dataset 'digts'
-2 | check thing x | thing
+2 | check thing x | 'thing' is not one of 'method', 'dataset'
 """.strip().splitlines()
 COMMANDS += [
     *(
@@ -344,22 +350,22 @@ COMMANDS += [
             "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
-            "none": "empty",
-            "threes": "3",
-            "mixed": "query codes",
-            "nan": "nan",
-            "inf": "inf",
-            "complex": "complex",
-            "words": "query codes",
-            "objects": "objects.npy",
-            "cut": "cut.npy",
+            "none": "query codes are empty: shape (0, 8)",
+            "threes": "20 values that are not 0 or 1, first 3 in row 0, column 1",
+            "mixed": "query codes hold",
+            "nan": "20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here",
+            "inf": "20 values that are not -1 or 1, first inf",
+            "complex": "query codes are of dtype complex128",
+            "words": "query codes are of dtype",
+            "objects": "cannot read objects.npy as an array of numbers",
+            "cut": "cannot read cut.npy as an array of numbers",
             "text": "text.npy is no .npy",
             "empty": "empty.npy is no .npy",
-            "header": "header.npy",
+            "header": "cannot read header.npy as an array of numbers",
             "archive": ".npz archive",
             "nowhere": "no file nowhere.npy",
-            "dangling": "dangling.npy",
-            "pipe": "pipe.npy",
+            "dangling": "dangling.npy is a link to",
+            "pipe": "pipe.npy is a pipe or a device",
         }.items()
     ),
     *(
@@ -368,35 +374,40 @@ COMMANDS += [
             "float-labels": "query labels | whole numbers",
             "word-labels": "Encode names",
             "huge-labels": "9223372036854775808",
-            "short-labels": "5",
+            "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",
-            "text": "text.npy",
-            "nowhere": "nowhere.npy",
+            "text": "text.npy is no .npy file",
+            "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
     *(
         f"1 | {OWN} --affinity {name} | {words}"
         for name, words in {
-            "levels-negative.npy": "-1",
-            "levels-half.npy": "0.5",
-            "levels-nan.npy": "nan",
-            "levels-2000.npy": "2000",
+            "levels-negative.npy": "levels 0 to 1000, got 1 other values (-1)",
+            "levels-half.npy": "levels 0 to 1000, got 1 other values (0.5)",
+            "levels-nan.npy": "levels 0 to 1000, got 1 other values (nan)",
+            "levels-2000.npy": "levels 0 to 1000, got 1 other values (2000)",
             "levels-5.npy": "6 query codes | 5",
             "labels.npy": "two dimensions",
-            "csr-shifted.npz": "damaged | >= 0",
-            "csr-beyond.npz": "damaged | < 6",
+            "csr-shifted.npz": "is damaged: indices must be >= 0",
+            "csr-beyond.npz": "is damaged: indices must be < 6",
             "csr-pointer.npz": "damaged | non-decreasing",
-            "csr-less.npz": "csr-less",
-            "text.npz": "text.npz",
-            "cut.npz": "cut.npz",
-            "two.npz": "two.npz",
-            "nowhere.npz": "nowhere.npz",
-            "words.npy": "levels",
+            "csr-less.npz": "cannot read csr-less.npz | indices and data should have the same size",
+            "text.npz": "cannot read text.npz as written by scipy.sparse.save_npz",
+            "cut.npz": "cannot read cut.npz as written by scipy.sparse.save_npz",
+            "two.npz": "cannot read two.npz as written by scipy.sparse.save_npz",
+            "nowhere.npz": "there is no file nowhere.npz",
+            "words.npy": "whole-number levels 0 to 1000, got values of dtype <U5",
         }.items()
     ),
     *(
-        f"1 | prepare --from X.npy --name {name} | name"
-        for name in ("../mine", "a/b", "a:b", "mine.h5", "digits", "digits-2", "süß", "'a b'", "a" * 300, "''")
+        f"1 | prepare --from X.npy --name {name} | a dataset's name is made of letters"
+        for name in ("../mine", "a/b", "a:b", "süß", "'a b'", "a" * 300, "''")
+    ),
+    "1 | prepare --from X.npy --name mine.h5 | 'mine.h5' reads like a file",
+    *(
+        f"1 | prepare --from X.npy --name {name} | {name!r} is, or begins like, the name of a built-in dataset"
+        for name in ("digits", "digits-2")
     ),
     *(
         f"1 | prepare --from {name} --name mine | {words}"
@@ -406,23 +417,23 @@ COMMANDS += [
             "X-flat.npy": "shape (40,)",
             "X-words.npy": "shape (40, 4)",
             "none.npy": "shape (0, 8)",
-            "text.npy": "text.npy",
-            "cut.npy": "cut.npy",
-            "objects.npy": "objects.npy",
-            "two.npz": "two.npz:a",
-            "two.npz:c": "two.npz:c",
-            "text.npz": "text.npz",
-            "cut.npz": "cut.npz",
-            "nowhere.npy": "nowhere.npy",
-            "cell.csv": "cell.csv | 1.2.3",
-            "mixed.csv": "mixed.csv",
-            "empty.csv": "empty.csv",
-            "text.h5": "text.h5",
-            "r": "folder",
-            "X.npy:k": "X.npy:k",
+            "text.npy": "cannot read text.npy as .npy",
+            "cut.npy": "cannot read cut.npy as .npy",
+            "objects.npy": "cannot read objects.npy as .npy",
+            "two.npz": "holds arrays a, b | such as two.npz:a",
+            "two.npz:c": "unknown array 'two.npz:c'. Known arrays: a, b",
+            "text.npz": "cannot read text.npz as .npz",
+            "cut.npz": "cannot read cut.npz as .npz",
+            "nowhere.npy": "there is no file nowhere.npy",
+            "cell.csv": "column 'a' of cell.csv holds numbers, but '1.2.3' in row 20",
+            "mixed.csv": "first line of mixed.csv mixes 1 numbers with words",
+            "empty.csv": "cannot read empty.csv as .csv",
+            "text.h5": "cannot read text.h5 as .h5",
+            "r": "r is a folder; say which --features",
+            "X.npy:k": "unknown array 'X.npy:k'",
             "complex.npy": "complex128",
-            "pipe.npy": "pipe.npy",
-            "dangling.npy": "dangling.npy",
+            "pipe.npy": "pipe.npy is a pipe or a device",
+            "dangling.npy": "dangling.npy is a link to",
         }.items()
     ),
     *(
@@ -430,9 +441,9 @@ COMMANDS += [
         for name, words in {
             "labels.npy": "40 items | 6",
             "y-nan.npy": "no label | item 3",
-            "nowhere.npy": "nowhere.npy",
-            "text.npy": "text.npy",
-            "X.npy": "multi-hot",
+            "nowhere.npy": "there is no file nowhere.npy",
+            "text.npy": "cannot read text.npy as .npy",
+            "X.npy": "labels of X.npy are not multi-hot",
         }.items()
     ),
 ]
@@ -450,12 +461,13 @@ def place(prepared, tmp_path_factory):
 
 
 def all_files(*folders):
-    """Names, sizes and times of all there is, but for locks."""
+    """Names of all there is, but for locks and the folders that these lie in; of files, sizes and times."""
+    paths = {path for folder in folders for path in folder.rglob("*")}
+    locks = {path for path in paths if path.name.endswith((".lock", ".lock.by"))}
+    places = {folder for lock in locks for folder in lock.parents}
     return {
-        str(path): (path.lstat().st_size, path.lstat().st_mtime_ns)
-        for folder in folders
-        for path in folder.rglob("*")
-        if not path.is_dir() and not path.name.endswith((".lock", ".lock.by"))
+        str(path): () if path.is_dir() else (path.lstat().st_size, path.lstat().st_mtime_ns)
+        for path in paths - locks - places
     }
 
 
@@ -474,6 +486,13 @@ def test_bad_command(place, line, monkeypatch):
     assert last.startswith("Error: ")
     assert usage == [] if exit_code == "1" else usage[0].startswith("Usage: ")
     assert all(word in last for word in words), last
+
+
+def test_each_row_has_words_that_its_own_command_does_not_say():
+    for line in filter(None, COMMANDS):
+        _, command, *words = line.split(" | ")
+        assert any(len(word) >= 8 and word not in command for word in words), line
+    assert all(len(words) >= 7 for _, words in CALLS)
 
 
 CODES, LABELS = np.eye(4, 8) > 0, np.arange(4) % 2
@@ -504,26 +523,26 @@ CALLS = [
     (lambda: call(CODES.astype(object)), "dtype object"),
     (lambda: call(CODES[0]), "two dimensions"),
     (lambda: call(CODES[None]), "two dimensions"),
-    (lambda: call(CODES[:0]), "empty"),
+    (lambda: call(CODES[:0]), "query codes are empty"),
     (lambda: call(None), "two dimensions"),
     (lambda: call("codes"), "two dimensions"),
     (lambda: call({}), "two dimensions"),
     (lambda: call(CODES[:, :7]), "7 bits and database codes 8"),
     (lambda: call(CODES[:3]), "3 query codes"),
-    (lambda: call(np.where(CODES, np.inf, -1)), "inf"),
-    (lambda: call(np.where(CODES, 1e30, -1)), "1e+30"),
+    (lambda: call(np.where(CODES, np.inf, -1)), "values that are not -1 or 1, first inf"),
+    (lambda: call(np.where(CODES, 1e30, -1)), "values that are not -1 or 1, first 1e+30"),
     (lambda: call(affinity=None), "two dimensions"),
-    (lambda: call(affinity=()), "pair"),
-    (lambda: call(affinity=(LABELS,)), "pair"),
-    (lambda: call(affinity=(LABELS, LABELS, LABELS)), "pair"),
+    (lambda: call(affinity=()), "must be a pair (query_labels, database_labels), got a tuple of 0"),
+    (lambda: call(affinity=(LABELS,)), "got a tuple of 1"),
+    (lambda: call(affinity=(LABELS, LABELS, LABELS)), "got a tuple of 3"),
     (lambda: call(affinity=(LABELS, np.eye(4))), "both as class"),
     (lambda: call(affinity=(LABELS / 2, LABELS)), "whole numbers"),
     (lambda: call(affinity=(LABELS.astype(str), LABELS)), "Encode names"),
-    (lambda: call(affinity=(LABELS[:3], LABELS)), "3"),
+    (lambda: call(affinity=(LABELS[:3], LABELS)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity=np.eye(4) / 2), "whole-number levels"),
     (lambda: call(affinity=-np.eye(4)), "whole-number levels"),
-    (lambda: call(affinity=np.eye(4) * 1j), "complex"),
-    (lambda: call(affinity=np.eye(3)), "3"),
+    (lambda: call(affinity=np.eye(4) * 1j), "got values of dtype complex128"),
+    (lambda: call(affinity=np.eye(3)), "4 query codes, but labels or affinities for 3"),
     (lambda: call(affinity="labels"), "two dimensions"),
     (lambda: call(metrics=None), "metrics are names"),
     (lambda: call(metrics=5), "metrics are names"),
@@ -537,8 +556,8 @@ CALLS = [
     (lambda: call(undefined=None), "undefined must be one of"),
     (lambda: call(n_bits="8"), "1 to 4096 bits, got '8'"),
     (lambda: call(n_bits=8.0), "1 to 4096 bits, got 8.0"),
-    (lambda: call(n_bits=9), "9"),
-    (lambda: call(n_bits=True), "True"),
+    (lambda: call(n_bits=9), "codes of 9 bits packed into bytes are uint8 of shape (n, 2)"),
+    (lambda: call(n_bits=True), "codes of True bits"),
 ]
 
 
