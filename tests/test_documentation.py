@@ -103,7 +103,8 @@ def test_commands_in_the_documents_have_options_that_exist(name):
     commands = [(command, rest) for command, rest in lines if command in cli.commands]
     assert commands or name not in ("README.md", "CONTRIBUTING.md")
     for command, rest in commands:
-        known = {"--help"} | {option for parameter in cli.commands[command].params for option in parameter.opts}
+        parameters = cli.commands[command].params
+        known = {"--help"}.union(*(parameter.opts + parameter.secondary_opts for parameter in parameters))
         assert set(re.findall(r"(--[a-z-]+)", rest.partition("#")[0].partition(" | ")[0])) <= known
 
 
