@@ -492,7 +492,7 @@ def committed_results():
 def test_committed_figures_are_those_of_the_committed_results_and_can_be_read(tmp_path, read_once):
     some = [] if ALL else ["digits"]  # which has the most methods
     drawn = plots.draw_figures(ROOT / "results", ["tie-ranges", "ap-bits"], Selection(datasets=some))
-    drawings = {f"{drawing.stem}.svg": drawing for drawing in drawn}
+    drawings = {f"{drawing.stem}.svg": drawing for drawing in drawn if drawing.figure is not None}
     assert sorted(drawings) == [name for name in COMMITTED if ALL or "-digits-pixels" in name]
     assert "ap-bits-digits-pixels.svg" in drawings
     for name, drawing in drawings.items():

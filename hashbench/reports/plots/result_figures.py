@@ -109,6 +109,8 @@ def lay_out(
         spot.set_xlabel(axes[0])
     for row in grid:
         row[0].set_ylabel(axes[1])
+        for spot in row:
+            spot.locator_params(axis="y", steps=[1, 2, 5, 10])  # quarters have a digit more
     spots = [spot for row in grid for spot in row]
     for spot, panel in zip(spots, panels, strict=True):
         spot.set_title(panel.title)
