@@ -1,0 +1,126 @@
+"""Settings of the learned methods, each method with as many, judged on held-out training items.
+
+    .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--epochs N] [--jobs N]
+    .venv/bin/python benchmarks/tuning.py --summary
+
+A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
+foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
+Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
+parameters that matter to it, at two lengths and two seeds. Trials are added to benchmarks/tuning.csv one by one, and
+not repeated.
+"""
+
+import argparse
+import json
+import sys
+import time
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+
+from hashbench import evaluate, registry
+from hashbench.dataset import Dataset
+from hashbench.pipeline.preparation import load_dataset
+
+TRIALS = Path(__file__).with_name("tuning.csv")
+HELD_OUT = 0.2
+LENGTHS, SEEDS = (16, 48), (0, 1)
+RATES = [0.03, 0.1, 0.3]
+FEW = "few"  # bins: 8 at 16 bits, 16 at 48
+SPACES: dict[str, dict[str, list[Any]]] = {
+    "dpsh": {"learning_rate": RATES, "eta": [1.0, None, 30.0]},
+    "dsh": {"learning_rate": RATES, "margin": [1.0, 2.0, 3.0]},
+    "dtsh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.01, 0.0625, 0.25]},
+    "hashnet": {"learning_rate": RATES, "slope": [5.0, 10.0, 20.0]},
+    "mihash": {"n_bins": [0, FEW, 8], "alpha": [0.5, 1.0, 2.0]},
+    "talr-ap": {"n_bins": [0, FEW, 8], "alpha": [0.5, 1.0, 2.0]},
+    "talr-ndcg": {"n_bins": [0, FEW, 8], "alpha": [0.5, 1.0, 2.0]},
+}
+KEY = ["dataset", "epochs", "method", "setting", "n_bits", "seed"]
+
+
+def trials(dataset: str, epochs: int) -> list[dict[str, Any]]:
+    return [
+        dict(zip(KEY, (dataset, epochs, method, json.dumps(dict(zip(space, values, strict=True))), *rest), strict=True))
+        for rest in product(LENGTHS, SEEDS)
+        for method, space in SPACES.items()
+        for values in product(*space.values())
+    ]
+
+
+def judge(dataset: Dataset, trial: dict[str, Any]) -> dict[str, Any]:
+    """Learn from four fifths of the training items, and score the others in both ways."""
+    n_bits, seed, setting = trial["n_bits"], trial["seed"], json.loads(trial["setting"])
+    if setting.get("n_bins") == FEW:
+        setting["n_bins"] = min(16, max(8, n_bits // 2))
+    order = np.random.default_rng(seed).permutation(len(dataset.train))
+    held, kept = np.split(order, [round(HELD_OUT * len(order))])
+    queries, others = np.array_split(held, 2)
+    affinity, items = dataset.train_affinity(), np.asarray(dataset.features)[dataset.train]
+    method = registry.get_method(trial["method"])(
+        n_bits, epochs=trial["epochs"], random_state=seed, device="cpu", **setting
+    )
+    start = time.perf_counter()
+    try:
+        codes = method.fit(items[kept], affinity.part(kept, kept)).transform(items)
+    except ValueError as error:
+        return {**trial, "failure": str(error)}
+    seconds = time.perf_counter() - start
+    scores = {
+        name: evaluate(codes[rows], codes[columns], affinity.part(rows, columns), ["AP"]).summary["AP"].mean
+        for name, rows, columns in (("among_held_out", queries, others), ("to_trained", held, kept))
+    }
+    return {**trial, **{name: round(value, 6) for name, value in scores.items()}, "seconds": round(seconds, 1)}
+
+
+def run(spec: str, epochs: int, n_jobs: int) -> None:
+    dataset, _ = load_dataset(spec)
+    known = read()
+    done = {tuple(map(str, row)) for row in known[KEY].itertuples(index=False)}
+    left = [trial for trial in trials(spec, epochs) if tuple(map(str, trial.values())) not in done]
+    print(f"{len(left)} trials left of {len(trials(spec, epochs))}", flush=True)
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(judge)(dataset, trial) for trial in left)
+    for number, result in enumerate(results, start=1):
+        known = pd.concat([known, pd.DataFrame([result])], ignore_index=True)
+        known.sort_values(KEY, ignore_index=True).to_csv(TRIALS, index=False, lineterminator="\n")
+        print(f"[{number}/{len(left)}]", *result.values(), flush=True)
+
+
+def read() -> pd.DataFrame:
+    columns = [*KEY, "among_held_out", "to_trained", "seconds", "failure"]
+    return pd.read_csv(TRIALS) if TRIALS.exists() else pd.DataFrame(columns=columns)
+
+
+def summary() -> None:
+    """Print the mean over lengths and seeds of both numbers, and of the two together, best first."""
+    table = read()
+    scores = ["among_held_out", "to_trained"]
+    table["n_failed"] = table["among_held_out"].isna()
+    means = table.groupby(["dataset", "epochs", "method", "setting"]).agg(
+        {**dict.fromkeys(scores, "mean"), "n_failed": "sum", "seed": "size"}
+    )
+    means["both"] = means[scores].mean(axis=1)
+    means = means.rename(columns={"seed": "n_trials"}).reset_index()
+    print(means.sort_values(["dataset", "method", "both"], ascending=[True, True, False]).to_string(index=False))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--summary", action="store_true")
+    chosen = parser.parse_args()
+    if chosen.dataset:
+        run(chosen.dataset, chosen.epochs, chosen.jobs)
+    if chosen.summary or not chosen.dataset:
+        summary()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
