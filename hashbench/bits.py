@@ -149,12 +149,12 @@ def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "code
             check_packed(array, n_bits, name)
             return array, n_bits
     width = array.shape[1]
-    if array.dtype == np.uint8 and n_bits is None and set(np.unique(array)) == {0, 255}:
-        raise HashbenchError(
-            f"{name} hold 0 and 255 alone, as masks do, or packed codes with all bits of a byte alike. Give bits as "
-            "codes > 0; of packed codes, say how many bits they hold (--bits, or n_bits= in Python)."
-        )
     if array.dtype == np.uint8 and n_bits is None and array.max() > 1:
+        if set(np.unique(array)) == {0, 255}:
+            raise HashbenchError(
+                f"{name} hold 0 and 255 alone, as masks do, or packed codes with all bits of a byte alike. Give bits "
+                "as codes > 0; of packed codes, say how many bits they hold (--bits, or n_bits= in Python)."
+            )
         raise HashbenchError(
             f"{name} are uint8 with values up to {array.max()}, as packed codes are. "
             f"Say how many bits they hold, at most {8 * width} (--bits, or n_bits= in Python)."
