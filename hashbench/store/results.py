@@ -193,11 +193,16 @@ def _check_spelling(row: Row) -> None:
     check_words(row.features, "column features")
     if not _METRIC.fullmatch(row.metric):
         raise ValueError(f"metric {row.metric!r} is spelled like none")
-    params = json.loads(row.params)
+    _check_params(row.params)
+
+
+@lru_cache(maxsize=1024)  # many rows have the same
+def _check_params(text: str) -> None:
+    params = json.loads(text)
     if not isinstance(params, dict):
-        raise ValueError(f"params {row.params!r} are no JSON object")
-    if row.params != canonical_json(params):
-        raise ValueError(f"params {row.params!r} are spelled {canonical_json(params)!r} by hashbench")
+        raise ValueError(f"params {text!r} are no JSON object")
+    if text != canonical_json(params):
+        raise ValueError(f"params {text!r} are spelled {canonical_json(params)!r} by hashbench")
 
 
 def _check_numbers(row: Row) -> None:
