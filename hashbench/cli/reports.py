@@ -8,17 +8,23 @@ import click
 
 from hashbench.cli.options import LENGTH, METRIC, RESULTS, OneEach
 
+_METHODS = click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
+_FEATURES = click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
+_VARIANTS = click.option(
+    "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
+)
+
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TABLE]...")
 @click.option(
     "--dataset", "datasets", type=OneEach(), multiple=True, help="Dataset, or NAME:FEATURES, repeatable. [all]"
 )
-@click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
+@_METHODS
 @METRIC
-@click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
+@_FEATURES
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Columns other than the papers', repeatable.")
-@click.option("--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each.")
+@_VARIANTS
 @click.option("--digits", type=click.IntRange(1, 6), help="Behind the point. [4, in LaTeX 3]")
 @click.option("--no-spread", is_flag=True, help="Leave out the spread over seeds.")
 @click.option(
@@ -84,11 +90,11 @@ def tables(
 @click.option(
     "--dataset", "datasets", type=OneEach(), multiple=True, help="Dataset name or HDF5 file, repeatable. [all]"
 )
-@click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
+@_METHODS
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
 @click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
-@click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
-@click.option("--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each.")
+@_FEATURES
+@_VARIANTS
 @click.option(
     "--bands/--no-bands", default=None, help="Ranges over tie-breaking behind lines. [up to 4 lines in a panel]"
 )

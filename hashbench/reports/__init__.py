@@ -1,6 +1,7 @@
 """From rows of results to what people read.
 
     aggregate     means over seeds, and what people call each line
+    names         what users call datasets and features of results
     significance  whether a difference is more than luck in the choice of queries
     tables/       tables laid out like the papers', their values beside ours
     plots/        figures of the results, and of the codes behind them

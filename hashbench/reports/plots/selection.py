@@ -4,15 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from hashbench._typing import Progress, silent
-from hashbench.errors import HashbenchError, unknown_name
-from hashbench.registry import features_kind
+from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, main_lines
+from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
@@ -94,19 +95,16 @@ def choose_blocks(
     """
     metric = get_metric(selection.metric).name
     names, files = _dataset_names(selection.datasets)
-    spelt = {key: _spellings(*key) for key in _places(results).unique()}
-    for name in names:
-        _demand("dataset", name, [one for ones in spelt.values() for one in ones if ":" in name or ":" not in one])
-    for name in selection.methods:
-        _demand("method", name, results["method"])
-    kinds = {key: {key[1], features_kind(key[1])} for key in spelt}
-    for name in selection.features:
-        _demand("features", name, [one for ones in kinds.values() for one in ones])
+    spelt = {key: names_of_dataset(*key) for key in places(results).unique()}
+    kinds = {key: names_of_features(key[1]) for key in spelt}
+    demand("dataset", names, chain.from_iterable(spelt.values()))
+    demand("method", selection.methods, results["method"])
+    demand("features", selection.features, chain.from_iterable(kinds.values()))
     wanted = [key for key, ones in spelt.items() if not names or ones & set(names)]
     wanted = [key for key in wanted if not selection.features or kinds[key] & set(selection.features)]
 
     def choose(frame: pd.DataFrame) -> pd.DataFrame:
-        is_chosen = (frame["metric"] == metric) & _places(frame).isin(wanted)
+        is_chosen = (frame["metric"] == metric) & places(frame).isin(wanted)
         if selection.methods:
             is_chosen &= frame["method"].isin(selection.methods)
         if selection.n_bits:
@@ -191,25 +189,9 @@ def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
     return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
 
 
-def _places(frame: pd.DataFrame) -> pd.MultiIndex:
-    """Give dataset and features of every row."""
-    return pd.MultiIndex.from_frame(frame[["dataset", "features"]])
-
-
-def _spellings(dataset: str, features: str) -> set[str]:
-    """Give all that a user may call a dataset of the results, or it and others."""
-    return {dataset, f"{dataset}:{features}", f"{dataset}:{features_kind(features)}"}
-
-
-def _demand(kind: str, name: str, known: Iterable[str]) -> None:
-    if name not in set(known):
-        error = unknown_name(kind, name, set(known))
-        raise HashbenchError(f"there are no results of {kind} {name!r}: {error}")
-
-
-def _stems(places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+def _stems(found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Give each dataset and kind of features what begins the names of its files, and no other's."""
-    plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in places}
+    plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in found}
     counts = Counter(plain.values())
     return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
 

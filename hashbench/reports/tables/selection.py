@@ -1,13 +1,13 @@
 """Which rows of the results tables are made of: what users choose, by the names that the results hold."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 import pandas as pd
 
-from hashbench.errors import HashbenchError, unknown_name
-from hashbench.registry import features_kind
+from hashbench.errors import HashbenchError
+from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published
 from hashbench.scoring.metrics import get_metric
@@ -53,15 +53,15 @@ class Selection:
 
     def of_rows(self, results: pd.DataFrame) -> pd.DataFrame:
         """Keep the rows of the chosen datasets, methods and features, refuse names that no row has."""
-        places = pd.MultiIndex.from_frame(results[["dataset", "features"]])
-        kinds = {place: {place[1], features_kind(place[1])} for place in places.unique()}
-        named = {place: {place[0], *(f"{place[0]}:{kind}" for kind in ones)} for place, ones in kinds.items()}
+        there = places(results)
+        kinds = {place: names_of_features(place[1]) for place in there.unique()}
+        named = {place: names_of_dataset(*place) for place in there.unique()}
         is_chosen = pd.Series(True, index=results.index)
         for what, names, words in (("dataset", self.datasets, named), ("feature kind", self.features, kinds)):
-            _check(what, names, chain.from_iterable(words.values()))
+            demand(what, names, chain.from_iterable(words.values()))
             if names:
-                is_chosen &= places.isin([place for place, ones in words.items() if not ones.isdisjoint(names)])
-        _check("method", self.methods, results["method"])
+                is_chosen &= there.isin([place for place, ones in words.items() if not ones.isdisjoint(names)])
+        demand("method", self.methods, results["method"])
         if self.methods:
             is_chosen &= results["method"].isin(self.methods)
         return results[is_chosen]
@@ -88,11 +88,3 @@ class Selection:
             f"{', '.join(map(str, sorted(there['n_bits'].unique())))} bits; choose others, or make some with "
             f"hashbench run --metric {self.layout.metrics[0]}."
         )
-
-
-def _check(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    there = set(known)
-    for name in names:
-        if name not in there:
-            usual = [one for one in there if " " not in one and (":" in name or ":" not in one)]
-            raise HashbenchError(f"there are no results of {kind} {name!r}: {unknown_name(kind, name, usual)}")
