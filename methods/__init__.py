@@ -2,7 +2,7 @@
 
 Files that start with _ are shared:
 
-    _linear            centring, principal directions, projections: lsh, pcah, pca_rr, itq, sh
+    _linear            centring, principal directions, projections: lsh, pcah, pca_rr, itq, sh, sign
     _training_items    what methods ask of training items, and do with them first
     _pairs             pairs of training items, similar or not
     _anchors           Gaussian features of the distances to a few training items
