@@ -41,7 +41,8 @@ def list_command(kind: str, speed: str | None) -> None:
         for name in metric_names():
             family = FAMILIES[name]
             options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
-            rows.append((name, f"{family.summary}{options} [{family.source}]"))
+            also = f" Also {', '.join(family.aliases)}." if family.aliases else ""
+            rows.append((name, f"{family.summary}{options}{also} [{family.source}]"))
     width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
         click.echo(f"{name.ljust(width)}  {text}")

@@ -57,7 +57,7 @@ UNKNOWN = "unknown"
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 _NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
-_METRIC = re.compile(r"[A-Za-z]\w*(@r?(0|[1-9]\d*))?(:[a-z0-9-]+)?", re.ASCII)
+_METRIC = re.compile(r"[A-Za-z]\w*(@r?(0|[1-9]\d*))?(:[a-z0-9=-]+)*", re.ASCII)
 _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)

@@ -106,7 +106,7 @@ def test_lists_have_a_line_a_name(hashbench):
         assert all(len(line.split()) > 4 for line in lines)
     metrics = hashbench("list", "metrics").stdout
     assert {"AP", "AP@k", "NDCG", "NDCG@k", "P@k", "P@rN"} <= {line.split()[0] for line in metrics.splitlines()}
-    assert "Options: :retrieved, :relevant, :capped." in metrics
+    assert "Options: :retrieved, :relevant, :capped. Also mAP@k, MAP@k." in metrics
 
 
 @pytest.mark.parametrize("name", ["itq", "digits", "AP@100"])

@@ -289,6 +289,13 @@ def test_a_cut_says_which_tie_the_cutoff_falls_into(queries, k):
         ("AP@5:capped", "AP@5:capped"),
         ("NDCG@007", "NDCG@7"),
         ("P@r0", "P@r0"),
+        ("Recall@10", "R@10"),
+        ("Recall@r2", "R@r2"),
+        ("Precision@5", "P@5"),
+        ("MRR", "RR"),
+        ("mAP", "AP"),
+        ("MAP@5:relevant", "AP@5:relevant"),
+        ("nDCG@7", "NDCG@7"),
     ],
 )
 def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
@@ -298,7 +305,7 @@ def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mAP", r"^unknown metric 'mAP'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, P@rN, "),
+        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, P@rN, "),
         ("ndcg@100", r"unknown metric 'ndcg@100'\. Did you mean 'NDCG@k'\?"),
         ("AP@", "unknown metric 'AP@'"),
         ("AP@-1", "unknown metric 'AP@-1'"),

@@ -47,6 +47,8 @@ class Family:
         The value of a query without relevant items under ``undefined="paper"``.
     needs_buckets : bool
         Whether it asks for ``TieHistogram.largest_bucket``.
+    needs_candidates : bool
+        Whether it asks for ``TieHistogram.candidates``, and so for float vectors.
     """
 
     pattern: str
@@ -55,13 +57,21 @@ class Family:
     source: str
     paper_value: float
     needs_buckets: bool = False
+    needs_candidates: bool = False
 
     @property
     def summary(self) -> str:
         """The first line of the function's docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
+    @property
+    def aliases(self) -> list[str]:
+        """Other patterns of the same metric, such as ``Recall@k``."""
+        stem, at, cutoff = self.pattern.partition("@")
+        return [alias + at + cutoff for alias, name in ALIASES.items() if name == stem]
 
+
+ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "mAP": "AP", "MAP": "AP", "nDCG": "NDCG"}
 FAMILIES: dict[str, Family] = {}
 
 
@@ -72,12 +82,13 @@ def register(
     options: tuple[str, ...] = (),
     paper_value: float = 0.0,
     needs_buckets: bool = False,
+    needs_candidates: bool = False,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
     """Register a function as a metric.
 
     Parameters
     ----------
-    pattern, source, options, paper_value, needs_buckets
+    pattern, source, options, paper_value, needs_buckets, needs_candidates
         See `Family`.
 
     Returns
@@ -87,7 +98,7 @@ def register(
     """
 
     def enter(function: Callable[..., Scores]) -> Callable[..., Scores]:
-        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, needs_buckets)
+        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, needs_buckets, needs_candidates)
         return function
 
     return enter
@@ -104,7 +115,7 @@ class Metric:
     family : Family
         What it is a case of.
     arguments : tuple
-        Cutoff and option, as the family's function takes them.
+        Cutoff, number of items re-ranked and option, as far as the family's function takes them.
     """
 
     name: str
@@ -141,7 +152,9 @@ class Metric:
 
 
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
-_NAME = re.compile(r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?")
+_NAME = re.compile(
+    r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
+)
 
 
 def get_metric(name: str) -> Metric:
@@ -150,7 +163,8 @@ def get_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        ``NAME[@cutoff][:option]``, such as ``AP``, ``NDCG@100``, ``P@r2`` or ``AP@1000:relevant``.
+        ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
+        ``Recall@10:reranked=100``.
 
     Returns
     -------
@@ -166,31 +180,58 @@ def get_metric(name: str) -> Metric:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
     if name in FAMILIES and name[-1] in "kN" and "@" in name:
         raise HashbenchError(f"metric {name!r} lacks its cutoff; put a number for {name[-1]}, such as {name[:-1]}2.")
+    if name in FAMILIES and name.endswith("=m"):
+        example = name.replace("@k", "@10").replace("=m", "=100")
+        raise HashbenchError(f"metric {name!r} lacks its cutoffs; put numbers for k and m, such as {example}.")
     match = _NAME.fullmatch(name)
     if match is None:
         raise unknown_name("metric", name, FAMILIES)
+    stem = ALIASES.get(match["stem"], match["stem"])
     cutoff = "" if match["cutoff"] is None else "@rN" if match["radius"] else "@k"
-    family = FAMILIES.get(match["stem"] + cutoff)
-    if family is None and not cutoff and f"{match['stem']}@k" in FAMILIES:
-        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {match['stem']}@100.")
+    family = FAMILIES.get(stem + cutoff)
+    if family is None and not cutoff and f"{stem}@k" in FAMILIES:
+        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}@100.")
     if family is None:
-        raise unknown_name("metric", name, FAMILIES, like=match["stem"] + cutoff)
+        raise unknown_name("metric", name, FAMILIES, like=stem + cutoff)
+    if match["reranked"]:
+        family = _reranked(name, family)
     arguments: list[int | str] = []
-    canonical = match["stem"]
+    canonical = stem
     if cutoff:
         value = int(match["cutoff"])
         if cutoff == "@k" and value < 1:
             raise HashbenchError(f"metric {name!r} has cutoff {value}; a cutoff counts items, 1 or more.")
         arguments.append(min(value, _LARGEST_CUTOFF))
         canonical += f"@{match['radius'] or ''}{value}"
-    if match["option"]:
-        if match["option"] not in family.options:
+    if match["reranked"]:
+        n_reranked = int(match["n_reranked"])
+        if n_reranked < value:
+            raise HashbenchError(
+                f"metric {name!r} scores {value} items of {n_reranked} that are re-ranked; re-rank as many or more."
+            )
+        arguments.append(min(n_reranked, _LARGEST_CUTOFF))
+    option = match["option"]
+    if match["reranked"] and family.options and not option:  # it is another default than without re-ranking: tell it
+        option = family.options[0]
+    if option:
+        if option not in family.options:
             known = ", ".join(family.options) or "none"
-            raise HashbenchError(f"metric {name!r} has option {match['option']!r}; {family.pattern} knows: {known}.")
-        arguments.append(match["option"])
-        if match["option"] != family.options[0]:
-            canonical += f":{match['option']}"
+            raise HashbenchError(f"metric {name!r} has option {option!r}; {family.pattern} knows: {known}.")
+        arguments.append(option)
+        if option != family.options[0] or match["reranked"]:
+            canonical += f":{option}"
+    if match["reranked"]:
+        canonical += f":reranked={n_reranked}"
     return Metric(canonical, family, tuple(arguments))
+
+
+def _reranked(name: str, family: Family) -> Family:
+    """Find the family that scores the re-ranked candidates."""
+    pattern = f"{family.pattern}:reranked=m"
+    if pattern not in FAMILIES:
+        known = ", ".join(other for other in metric_names() if other.endswith("=m"))
+        raise HashbenchError(f"metric {name!r}: {family.pattern} does not score re-ranked candidates; {known} do.")
+    return FAMILIES[pattern]
 
 
 def metric_names() -> list[str]:
