@@ -71,12 +71,13 @@ def pairwise_error(ranked):
     return wrong / ideal if ideal else 0.0
 
 
-def dcg(ranked, k):
-    return math.fsum((2**level - 1) / math.log2(rank + 1) for rank, level in enumerate(ranked[:k], start=1))
+def dcg(ranked, k, gain="exponential"):
+    gains = [level if gain == "trec" else 2**level - 1 for level in ranked[:k]]
+    return math.fsum(one / math.log2(rank + 1) for rank, one in enumerate(gains, start=1))
 
 
-def ndcg(ranked, k=None):
-    return dcg(ranked, k) / dcg(sorted(ranked, reverse=True), k)
+def ndcg(ranked, k=None, gain="exponential"):
+    return dcg(ranked, k, gain) / dcg(sorted(ranked, reverse=True), k, gain)
 
 
 def precision_in_ball(distances, levels, radius):
@@ -95,7 +96,7 @@ ORACLES = {
     "AP": average_precision,
     "AP@k": average_precision,
     "Hit@k": hit,
-    "NDCG": lambda ranked, gain: {"exponential": ndcg, "linear": linear_ndcg}[gain](ranked),
+    "NDCG": lambda ranked, gain: linear_ndcg(ranked) if gain == "linear" else ndcg(ranked, None, gain),
     "NDCG@k": ndcg,
     "P@k": precision,
     "P@rN": precision_in_ball,

@@ -33,12 +33,16 @@ class TieHistogram:
         Whether group d is Hamming distance d; groups of a real-valued ranking are in order only.
     largest_bucket : ndarray of shape (n_queries, n_groups), int64, optional
         The most items that share one code, in each group; only where a metric asks, as it takes another count.
+    unretrieved : ndarray of shape (n_queries, n_levels), int64, optional
+        Items of each level above 0 that are known, but not in the ranking: no cutoff reaches them. A ranking that has
+        this is a list out of a database whose size it does not tell; without, it holds the whole database.
     """
 
     counts: IntArray
     levels: IntArray = field(default_factory=lambda: np.array([0, 1]))
     by_radius: bool = True
     largest_bucket: IntArray | None = None
+    unretrieved: IntArray | None = None
 
     @classmethod
     def from_pairs(
@@ -88,8 +92,10 @@ class TieHistogram:
 
     def part(self, queries: slice) -> "TieHistogram":
         """Cut some queries out."""
-        largest = None if self.largest_bucket is None else self.largest_bucket[queries]
-        return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest)
+        largest, unretrieved = (
+            None if array is None else array[queries] for array in (self.largest_bucket, self.unretrieved)
+        )
+        return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved)
 
     @property
     def n_queries(self) -> int:
@@ -118,13 +124,19 @@ class TieHistogram:
 
     @cached_property
     def n_database(self) -> IntArray:
-        """Items in the database, (n_queries,)."""
+        """Items in the database, or in the list if the ranking is one, (n_queries,)."""
         return np.asarray(self.size.sum(axis=1))
 
     @cached_property
+    def n_at_level(self) -> IntArray:
+        """Items of each level, in the ranking or not, (n_queries, n_levels)."""
+        in_ranking = np.asarray(self.counts.sum(axis=2))
+        return in_ranking if self.unretrieved is None else in_ranking + self.unretrieved
+
+    @cached_property
     def n_relevant(self) -> IntArray:
-        """Relevant items in the database, (n_queries,)."""
-        return np.asarray(self.n_rel.sum(axis=1))
+        """Relevant items, in the ranking or not, (n_queries,)."""
+        return np.asarray(self.n_at_level[:, 1:].sum(axis=1))
 
 
 def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
+from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores
@@ -51,6 +52,15 @@ def _discount_sums(n_ranks: int) -> FloatArray:
         discounts[1:] += np.cumsum(discounts[:-1, -1])[:, None]
         sums[start + 1 : last + 1] = sums[start] + discounts.ravel()[: last - start]
     return sums
+
+
+def check_whole(histogram: TieHistogram, name: str) -> None:
+    """Refuse a list out of a database whose size it does not tell, for the metric called ``name``."""
+    if histogram.unretrieved is not None:
+        raise HashbenchError(
+            f"{name} counts the items below each relevant one to the end of the database, which a run does not hold; "
+            "leave it out."
+        )
 
 
 @dataclass(frozen=True)
@@ -108,5 +118,5 @@ def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:
     )
     is_end = group == ends.shape[1]
     before = np.where(is_end, histogram.n_database, before)
-    rel_before = np.where(is_end, histogram.n_relevant, rel_before)
+    rel_before = np.where(is_end, histogram.n_rel.sum(axis=1), rel_before)
     return Cut(before, rel_before, size, n_rel, cutoff - before, group)

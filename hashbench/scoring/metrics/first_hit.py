@@ -20,7 +20,7 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     Returns
     -------
     Scores
-        Arrays of shape (n_queries,), values in (0, 1]; without meaning where nothing is relevant.
+        Arrays of shape (n_queries,), values in [0, 1]; 0 where nothing that is relevant is ranked.
 
     Notes
     -----
@@ -38,7 +38,8 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     )
     mean = np.empty(histogram.n_queries)
     _loops.expected_reciprocal(before, size, n_rel, mean)
-    return Scores(mean, 1 / (before + size - n_rel + 1), 1 / (before + 1))
+    found = np.minimum(n_rel, 1)  # 0 if no group has a relevant item
+    return Scores(mean, found / (before + size - n_rel + 1), found / (before + 1))
 
 
 @register("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)")

@@ -7,12 +7,17 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics._grammar import Scores, register
-from hashbench.scoring.metrics._sums import discount_sums
+from hashbench.scoring.metrics._sums import check_whole, discount_sums
 
 Discounts = Callable[[IntArray, IntArray], FloatArray]
 
 
-@register("NDCG", options=("exponential", "linear"), source="TALR eq. 7, 20; Linear NDCG", paper_value=1.0)
+@register(
+    "NDCG",
+    options=("exponential", "linear", "trec"),
+    source="TALR eq. 7, 20 (exponential); Linear NDCG (linear); trec_eval's ndcg (trec)",
+    paper_value=1.0,
+)
 def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     """Discounted gain of the whole ranking, over that of the ideal one.
 
@@ -20,8 +25,9 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     ----------
     histogram : TieHistogram
         Counts of the database per query, level and tie group.
-    gain : {"exponential", "linear"}, default="exponential"
-        Gain 2^level - 1 with discount 1 / log2(rank + 1), or gain level with discount N - rank.
+    gain : {"exponential", "linear", "trec"}, default="exponential"
+        Gain 2^level - 1 with discount 1 / log2(rank + 1), gain level with discount N - rank, or, as trec_eval has it,
+        gain level with discount 1 / log2(rank + 1).
 
     Returns
     -------
@@ -46,6 +52,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     array([0.81546488])
     """
     if gain == "linear":
+        check_whole(histogram, "NDCG:linear")
         n_items = histogram.n_database
 
         def discounts(first: IntArray, last: IntArray) -> FloatArray:
@@ -54,12 +61,17 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
             return (last - first) * (n - (first + last + 1) / 2)
 
         return _normalised(histogram, histogram.levels.astype(np.float64), discounts)
-    return ndcg_at(histogram, int(histogram.n_database.max(initial=1)))
+    return ndcg_at(histogram, _n_ranks(histogram), gain)
 
 
-@register("NDCG@k", source="TALR eq. 7, 20; the ideal is cut at k too", paper_value=1.0)
-def ndcg_at(histogram: TieHistogram, k: int) -> Scores:
-    """Discounted gain 2^level - 1 of the first k, over that of the ideal first k.
+@register(
+    "NDCG@k",
+    options=("exponential", "trec"),
+    source="TALR eq. 7, 20; the ideal is cut at k too; trec_eval's ndcg_cut (trec)",
+    paper_value=1.0,
+)
+def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Scores:
+    """Discounted gain of the first k, over that of the ideal first k.
 
     Parameters
     ----------
@@ -67,13 +79,15 @@ def ndcg_at(histogram: TieHistogram, k: int) -> Scores:
         Counts of the database per query, level and tie group.
     k : int
         Cutoff in items; one beyond the database is cut to it.
+    gain : {"exponential", "trec"}, default="exponential"
+        Gain 2^level - 1, or level.
 
     Returns
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    most = int(histogram.n_database.max(initial=1))
+    most = _n_ranks(histogram)
     sums = discount_sums(most)
     last_rank = min(k, most)
 
@@ -81,7 +95,13 @@ def ndcg_at(histogram: TieHistogram, k: int) -> Scores:
         """Sum 1 / log2(t + 1) over the ranks t = first + 1 to last, none beyond k."""
         return np.asarray(sums[np.minimum(last, last_rank)] - sums[np.minimum(first, last_rank)])
 
-    return _normalised(histogram, np.exp2(histogram.levels.astype(np.float64)) - 1, discounts)
+    levels = histogram.levels.astype(np.float64)
+    return _normalised(histogram, levels if gain == "trec" else np.exp2(levels) - 1, discounts)
+
+
+def _n_ranks(histogram: TieHistogram) -> int:
+    """Count the ranks that any query's ideal order may take."""
+    return int(histogram.n_at_level.sum(axis=1).max(initial=1))
 
 
 def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> Scores:
@@ -99,7 +119,7 @@ def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts
     for level in range(len(gains) - 1, 0, -1):
         last_high = first_high + counts[:, level]
         high += gains[level] * discounts(first_high, last_high).sum(axis=1)
-        last_ideal = first_ideal + counts[:, level].sum(axis=1)
+        last_ideal = first_ideal + histogram.n_at_level[:, level]
         ideal += gains[level] * discounts(first_ideal, last_ideal)
         first_high, first_ideal = last_high, last_ideal
     # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.

@@ -4,6 +4,7 @@ import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._sums import check_whole
 
 
 @register("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear")
@@ -35,6 +36,7 @@ def pairwise_error(histogram: TieHistogram) -> Scores:
     >>> pairwise_error(TieHistogram.from_pairs([[0, 1, 1]], [[0, 2, 0]], n_bits=1))
     Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]))
     """
+    check_whole(histogram, "PairwiseError")
     levels = histogram.levels.astype(np.float64)
     difference = np.maximum(levels[:, None] - levels[None, :], 0)  # of a pair (higher, lower)
     counts = histogram.counts.astype(np.float64)

@@ -16,7 +16,8 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     histogram : TieHistogram
         Counts of the database per query, level and tie group.
     k : int
-        Cutoff in items; one beyond the database is cut to it, also as the divisor.
+        Cutoff in items; one beyond the database is cut to it, also as the divisor. One beyond a list out of a
+        database of unknown size is the divisor as it is.
 
     Returns
     -------
@@ -34,7 +35,8 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     >>> precision_at(histogram, 1).mean
     array([0.33333333])
     """
-    return cut_at(histogram, k).share_of(np.minimum(k, histogram.n_database))
+    divisor = np.minimum(k, histogram.n_database) if histogram.unretrieved is None else np.asarray(k)
+    return cut_at(histogram, k).share_of(divisor)
 
 
 @register("R@k", source="McSherry & Najork, ECIR 2008")
