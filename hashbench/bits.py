@@ -2,8 +2,10 @@
 
 Bit ``i`` of an item is bit ``i % 8`` (least significant first) of its byte ``i // 8``: the order
 of faiss and of ``numpy.packbits(..., bitorder="little")``. Padding bits of the last byte are zero.
+Users bring codes in other forms and orders, too; `as_packed` reads them all.
 """
 
+import re
 from numbers import Integral
 from typing import Any
 
@@ -15,6 +17,9 @@ from hashbench._validation import as_array
 from hashbench.errors import HashbenchError
 
 MAX_BITS = 4096
+BIT_ORDERS = ("little", "big")
+_TURNED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little")[:, 0]
+_PREFIX = re.compile(r"\s*(0x|\\x)?", re.IGNORECASE)  # of Python and C, and of PostgreSQL
 
 
 def n_bytes(n_bits: int) -> int:
@@ -88,8 +93,8 @@ def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str) -> None:
         if dirty.size:
             raise HashbenchError(
                 f"{name} have set bits beyond bit {n_bits} in {dirty.size} rows, first in row {dirty[0]}. "
-                "Check the number of bits, and pack with the least significant bit first "
-                "(numpy.packbits(..., bitorder='little'))."
+                "Check the number of bits, and which bit of a byte is the first: the least significant, as in "
+                "numpy.packbits(..., bitorder='little') and faiss, or the most (--bit-order big, or bit_order='big')."
             )
 
 
@@ -109,17 +114,23 @@ def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:
         )
 
 
-def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes") -> tuple[ByteArray, int]:
+def as_packed(
+    codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes", bit_order: str | None = None
+) -> tuple[ByteArray, int]:
     """Pack codes in any of the forms people keep them in.
 
     Parameters
     ----------
-    codes : array of shape (n_samples, n_bits) or (n_samples, ceil(n_bits / 8))
-        Booleans, 0/1 or -1/+1 of any numeric dtype; or, with ``n_bits`` given, packed uint8.
+    codes : array of shape (n_samples, n_bits), (n_samples, ceil(n_bits / 8)) or (n_samples,)
+        Booleans, 0/1, -1/+1 or 0/255 of any numeric dtype; or, with ``n_bits`` given, packed: uint8, or int8 that are
+        128 less, as sentence-transformers' ``binary``; or texts of hexadecimal digits, the first bit first.
     n_bits : int, optional
-        Code length in bits; needed for packed codes alone.
+        Code length in bits; needed for packed codes, and for uint8 of 0/255, which may be packed.
     name : str, default="codes"
         How messages call the array.
+    bit_order : {"little", "big"}, optional
+        Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
+        most.
 
     Returns
     -------
@@ -131,36 +142,145 @@ def as_packed(codes: npt.ArrayLike, n_bits: int | None = None, name: str = "code
     Raises
     ------
     HashbenchError
-        If the array is not two-dimensional, has no rows or holds values that are no bits.
+        If the array has other dimensions, no rows, values that are no bits, or may be of two forms.
 
     Examples
     --------
     >>> as_packed([[-1, 1, 1]])
     (array([[6]], dtype=uint8), 3)
+    >>> as_packed([[6]], 3), as_packed([[0b01100000]], 3, bit_order="big")
+    ((array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3))
+    >>> as_packed(["3"], 3)
+    (array([[6]], dtype=uint8), 3)
     """
     array = as_array(codes, name)
+    if bit_order not in (None, *BIT_ORDERS):
+        raise HashbenchError(f"bit_order must be one of {', '.join(BIT_ORDERS)}, got {bit_order!r}.")
+    if n_bits is not None:
+        check_n_bits(n_bits)
+    form = _form(array, n_bits)
+    if form == _TEXT:
+        _refuse_order(bit_order, form, name)
+        return _pack_texts(array, n_bits, name)
     if array.ndim != 2:
         raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).")
     if 0 in array.shape:
         raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
-    if n_bits is not None:
-        check_n_bits(n_bits)
-        if array.shape[1] != n_bits:
-            check_packed(array, n_bits, name)
-            return array, n_bits
+    if n_bits is not None and form != _BITS:
+        packed = _as_bytes(array, form)
+        if packed.dtype == np.uint8 and (bit_order == "big" or (bit_order is None and form == _SIGNED)):
+            packed = _TURNED[packed]
+        check_packed(packed, n_bits, name)
+        return packed, n_bits
     width = array.shape[1]
-    if array.dtype == np.uint8 and n_bits is None and array.max() > 1:
-        if set(np.unique(array)) == {0, 255}:
-            raise HashbenchError(
-                f"{name} hold 0 and 255 alone, as masks do, or packed codes with all bits of a byte alike. Give bits "
-                "as codes > 0; of packed codes, say how many bits they hold (--bits, or n_bits= in Python)."
-            )
-        raise HashbenchError(
-            f"{name} are uint8 with values up to {array.max()}, as packed codes are. "
-            f"Say how many bits they hold, at most {8 * width} (--bits, or n_bits= in Python)."
-        )
+    if array.dtype in (np.uint8, np.int8) and n_bits is None:
+        _refuse_bytes(array, name)
+    _refuse_order(bit_order, form, name)
     check_n_bits(width)
     return pack(_as_booleans(array, name)), width
+
+
+def as_packed_pair(
+    query_codes: npt.ArrayLike, database_codes: npt.ArrayLike, n_bits: int | None = None, bit_order: str | None = None
+) -> tuple[ByteArray, ByteArray, int]:
+    """Pack codes of queries and database as `as_packed` does; refuse what is not of one form and length."""
+    query, query_bits = as_packed(query_codes, n_bits, "query codes", bit_order)
+    database, database_bits = as_packed(database_codes, n_bits, "database codes", bit_order)
+    forms = [_form(as_array(codes, ""), n_bits) for codes in (query_codes, database_codes)]
+    if forms[0] != forms[1]:
+        raise HashbenchError(f"query codes are {forms[0]}, database codes {forms[1]}. Give both in the same form.")
+    if query_bits != database_bits:
+        raise HashbenchError(
+            f"query codes have {query_bits} bits and database codes {database_bits}; both must be equally long."
+        )
+    return query, database, query_bits
+
+
+_BITS, _TEXT = "a column for each bit", "hexadecimal texts"
+_PACKED, _SIGNED = "packed bytes", "packed signed bytes"
+
+
+def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
+    """Tell the form of codes."""
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str | bytes)):
+        return _TEXT
+    if n_bits is None or array.ndim != 2 or array.shape[1] == n_bits:
+        return _BITS
+    return _SIGNED if array.dtype == np.int8 or (array.dtype.kind in "if" and (array < 0).any()) else _PACKED
+
+
+def _refuse_order(bit_order: str | None, form: str, name: str) -> None:
+    if bit_order is not None:
+        raise HashbenchError(f"{name} are {form}, where the order of bits ({bit_order}) has no effect: leave it out.")
+
+
+def _as_bytes(array: npt.NDArray[Any], form: str) -> npt.NDArray[Any]:
+    """Give packed codes, of any dtype that holds bytes, as uint8; others as they are."""
+    kind = np.int8 if form == _SIGNED else np.uint8
+    if array.dtype.kind in "iuf":
+        with np.errstate(invalid="ignore"):
+            cast = array.astype(kind)
+        if (cast == array).all():
+            return cast.view(np.uint8) ^ np.uint8(0x80 if form == _SIGNED else 0)
+    return array
+
+
+def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
+    """Refuse bytes that may be packed codes, where nobody said how many bits these have."""
+    low, high, width = int(array.min()), int(array.max()), array.shape[1]
+    if low == 0 and high == 255 and np.isin(array, (0, 255)).all():
+        raise HashbenchError(
+            f"{name} hold 0 and 255 alone, as masks do, or packed codes with all bits of a byte alike. Say how many "
+            f"bits they hold (--bits, or n_bits= in Python): {width} in masks, up to {8 * width} in packed codes."
+        )
+    if high > 1 or low < -1:
+        raise HashbenchError(
+            f"{name} are {array.dtype} with values {f'from {low} ' if low < 0 else ''}up to {high}, as packed codes "
+            f"are. Say how many bits they hold, at most {8 * width} (--bits, or n_bits= in Python)."
+        )
+
+
+def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple[ByteArray, int]:
+    """Pack texts of hexadecimal digits, the first bit first, after zeros that fill the first digit; or of 0 and 1."""
+    cells = array.ravel() if 1 in array.shape[1:] else array
+    if cells.ndim != 1 or not cells.size:
+        raise HashbenchError(
+            f"{name} are words of shape {array.shape}, expected a hexadecimal text each, (n_samples,)."
+        )
+    texts = [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
+    digits = [text[_end(text) :].rstrip().lower() if isinstance(text, str) else "" for text in texts]
+    width = len(digits[0])
+    for row, text in enumerate(digits):
+        if not text or len(text) != width or text.strip("0123456789abcdef"):
+            raise HashbenchError(
+                f"{name} are words, and row {row} holds {str(texts[row])[:40]!r}, expected hexadecimal digits, as many "
+                f"as in all rows ({width} in row 0). Mend that row, or give codes as numbers."
+            )
+    values = np.frombuffer(bytes.fromhex("".join(f"0{digit}" for digit in "".join(digits))), np.uint8)
+    nibbles = values.reshape(len(digits), width)
+    if nibbles.max() <= 1 and n_bits not in (width, 4 * width):
+        raise HashbenchError(
+            f"{name} are texts of 0 and 1 alone, each perhaps a bit, perhaps a hexadecimal digit. Say how many bits a "
+            f"code has (--bits, or n_bits= in Python): {width} or {4 * width}."
+        )
+    if nibbles.max() <= 1 and n_bits == width:
+        return pack(nibbles.astype(bool)), width
+    n_bits = 4 * width if n_bits is None else n_bits
+    n_filled = 4 * width - n_bits
+    bits = np.unpackbits(nibbles[:, :, None], axis=2)[:, :, 4:].reshape(len(digits), -1)
+    if not 0 <= n_filled < 4 or bits[:, :n_filled].any():
+        raise HashbenchError(
+            f"{name} are texts of {width} hexadecimal digits, {4 * width} bits, of which {n_bits} cannot be the last. "
+            "Check the number of bits."
+        )
+    check_n_bits(n_bits)
+    return pack(bits[:, n_filled:].astype(bool)), n_bits
+
+
+def _end(text: str) -> int:
+    """Tell where the prefix of a hexadecimal text ends."""
+    found = _PREFIX.match(text)
+    return found.end() if found else 0
 
 
 def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
@@ -169,7 +289,7 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
     if array.dtype.kind not in "iuf":
         raise HashbenchError(f"{name} are of dtype {array.dtype}, expected booleans, 0/1 or -1/+1.")
     low = -1 if array.min() < 0 else 0
-    is_bit = (array == low) | (array == 1)
+    is_bit = (array == low) | (array == (255 if low == 0 and array.max() == 255 else 1))
     if not is_bit.all():
         row, column = np.argwhere(~is_bit)[0]
         n_bad = int(is_bit.size - is_bit.sum())

@@ -64,10 +64,19 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
         ([[np.nan, 1]], None, "hold 1 values that are not 0 or 1, first nan"),
         ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1\. A zero beside -1 and \+1 is"),
-        ([["a", "b"]], None, "of dtype <U1, expected booleans, 0/1 or -1/"),
+        ([["a", "b"]], None, r"words of shape \(1, 2\), expected a hexadecimal text each"),
+        ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
         (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9, as packed codes are.* at most 16"),
         (np.array([[7, 1]], dtype=np.uint8), 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),
-        (np.array([[7, 1]]), 12, "codes are int64 of shape .* codes of 12 bits packed"),
+        (np.array([[7, 256]]), 12, "codes are int64 of shape .* codes of 12 bits packed"),
+        (np.array([[7.5, 1]]), 12, "codes are float64 of shape .* codes of 12 bits packed"),
+        (
+            np.array([[7, -9]], dtype=np.int8),
+            None,
+            "int8 with values from -9 up to 7, as packed codes are.* at most 16",
+        ),
+        (np.array([[0, 255]], dtype=np.uint8), None, "0 and 255 alone.*: 2 in masks, up to 16 in packed codes"),
+        ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
         (np.zeros((1, 4097), dtype=bool), None, "codes must have 1 to 4096 bits, got 4097"),
         (np.zeros((1, 1), dtype=np.uint8), 0, "codes must have 1 to 4096 bits, got 0"),
@@ -76,6 +85,85 @@ def test_every_form_of_codes_packs_alike(codes):
 def test_what_cannot_be_codes_is_refused_in_words(codes, n_bits, message):
     with pytest.raises(HashbenchError, match=message):
         bits.as_packed(codes, n_bits)
+
+
+BYTES = np.random.default_rng(0).integers(0, 256, (5, 3), dtype=np.uint8)
+AS_BITS = np.array([[byte >> 7 - i & 1 for byte in row for i in range(8)] for row in BYTES.tolist()], dtype=bool)
+
+
+def texts(rows, prefix=""):
+    return [prefix + "".join(f"{byte:02x}" for byte in row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("codes", "n_bits", "order"),
+    [
+        (BYTES, 24, "big"),
+        (BYTES.astype(np.int64), 24, "big"),
+        ((BYTES.astype(int) - 128).astype(np.int8), 24, None),  # what sentence-transformers calls binary
+        ((BYTES.astype(int) - 128).astype(np.float64), 24, None),
+        (texts(BYTES.tolist()), None, None),
+        (texts(BYTES.tolist(), "0x"), 24, None),
+        (np.array(texts(BYTES.tolist(), "\\x"))[:, None], None, None),
+        (np.array(texts(BYTES.tolist()), dtype="S"), None, None),
+        (np.array([text.upper() for text in texts(BYTES.tolist())], dtype=object), None, None),
+        (["".join(str(int(bit)) for bit in row) for row in AS_BITS], 24, None),
+        (AS_BITS * np.uint8(255), 24, None),
+        (AS_BITS * 255, None, None),
+        (AS_BITS * 255.0, None, None),
+    ],
+)
+def test_codes_as_other_programs_keep_them_are_the_same_bits(codes, n_bits, order):
+    packed, length = bits.as_packed(codes, n_bits, bit_order=order)
+    assert length == 24
+    assert np.array_equal(packed, np.packbits(AS_BITS, axis=1, bitorder="little"))
+
+
+@pytest.mark.parametrize("n_bits", [7, 9, 12, 23])
+def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
+    codes = AS_BITS[:, :n_bits] | (np.arange(n_bits) == 0)  # a first bit that is set
+    first = np.packbits(codes, axis=1)
+    expected = np.packbits(codes, axis=1, bitorder="little").tolist()
+    assert bits.as_packed(first, n_bits, bit_order="big")[0].tolist() == expected
+    assert bits.as_packed((first.astype(int) - 128).astype(np.int8), n_bits)[0].tolist() == expected
+    width = -(-n_bits // 4)
+    written = [f"{int(''.join(str(int(bit)) for bit in row), 2):0{width}x}" for row in codes]
+    if set("".join(written)) - set("01"):
+        assert bits.as_packed(written, n_bits)[0].tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("codes", "n_bits", "order", "message"),
+    [
+        (["ab", "abc"], None, None, r"row 1 holds 'abc', expected hexadecimal digits, as many as in all rows \(2 in"),
+        (["ab", "xy"], None, None, "row 1 holds 'xy'"),
+        (np.array(["ab", np.nan], dtype=object), None, None, "row 1 holds 'nan'"),
+        (["", ""], None, None, "row 0 holds ''"),
+        (["0110", "1111"], None, None, "each perhaps a bit, perhaps a hexadecimal digit.*: 4 or 16"),
+        (["0110", "1111"], 8, None, "4 or 16"),
+        (["ffff"], 12, None, "4 hexadecimal digits, 16 bits, of which 12 cannot be the last"),
+        (["ff"], 7, None, "of which 7 cannot"),
+        (["ff"], 9, None, "of which 9 cannot"),
+        (["ff"], None, "big", "hexadecimal texts, where the order of bits .big. has no effect"),
+        (AS_BITS, None, "big", "a column for each bit, where the order"),
+        (BYTES, None, "big", "as packed codes are"),
+        (BYTES, 24, "middle", "one of little, big, got 'middle'"),
+        (BYTES | 1, 23, "big", "beyond bit 23 in 5 rows"),
+    ],
+)
+def test_codes_that_may_be_read_in_two_ways_are_refused(codes, n_bits, order, message):
+    with pytest.raises(HashbenchError, match=message):
+        bits.as_packed(codes, n_bits, bit_order=order)
+
+
+def test_queries_and_database_are_of_one_form():
+    signed = (BYTES.astype(int) - 128).astype(np.int8)
+    assert np.array_equal(bits.as_packed_pair(signed, signed, 24)[0], bits.as_packed_pair(BYTES, BYTES, 24, "big")[1])
+    for other, words in ((signed, "packed signed bytes"), (AS_BITS, "a column"), (texts(BYTES.tolist()), "texts")):
+        with pytest.raises(HashbenchError, match=f"packed bytes, database codes .*{words}.*the same form"):
+            bits.as_packed_pair(BYTES, other, 24)
+    with pytest.raises(HashbenchError, match="have 24 bits and database codes 23; both must be equally long"):
+        bits.as_packed_pair(AS_BITS, AS_BITS[:, :23])
 
 
 def test_errors_call_the_array_by_its_name():

@@ -1,6 +1,6 @@
 """From codes and an affinity to the scores of every query, in parts that fit memory."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_compilation
 from hashbench._typing import AnyArray, ByteArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
-from hashbench.bits import as_packed, check_packed, n_words, to_words
+from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.cosine import CosineRanking
@@ -30,6 +30,7 @@ def evaluate(
     metrics: Iterable[str] = DEFAULT_METRICS,
     *,
     n_bits: int | None = None,
+    bit_order: str | None = None,
     distance: str = "hamming",
     undefined: str = "skip",
 ) -> Evaluation:
@@ -38,8 +39,9 @@ def evaluate(
     Parameters
     ----------
     query_codes : array of shape (n_queries, n_bits)
-        Booleans, 0/1 or -1/+1; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)),
-        the first bit least significant, as ``numpy.packbits(..., bitorder="little")`` and faiss pack.
+        Booleans, 0/1, -1/+1 or 0/255; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)),
+        the first bit least significant, as ``numpy.packbits(..., bitorder="little")`` and faiss pack, or int8 as
+        sentence-transformers' ``binary``; or hexadecimal texts (n_queries,), as of perceptual hashes.
     database_codes : array of shape (n_database, n_bits)
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
@@ -48,7 +50,10 @@ def evaluate(
     metrics : iterable of str
         Names such as ``AP``, ``NDCG@100``, ``P@r2``.
     n_bits : int, optional
-        Code length, needed for packed codes alone.
+        Code length, needed for packed codes, and for 0/255 in uint8.
+    bit_order : {"little", "big"}, optional
+        Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
+        most. It matters where ``n_bits`` is no multiple of 8.
     distance : {"hamming", "cosine"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
         n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance.
@@ -77,18 +82,8 @@ def evaluate(
     if distance == "cosine":
         ranking = CosineRanking(query_codes, database_codes)
         return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
-    query, query_bits = as_packed(query_codes, n_bits, "query codes")
-    database, database_bits = as_packed(database_codes, n_bits, "database codes")
-    if n_bits is not None and (np.shape(query_codes)[1] == n_bits) != (np.shape(database_codes)[1] == n_bits):
-        raise HashbenchError(
-            f"query codes have shape {np.shape(query_codes)} and database codes {np.shape(database_codes)}: one is "
-            f"packed, the other has a column for each of {n_bits} bits. Give both in the same form."
-        )
-    if query_bits != database_bits:
-        raise HashbenchError(
-            f"query codes have {query_bits} bits and database codes {database_bits}; both must be equally long."
-        )
-    return evaluate_packed(query, database, query_bits, as_affinity(affinity), metrics, undefined=undefined)
+    query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    return evaluate_packed(query, database, n_bits, as_affinity(affinity), metrics, undefined=undefined)
 
 
 def evaluate_packed(
@@ -148,15 +143,24 @@ def evaluate_ranking(
     """
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
-    table = _ScoreTable(_checked_metrics(metrics, undefined), undefined, len(ranking.query))
     _check_shapes(ranking.query, ranking.database, affinity)
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
+    return evaluate_counts(
+        lambda queries: ranking.count(queries, affinity), len(ranking.query), length, metrics, undefined=undefined
+    )
+
+
+def evaluate_counts(
+    count: Callable[[slice], TieHistogram], n_queries: int, at_a_time: int, metrics: Iterable[str], *, undefined: str
+) -> Evaluation:
+    """Score whatever counts a histogram of some queries, so many at a time."""
+    table = _ScoreTable(_checked_metrics(metrics, undefined), undefined, n_queries)
 
     def score(queries: slice) -> None:
-        table.fill(queries, ranking.count(queries, affinity))
+        table.fill(queries, count(queries))
 
-    for _ in in_threads(score, chunks(0, len(ranking.query), length)):
+    for _ in in_threads(score, chunks(0, n_queries, at_a_time)):
         pass
     return table.evaluation()
 
