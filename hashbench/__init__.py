@@ -35,8 +35,10 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluator import evaluate
     from hashbench.scoring.histogram import TieHistogram
     from hashbench.scoring.metrics import Scores
+    from hashbench.scoring.runs import evaluate_run
     from hashbench.sources.download import Needed, demand, fetch
     from hashbench.sources.features.extraction import extract
+    from hashbench.sources.run_files import read_qrels, read_run
     from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 
 __all__ = [
@@ -69,8 +71,11 @@ __all__ = [
     "draw_by_label",
     "draw_split",
     "evaluate",
+    "evaluate_run",
     "extract",
     "fetch",
+    "read_qrels",
+    "read_run",
     "real",
     "setting",
     "whole",
@@ -89,8 +94,10 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.metrics": ("Scores",),
+    "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.sources.download": ("Needed", "demand", "fetch"),
     "hashbench.sources.features.extraction": ("extract",),
+    "hashbench.sources.run_files": ("read_qrels", "read_run"),
     "hashbench.sources.splits": ("draw_any", "draw_by_label", "draw_split"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

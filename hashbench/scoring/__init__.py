@@ -7,6 +7,7 @@
     histogram        what they give: items per query, level and distance, all that a metric needs to know
     buckets          how many items share a code, for the metrics that ask
     cosine           the same of real-valued outputs, grouped by equal distance
+    runs             the same of scored lists of documents, held against judgements
     metrics/         from histograms to expectation, minimum and maximum over tie orders
     evaluation       the result: scores of every query, and their means
     curves           precision and recall of many cutoffs as the points of curves

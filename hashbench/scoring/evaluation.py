@@ -1,5 +1,6 @@
 """What a scoring gives: the scores of every query, by metric, and their means."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,10 +44,16 @@ class Evaluation:
         Arrays of shape (n_queries,) under the metric's canonical name.
     n_undefined : int
         Queries without relevant items.
+    queries : sequence of str, optional
+        What the queries are called; by default they are numbered.
+    notes : sequence of str
+        What was done to the input that its owner should know, a sentence each.
     """
 
     scores: dict[str, Scores]
     n_undefined: int
+    queries: Sequence[str] | None = None
+    notes: Sequence[str] = ()
 
     def __repr__(self) -> str:
         lines = [
@@ -73,7 +80,7 @@ class Evaluation:
         frames = [
             pd.DataFrame(
                 {
-                    "query": np.arange(len(scores.mean)),
+                    "query": np.arange(len(scores.mean)) if self.queries is None else self.queries,
                     "metric": name,
                     "value": scores.mean,
                     "low": scores.low,

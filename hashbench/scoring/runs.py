@@ -1,0 +1,213 @@
+"""Runs: for each query a list of documents with scores; tie groups are documents of one score."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hashbench._typing import FloatArray, IntArray
+from hashbench._validation import MAX_LEVEL, as_array
+from hashbench.errors import HashbenchError
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluator import evaluate_counts
+from hashbench.scoring.histogram import TieHistogram
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
+
+_QUERY = ("query_id", "q_id", "qid")  # columns as ir_measures, ranx and PyTerrier name them
+_DOCUMENT = ("doc_id", "docno", "docid")
+_SCORE = ("score",)
+_GRADE = ("relevance", "rel", "label", "score")
+_AT_A_TIME = 64  # queries
+
+
+def evaluate_run(
+    run: "Mapping[str, Mapping[str, float]] | pd.DataFrame",
+    qrels: "Mapping[str, Mapping[str, int]] | pd.DataFrame",
+    metrics: Iterable[str] = RUN_METRICS,
+    *,
+    complete: bool = False,
+    undefined: str = "skip",
+) -> Evaluation:
+    """Score a run against judgements of relevance, exactly over all orders of documents with one score.
+
+    Parameters
+    ----------
+    run : dict of str to dict of str to float, or DataFrame
+        The score of each document retrieved for a query, the highest first; scores are compared as float64. A
+        DataFrame has columns ``query_id``, ``doc_id`` and ``score``, or as ranx and PyTerrier call them.
+    qrels : dict of str to dict of str to int, or DataFrame
+        The grade of each document judged for a query, above 0 if it is relevant. Documents that are not judged have
+        grade 0, and so have negative grades. A DataFrame has columns ``query_id``, ``doc_id`` and ``relevance``.
+    metrics : iterable of str
+        Names such as ``AP``, ``NDCG@10:trec``, ``P@10``; none in a Hamming radius, and none that counts items below
+        the last one of a list.
+    complete : bool, default=False
+        Whether queries of the qrels that the run lacks count as empty lists, 0 in all metrics (trec_eval's ``-c``),
+        or are left out.
+    undefined : {"skip", "paper"}, default="skip"
+        Queries without relevant documents are NaN and left out of the means, or AP 0 and NDCG 1.
+
+    Returns
+    -------
+    Evaluation
+        With ``summary``, ``per_query``, ``queries`` in the order of the qrels, and ``notes`` on what was left out.
+
+    Raises
+    ------
+    HashbenchError
+        If run, qrels and metrics do not fit together.
+
+    Notes
+    -----
+    All relevant documents count, retrieved or not: R, and the ideal of NDCG, are those of the qrels, and no cutoff
+    reaches what was not retrieved. P@k divides by k also where a list is shorter. So without ties AP, NDCG:trec,
+    NDCG@k:trec, P@k, R@k, RR, RPrec and Hit@k are trec_eval's map, ndcg, ndcg_cut, P, recall, recip_rank, Rprec and
+    success; with ties trec_eval's value, which the names of the documents decide, lies between low and high.
+
+    Examples
+    --------
+    >>> import hashbench
+    >>> run = {"q1": {"a": 2.0, "b": 1.0, "c": 1.0}}
+    >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
+    <Evaluation of 1 queries; AP: 0.2083 (0.1667 to 0.2500)>
+    """
+    scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
+    shared = [query for query in grades if query in scores]
+    if not shared:
+        raise HashbenchError(
+            f"run and qrels have no query in common: the first of the run is {next(iter(scores), None)!r}, that of the "
+            f"qrels {next(iter(grades), None)!r}. Give both the same names."
+        )
+    queries = list(grades) if complete else shared
+    ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
+    evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
+    notes = [*_missing(scores, grades, complete=complete), *ranking.notes()]
+    return replace(evaluation, queries=queries, notes=notes)
+
+
+class _Judged(NamedTuple):
+    """One query's list: the place of each document's score among the distinct ones, and the grades."""
+
+    groups: IntArray
+    grades: IntArray
+    unretrieved: IntArray  # grades above 0
+    n_negative: int
+    n_last: int  # documents that share the last score
+
+    @classmethod
+    def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any]) -> "_Judged":
+        score = _numbers(scores, f"scores of query {query!r} in the run")
+        if np.isnan(score).any():
+            document = list(scores)[int(np.isnan(score).argmax())]
+            raise HashbenchError(f"document {document!r} of query {query!r} in the run has a score that is no number.")
+        grade = _numbers(grades, f"grades of query {query!r} in the qrels")
+        if not (np.floor(grade) == grade).all() or grade.max(initial=0) > MAX_LEVEL:
+            bad = float(grade[(np.floor(grade) != grade) | (grade > MAX_LEVEL)][0])
+            raise HashbenchError(
+                f"grades of query {query!r} in the qrels must be whole numbers up to {MAX_LEVEL}, got {bad:g}."
+            )
+        whole = np.maximum(grade, 0).astype(np.int64)
+        known = dict(zip(grades, whole.tolist(), strict=True))
+        retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.int64)
+        left = np.array([one for one in known.values() if one > 0], dtype=np.int64)
+        _, groups, sizes = np.unique(-score, return_inverse=True, return_counts=True)
+        n_last = int(sizes[-1]) if sizes.size else 0
+        return cls(np.asarray(groups), retrieved, left, int((grade < 0).sum()), n_last)
+
+
+class _RunRanking:
+    """Counts a histogram of each list, and what of it its owner should know."""
+
+    def __init__(self, lists: Sequence[_Judged]) -> None:
+        self.lists = lists
+        present = [np.unique(np.concatenate([one.grades, one.unretrieved])) for one in lists]
+        self.levels: IntArray = np.unique(np.concatenate([np.array([0, 1]), *present]))
+        self.depth = max(len(one.groups) for one in lists)
+        self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * len(self.levels) * max(self.depth, 1))), 1)
+
+    def count(self, queries: slice) -> TieHistogram:
+        """Count a histogram whose groups are the distinct scores of each query; empty ones fill up the end."""
+        lists, n_levels = self.lists[queries], len(self.levels)
+        n_groups = max(max((int(one.groups.max(initial=-1)) + 1 for one in lists), default=0), 1)
+        counts = np.zeros((len(lists), n_levels, n_groups), dtype=np.int64)
+        unretrieved = np.zeros((len(lists), n_levels), dtype=np.int64)
+        for row, one in enumerate(lists):
+            cells = np.searchsorted(self.levels, one.grades) * n_groups + one.groups
+            counts[row] = np.bincount(cells, minlength=n_levels * n_groups).reshape(n_levels, n_groups)
+            unretrieved[row] = np.bincount(np.searchsorted(self.levels, one.unretrieved), minlength=n_levels)
+        return TieHistogram(counts, self.levels, by_radius=False, unretrieved=unretrieved)
+
+    def notes(self) -> list[str]:
+        """Tell of grades below 0, and of lists that end inside a tie at the depth of several."""
+        notes = []
+        n_negative = sum(one.n_negative for one in self.lists)
+        if n_negative:
+            notes.append(f"Grades below 0 count as 0, not relevant; there are {n_negative:,}.")
+        ends = [one.n_last for one in self.lists if len(one.groups) == self.depth]
+        n_cut = sum(n_last > 1 for n_last in ends)
+        if n_cut and len(ends) > 1:
+            notes.append(
+                f"{n_cut} of {len(self.lists)} lists end in a tie at {self.depth:,} documents; if the run was cut "
+                "there, which of the tied ones it kept was chance, and low and high do not tell of those it lost."
+            )
+        return notes
+
+
+def _missing(scores: Mapping[str, Any], grades: Mapping[str, Any], *, complete: bool) -> list[str]:
+    """Tell of queries that run or qrels lack."""
+    notes = []
+    n_empty, n_unjudged = (len(one.keys() - other.keys()) for one, other in ((grades, scores), (scores, grades)))
+    if n_empty:
+        fate = "count as empty lists" if complete else "are left out, as trec_eval does without -c"
+        notes.append(f"{n_empty} of the {len(grades)} queries of the qrels have no list in the run and {fate}.")
+    if n_unjudged:
+        notes.append(f"{n_unjudged} of the {len(scores)} queries of the run are not in the qrels and are left out.")
+    return notes
+
+
+def _by_query(given: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Mapping[str, Any]]:
+    """Give scores or grades as a dict of dicts; ``names`` are what the column of a DataFrame may be called."""
+    if hasattr(given, "columns"):
+        return _of_table(given, what, names)
+    is_nested = isinstance(given, Mapping) and all(isinstance(documents, Mapping) for documents in given.values())
+    if not is_nested:
+        raise HashbenchError(
+            f"{what} must be a dict of dicts, {{query: {{document: {names[0]}}}}}, or a DataFrame with columns "
+            f"{_QUERY[0]}, {_DOCUMENT[0]} and {names[0]}, got {type(given).__name__}. hashbench.read_run and "
+            "hashbench.read_qrels read files."
+        )
+    for query, documents in given.items():
+        stray: Hashable = next((name for name in (query, *documents) if not isinstance(name, str)), "")
+        if stray != "":
+            raise HashbenchError(f"names of queries and documents are texts, got {stray!r} in the {what}; use str().")
+    return given  # type: ignore[no-any-return]
+
+
+def _of_table(table: Any, what: str, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    columns = []
+    for known in (_QUERY, _DOCUMENT, names):
+        found = next((name for name in known if name in table.columns), None)
+        if found is None:
+            raise HashbenchError(
+                f"the {what} has columns {', '.join(map(str, table.columns))}, but none called {' or '.join(known)}."
+            )
+        columns.append(table[found].tolist())
+    result: dict[str, dict[str, Any]] = {}
+    for query, document, value in zip(*columns, strict=True):
+        documents = result.setdefault(str(query), {})
+        if str(document) in documents:
+            raise HashbenchError(f"the {what} has document {document!r} a second time for query {query!r}; keep one.")
+        documents[str(document)] = value
+    return result
+
+
+def _numbers(values: Mapping[str, Any], what: str) -> FloatArray:
+    array = as_array(list(values.values()) or [0], what)[: len(values)]
+    if array.ndim != 1 or array.dtype.kind not in "biuf":
+        raise HashbenchError(f"{what} are {array.dtype}, expected numbers.")
+    return array.astype(np.float64)

@@ -1,0 +1,132 @@
+"""Runs and judgements of relevance (qrels) in the formats of TREC, plain or zipped by gzip."""
+
+import gzip
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO, TypeVar, cast
+
+from hashbench.errors import HashbenchError
+from hashbench.store.inputs import check_file, check_fits, reading
+
+T = TypeVar("T")
+
+_RUN = ("query", "Q0", "document", "rank", "score", "name of the run")
+_QRELS = ("query", "0", "document", "grade")
+_FACTOR = 6  # bytes of memory for each of a file
+_ZIPPED = 6  # bytes of text for each of a zipped file
+
+
+def read_run(path: Path | str) -> dict[str, dict[str, float]]:
+    """Read a run: lines of query, Q0, document, rank, score and name, with blanks between them.
+
+    Parameters
+    ----------
+    path : Path or str
+        Plain text, or zipped by gzip.
+
+    Returns
+    -------
+    dict of str to dict of str to float
+        The score of each document that was retrieved for a query. The rank is not read: the highest score is first.
+
+    Raises
+    ------
+    HashbenchError
+        If a line is no such line, a document comes twice for a query, or the scores only grow with the rank, as
+        distances do.
+    """
+    run: dict[str, dict[str, float]] = {}
+    n_falling, first_rising, before = 0, 0, ("", 0.0, 0.0)
+    for number, (query, _, document, rank, text, _) in _lines(Path(path), _RUN):
+        score, place = _number(text), _number(rank)
+        if math.isnan(score):
+            raise HashbenchError(f"{path} line {number}: the score {text!r} of document {document!r} is no number.")
+        _enter(run, query, document, score, f"{path} line {number}")
+        growth = (place - before[1]) * (score - before[2]) if query == before[0] else 0.0
+        n_falling += growth < 0
+        if growth > 0 and not first_rising:
+            first_rising = number
+        before = query, place, score
+    if first_rising and not n_falling:
+        raise HashbenchError(
+            f"{path} has scores that grow with the rank, first in line {first_rising}, as distances do; the highest "
+            "score comes first in a run, so write minus the distance."
+        )
+    return run
+
+
+def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
+    """Read judgements of relevance: lines of query, a number that is not read, document and grade.
+
+    Parameters
+    ----------
+    path : Path or str
+        Plain text, or zipped by gzip.
+
+    Returns
+    -------
+    dict of str to dict of str to int
+        The grade of each document that was judged for a query; above 0 it is relevant.
+
+    Raises
+    ------
+    HashbenchError
+        If a line is no such line, or a document comes twice for a query.
+    """
+    qrels: dict[str, dict[str, int]] = {}
+    for number, (query, _, document, text) in _lines(Path(path), _QRELS):
+        grade = _number(text)
+        if not grade.is_integer():
+            raise HashbenchError(
+                f"{path} line {number}: the grade {text!r} of document {document!r} is no whole number."
+            )
+        _enter(qrels, query, document, int(grade), f"{path} line {number}")
+    return qrels
+
+
+def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
+    """Give the cells of each line that is not blank, with its number from 1."""
+    check_file(path)
+    with path.open("rb") as file:
+        is_zipped = file.read(2) == b"\x1f\x8b"
+    check_fits(path.stat().st_size * _FACTOR * (_ZIPPED if is_zipped else 1), str(path))
+    n_found = 0
+    with reading(path, "lines of text"), _opened(path, is_zipped) as text:
+        for number, line in enumerate(text, start=1):
+            cells = line.split()
+            if len(cells) == len(columns):
+                n_found += 1
+                yield number, cells
+            elif cells:
+                other = {len(_RUN): "a run", len(_QRELS): "qrels"}.get(len(cells))
+                hint = f" {len(cells)} are those of {other}: give each file in its place." if other else ""
+                raise HashbenchError(
+                    f"{path} line {number} has {len(cells)} columns, expected {len(columns)}: {', '.join(columns)}."
+                    + hint
+                )
+    if not n_found:
+        raise HashbenchError(f"{path} holds no lines, expected some of {', '.join(columns)}.")
+
+
+def _opened(path: Path, is_zipped: bool) -> TextIO:
+    if is_zipped:
+        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8"))
+    return path.open(encoding="utf-8")
+
+
+def _number(text: str) -> float:
+    """Read a number; NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _enter(table: dict[str, dict[str, T]], query: str, document: str, value: T, place: str) -> None:
+    documents = table.setdefault(query, {})
+    if document in documents:
+        raise HashbenchError(
+            f"{place}: document {document!r} comes a second time for query {query!r}; keep one of its lines."
+        )
+    documents[document] = value

@@ -1,0 +1,239 @@
+import math
+
+import effort
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+
+import hashbench
+from hashbench.errors import HashbenchError
+from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.runs import RUN_METRICS
+
+# Those of trec_eval, by our names. AP over relevant items that are retrieved, capped and PairwiseError it has not.
+TREC = {
+    "AP": "map",
+    "AP@5:relevant": "map_cut_5",
+    "NDCG:trec": "ndcg",
+    "NDCG@5:trec": "ndcg_cut_5",
+    "NDCG@100:trec": "ndcg_cut_100",
+    "P@5": "P_5",
+    "P@100": "P_100",
+    "R@5": "recall_5",
+    "R@100": "recall_100",
+    "RR": "recip_rank",
+    "RPrec": "Rprec",
+    "Hit@5": "success_5",
+}
+LISTED = [
+    "AP",
+    "AP@3:retrieved",
+    "AP@3:relevant",
+    "AP@9:capped",
+    "NDCG",
+    "NDCG:trec",
+    "NDCG@3",
+    "NDCG@9:trec",
+    "P@2",
+    "P@9",
+]
+LISTED += ["R@3", "R@9", "RPrec", "RR", "Hit@1", "Hit@9"]
+
+
+def draw(seed, n_queries=3, n_scores=1000):
+    """Draw a run and qrels: lists of 1 to 40 documents, some judged, and judged ones that are in no list."""
+    rng = np.random.default_rng(seed)
+    run, qrels = {}, {}
+    for query in range(n_queries):
+        found = rng.permutation(60)[: rng.integers(1, 41)]
+        scores = rng.choice(n_scores, len(found), replace=n_scores < 1000) / 8.0  # whole eighths, as float32 holds them
+        run[f"q{query}"] = {f"d{doc}": float(score) for doc, score in zip(found, scores, strict=True)}
+        judged = rng.permutation(60)[: rng.integers(1, 41)]
+        qrels[f"q{query}"] = {f"d{doc}": int(rng.choice([-1, 0, 0, 1, 2, 3])) for doc in judged}
+        qrels[f"q{query}"][f"d{rng.integers(60)}"] = 1
+    return run, qrels
+
+
+def trec_eval(run, qrels):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    families = {"map", "map_cut", "ndcg", "ndcg_cut", "P", "recall", "recip_rank", "Rprec", "success"}
+    return pytrec_eval.RelevanceEvaluator(qrels, families).evaluate(run)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_ties_scores_are_those_of_trec_eval(seed):
+    run, qrels = draw(seed, n_queries=20)
+    expected = trec_eval(run, qrels)
+    found = hashbench.evaluate_run(run, qrels, TREC)
+    for name, theirs in TREC.items():
+        for part in found.scores[name]:
+            np.testing.assert_allclose(part, [expected[query][theirs] for query in found.queries], rtol=0, atol=1e-12)
+
+
+def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
+    n_inside = n_apart = 0
+    for seed in range(1000 if effort.ALL else 50):
+        run, qrels = draw(seed, n_scores=5)
+        expected = trec_eval(run, qrels)
+        found = hashbench.evaluate_run(run, qrels, TREC)
+        for name, theirs in TREC.items():
+            mean, low, high = found.scores[name]
+            values = np.array([expected[query][theirs] for query in found.queries])
+            assert (low - 1e-12 <= values).all(), (seed, name)
+            assert (values <= high + 1e-12).all(), (seed, name)
+            n_inside += len(values)
+            n_apart += int((np.abs(values - mean) > 1e-6).sum())
+    assert n_apart > n_inside / 3  # they are ties that matter
+
+
+def test_the_name_of_a_document_decides_in_trec_eval_and_not_here():
+    qrels = {"q": {"right": 1}}
+    first, last = ({"q": {"right": 1.0, other: 1.0}} for other in ("a", "z"))
+    assert trec_eval(first, qrels)["q"]["map"] == 1.0
+    assert trec_eval(last, qrels)["q"]["map"] == 0.5
+    for run in (first, last):
+        assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"][:3] == (0.75, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_mean_low_and_high_equal_those_over_every_order_of_tied_documents(name):
+    rng = np.random.default_rng(LISTED.index(name))
+    metric = get_metric(name)
+    cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
+    option = [argument for argument in metric.arguments if isinstance(argument, str)]
+    for _ in range(200 if effort.ALL else 30):
+        n_listed, n_left = rng.integers(1, 7), rng.integers(0, 4)
+        scores, grades = rng.integers(0, 3, n_listed), rng.choice([0, 0, 1, 2], n_listed)
+        left = rng.choice([0, 1, 3], n_left).tolist()
+        if not (grades.any() or any(left)):
+            continue
+        far = [0] * 40 + left  # what is not retrieved lies below any cutoff that is asked for
+
+        def score(ranked, far=far):
+            whole = ranked + far
+            pattern = metric.family.pattern
+            if pattern == "AP":  # of what is retrieved, over all that is relevant
+                return oracles.average_precision(whole, 30, "relevant")
+            if pattern == "NDCG":
+                return oracles.ndcg(whole, 30, *option)
+            if pattern == "RR":
+                return oracles.reciprocal_rank(ranked) if any(ranked) else 0.0
+            return oracles.ORACLES[pattern](whole, *cutoff, *option)
+
+        expected = oracles.over_orders(score, (-scores).tolist(), grades.tolist())
+        run = {"q": {f"d{doc}": float(one) for doc, one in enumerate(scores)}}
+        judged = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)} | {f"x{i}": g for i, g in enumerate(left)}
+        found = hashbench.evaluate_run(run, {"q": judged}, [name]).summary[metric.name]
+        assert found[:3] == pytest.approx(expected, abs=1e-12)
+
+
+def test_queries_that_one_side_lacks_are_left_out_or_count_as_empty_lists_and_told():
+    run = {"a": {"x": 1.0}, "c": {"x": 1.0}}
+    qrels = {"b": {"x": 1}, "a": {"x": 1}}
+    found = hashbench.evaluate_run(run, qrels)
+    assert found.queries == ["a"]
+    assert [values.mean for values in found.summary.values()] == [1.0, 1.0, 1.0, 0.1, 1.0, 1.0]
+    assert list(found.summary) == list(RUN_METRICS)
+    assert found.notes == [
+        "1 of the 2 queries of the qrels have no list in the run and are left out, as trec_eval does without -c.",
+        "1 of the 2 queries of the run are not in the qrels and are left out.",
+    ]
+    found = hashbench.evaluate_run(run, qrels, LISTED, complete=True)
+    assert found.queries == ["b", "a"]
+    for parts in found.scores.values():
+        assert [part[0] for part in parts] == [0, 0, 0]
+    assert "count as empty lists" in found.notes[0]
+    assert found.per_query["query"].tolist() == ["b", "a"] * len(found.scores)
+
+
+def test_negative_grades_count_as_irrelevant_and_are_told():
+    run = {"a": {"x": 2.0, "y": 1.0}}
+    found, plain = (hashbench.evaluate_run(run, {"a": {"x": grade, "y": 2}}, LISTED) for grade in (-2, 0))
+    assert found.summary == plain.summary
+    assert found.notes == ["Grades below 0 count as 0, not relevant; there are 1."]
+    assert plain.notes == []
+
+
+def test_a_query_without_relevant_documents_is_undefined():
+    found = hashbench.evaluate_run({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 0}, "b": {"x": 1}}, ["AP"])
+    assert found.summary["AP"] == (1.0, 1.0, 1.0, 2, 1)
+    assert math.isnan(found.scores["AP"].mean[0])
+
+
+def test_a_run_cut_inside_a_tie_is_told():
+    tied, apart = {"x": 2.0, "y": 1.0, "z": 1.0}, {"x": 3.0, "y": 2.0, "z": 1.0}
+    shorter = {"x": 1.0, "y": 1.0}
+    qrels = {query: {"x": 1} for query in "abc"}
+    (note,) = hashbench.evaluate_run({"a": tied, "b": apart, "c": shorter}, qrels).notes
+    assert note.startswith("1 of 3 lists end in a tie at 3 documents; if the run was cut there")
+    assert not hashbench.evaluate_run({"a": apart, "b": apart, "c": shorter}, qrels).notes
+    assert not hashbench.evaluate_run({"a": tied, "c": shorter}, qrels | {"b": {}}).notes[1:]
+
+
+@pytest.mark.parametrize(
+    ("names", "grade"),
+    [(("query_id", "doc_id"), "relevance"), (("q_id", "doc_id"), "score"), (("qid", "docno"), "label")],
+    ids=["ir_measures", "ranx", "PyTerrier"],
+)
+def test_tables_by_the_columns_of_other_tools_score_like_dicts(names, grade):
+    run, qrels = draw(7)
+    tables = [
+        pd.DataFrame([(query, doc, value) for query, docs in part.items() for doc, value in docs.items()])
+        for part in (run, qrels)
+    ]
+    tables = [table.set_axis([*names, last], axis=1) for table, last in zip(tables, ("score", grade), strict=True)]
+    expected, found = (hashbench.evaluate_run(*pair, LISTED) for pair in ((run, qrels), tables))
+    assert found.summary == expected.summary
+    assert found.queries == expected.queries
+
+
+def test_numbers_that_name_queries_and_documents_of_tables_are_read_as_texts():
+    table = pd.DataFrame({"qid": [1, 1], "docno": [7, 8], "score": [2, 1]})
+    assert hashbench.evaluate_run(table, {"1": {"8": 1}}, ["RR"]).summary["RR"].mean == 0.5
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 64])
+def test_some_queries_at_a_time_score_like_all_of_them(at_a_time, monkeypatch):
+    run, qrels = draw(3, n_queries=7, n_scores=4)
+    expected = [hashbench.evaluate_run({q: run[q]}, {q: qrels[q]}, LISTED) for q in run]
+    monkeypatch.setattr("hashbench.scoring.runs._AT_A_TIME", at_a_time)
+    found = hashbench.evaluate_run(run, qrels, LISTED)
+    for name, parts in found.scores.items():
+        single = np.array([[part[0] for part in one.scores[name]] for one in expected]).T
+        np.testing.assert_allclose(parts, single, rtol=1e-14)
+
+
+RUN, QRELS = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels", "message"),
+    [
+        (RUN, {"Q": {"a": 1}}, "no query in common: the first of the run is 'q', that of the qrels 'Q'"),
+        ({}, QRELS, "no query in common: the first of the run is None"),
+        ({"q": {"a": math.nan}}, QRELS, "document 'a' of query 'q' in the run has a score that is no number"),
+        ({"q": {"a": "high"}}, QRELS, "scores of query 'q' in the run are <U4, expected numbers"),
+        (RUN, {"q": {"a": 0.5}}, "must be whole numbers up to 1000, got 0.5"),
+        (RUN, {"q": {"a": 2000}}, "must be whole numbers up to 1000, got 2000"),
+        (RUN, {"q": {"a": None}}, "grades of query 'q' in the qrels are object"),
+        ({"q": ["a", "b"]}, QRELS, "run must be a dict of dicts, .* got dict"),
+        ("run.txt", QRELS, "got str. hashbench.read_run"),
+        ({"q": {7: 1.0}}, QRELS, "got 7 in the run"),
+        (pd.DataFrame({"query": ["q"]}), QRELS, "the run has columns query, but none called query_id or q_id or qid"),
+        (
+            RUN,
+            pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "a"], "label": [1, 1]}),
+            "the qrels has document 'a' a second time for query 'q'",
+        ),
+    ],
+)
+def test_what_is_no_run_is_refused_in_words(run, qrels, message):
+    with pytest.raises(HashbenchError, match=message):
+        hashbench.evaluate_run(run, qrels)
+
+
+@pytest.mark.parametrize("name", ["P@r2", "LGAP@r1", "PairwiseError", "NDCG:linear"])
+def test_metrics_that_ask_for_more_than_a_list_are_refused(name):
+    with pytest.raises(HashbenchError, match=f"{name} counts"):
+        hashbench.evaluate_run(RUN, QRELS, [name])
