@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from hashbench._typing import IntArray
 from hashbench.errors import HashbenchError
+from hashbench.scoring.candidates import Candidates
 
 T = TypeVar("T")
 
@@ -36,6 +37,8 @@ class TieHistogram:
     unretrieved : ndarray of shape (n_queries, n_levels), int64, optional
         Items of each level above 0 that are known, but not in the ranking: no cutoff reaches them. A ranking that has
         this is a list out of a database whose size it does not tell; without, it holds the whole database.
+    candidates : Candidates, optional
+        The items to be re-ranked; only where a metric asks, as it takes float vectors.
     """
 
     counts: IntArray
@@ -43,6 +46,7 @@ class TieHistogram:
     by_radius: bool = True
     largest_bucket: IntArray | None = None
     unretrieved: IntArray | None = None
+    candidates: Candidates | None = None
 
     @classmethod
     def from_pairs(
@@ -95,7 +99,8 @@ class TieHistogram:
         largest, unretrieved = (
             None if array is None else array[queries] for array in (self.largest_bucket, self.unretrieved)
         )
-        return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved)
+        candidates = None if self.candidates is None else self.candidates.part(queries)
+        return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved, candidates)
 
     @property
     def n_queries(self) -> int:

@@ -24,7 +24,7 @@ def spellings(in_a_radius=False):
     """List all metrics with each of their options, {k} for the cutoff: AP@{k}:capped, P@r{k}."""
     found = []
     for family in FAMILIES.values():
-        if family.pattern.endswith("@rN") == in_a_radius and not family.needs_buckets:
+        if family.pattern.endswith("@rN") == in_a_radius and not (family.needs_buckets or family.needs_candidates):
             stem = family.pattern.replace("@rN", "@r{k}").replace("@k", "@{k}")
             found += [f"{stem}:{option}" for option in family.options] or [stem]
     return found
@@ -296,6 +296,9 @@ def test_a_cut_says_which_tie_the_cutoff_falls_into(queries, k):
         ("mAP", "AP"),
         ("MAP@5:relevant", "AP@5:relevant"),
         ("nDCG@7", "NDCG@7"),
+        ("Recall@010:reranked=0100", "R@10:reranked=100"),
+        ("AP@5:reranked=5", "AP@5:capped:reranked=5"),
+        ("AP@5:relevant:reranked=50", "AP@5:relevant:reranked=50"),
     ],
 )
 def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
@@ -305,7 +308,7 @@ def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, P@rN, "),
+        ("Ap", r"^unknown metric 'Ap'\. Did you mean 'AP'\? Known metrics: AP, AP@k, .*, P@k, .*, P@rN, "),
         ("ndcg@100", r"unknown metric 'ndcg@100'\. Did you mean 'NDCG@k'\?"),
         ("AP@", "unknown metric 'AP@'"),
         ("AP@-1", "unknown metric 'AP@-1'"),
@@ -313,6 +316,11 @@ def test_a_default_option_is_left_out_of_the_canonical_name(name, canonical):
         ("AP@r2", "unknown metric 'AP@r2'"),
         ("P@0", "metric 'P@0' has cutoff 0; a cutoff counts items, 1 or more"),
         ("AP@5:best", "metric 'AP@5:best' has option 'best'; AP@k knows: retrieved, relevant, capped"),
+        ("AP@5:retrieved:reranked=9", "has option 'retrieved'; AP@k:reranked=m knows: capped, relevant"),
+        ("R@9:reranked=8", "metric 'R@9:reranked=8' scores 9 items of 8 that are re-ranked; re-rank as many or more"),
+        ("P@r2:reranked=8", "P@rN does not score re-ranked candidates; AP@k:reranked=m, .*, R@k:reranked=m do"),
+        ("R@k:reranked=m", "lacks its cutoffs; put numbers for k and m, such as R@10:reranked=100"),
+        ("R:reranked=8", "metric 'R:reranked=8' needs a cutoff, such as R@100"),
         ("NDCG:best", "has option 'best'; NDCG knows: exponential, linear"),
     ],
 )

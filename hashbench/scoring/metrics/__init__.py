@@ -7,8 +7,10 @@
     local_group        LGAP@rN
     first_hit          RR, Hit@k
     pairs              PairwiseError
+    reranked           R@k, P@k, NDCG@k, AP@k of candidates in float order
     _sums              the tie that a cutoff falls into, sums of discounts: what the families share
     _loops             the few loops that no array expression does well, compiled
+    _reranking_loops   those of `reranked`
 
 Each takes a tie histogram and gives three numbers a query. To add a metric, add a function beside its relatives.
 """
@@ -20,6 +22,7 @@ from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metr
     ndcg,
     pairs,
     precision,
+    reranked,
 )
 from hashbench.scoring.metrics._grammar import FAMILIES, Family, Metric, Scores, get_metric, metric_names
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
@@ -87,6 +88,21 @@ def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Score
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
+    levels = histogram.levels.astype(np.float64)
+    return _normalised(histogram, levels if gain == "trec" else exponential_gains(levels), _discounts(histogram, k))
+
+
+def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
+    """Give the gain 2^level - 1 of each level."""
+    return np.exp2(np.asarray(levels, dtype=np.float64)) - 1
+
+
+def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
+    """Give the discounted gain 2^level - 1 of each query's ideal first k, (n_queries,)."""
+    return _ideal(histogram, exponential_gains(histogram.levels), _discounts(histogram, k))
+
+
+def _discounts(histogram: TieHistogram, k: int) -> Discounts:
     most = _n_ranks(histogram)
     sums = discount_sums(most)
     last_rank = min(k, most)
@@ -95,8 +111,7 @@ def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Score
         """Sum 1 / log2(t + 1) over the ranks t = first + 1 to last, none beyond k."""
         return np.asarray(sums[np.minimum(last, last_rank)] - sums[np.minimum(first, last_rank)])
 
-    levels = histogram.levels.astype(np.float64)
-    return _normalised(histogram, levels if gain == "trec" else np.exp2(levels) - 1, discounts)
+    return discounts
 
 
 def _n_ranks(histogram: TieHistogram) -> int:
@@ -109,18 +124,27 @@ def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts
     before, size, counts = histogram.before, histogram.size, histogram.counts
     mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
     mean = (mean_gain * discounts(before, before + size)).sum(axis=1)
-    low, high, ideal = (np.zeros(histogram.n_queries) for _ in range(3))
+    low, high = (np.zeros(histogram.n_queries) for _ in range(2))
     first_low = before + counts[:, 0]  # irrelevant items add nothing, but come first in the worst order
     for level in range(1, len(gains)):
         last_low = first_low + counts[:, level]
         low += gains[level] * discounts(first_low, last_low).sum(axis=1)
         first_low = last_low
-    first_high, first_ideal = before, np.zeros(histogram.n_queries, dtype=np.int64)
+    first_high = before
     for level in range(len(gains) - 1, 0, -1):
         last_high = first_high + counts[:, level]
         high += gains[level] * discounts(first_high, last_high).sum(axis=1)
-        last_ideal = first_ideal + histogram.n_at_level[:, level]
-        ideal += gains[level] * discounts(first_ideal, last_ideal)
-        first_high, first_ideal = last_high, last_ideal
+        first_high = last_high
+    ideal = _ideal(histogram, gains, discounts)
     # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
     return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high)))
+
+
+def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> FloatArray:
+    """Give the discounted gain of the items in order of level, in the ranking or not."""
+    ideal, first = np.zeros(histogram.n_queries), np.zeros(histogram.n_queries, dtype=np.int64)
+    for level in range(len(gains) - 1, 0, -1):
+        last = first + histogram.n_at_level[:, level]
+        ideal += gains[level] * discounts(first, last)
+        first = last
+    return ideal

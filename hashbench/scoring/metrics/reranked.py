@@ -1,0 +1,175 @@
+"""Metrics of the first items by Hamming distance, re-ranked by a float distance.
+
+The candidates are the first m items by Hamming distance. All items nearer than the tie that m falls into are certain;
+which of its ``size`` items take the ``slots`` places left is uniformly random. docs/metrics.md derives what follows.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hashbench._typing import FloatArray, IntArray
+from hashbench.errors import HashbenchError
+from hashbench.scoring.candidates import Candidates
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import _reranking_loops
+from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._sums import cut_at, discount_sums
+from hashbench.scoring.metrics.ndcg import exponential_gains, ideal_at
+
+_SOURCE = "two-stage search: Hamming distance, then the exact one"
+
+
+@register("R@k:reranked=m", source=_SOURCE, needs_candidates=True)
+def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
+    """Share of the relevant items among the first k, once the first m by Hamming distance are in float order.
+
+    Parameters
+    ----------
+    histogram : TieHistogram
+        Counts of the database per query, level and Hamming distance, with ``candidates``.
+    k : int
+        Cutoff in items, at most ``n_reranked``.
+    n_reranked : int
+        How many items, the nearest by Hamming distance, are re-ranked: m.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Raises
+    ------
+    HashbenchError
+        If there are no float vectors.
+    """
+    found = _first(histogram, k, n_reranked)
+    return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(histogram.n_relevant)
+
+
+@register("P@k:reranked=m", source=_SOURCE, needs_candidates=True)
+def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
+    """Share of relevant items among the first k, once the first m by Hamming distance are in float order.
+
+    Parameters
+    ----------
+    histogram, k, n_reranked
+        As of `recall_reranked`; a cutoff beyond the database is cut to it, also as the divisor.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1].
+
+    Raises
+    ------
+    HashbenchError
+        If there are no float vectors.
+    """
+    found = _first(histogram, k, n_reranked)
+    divisor = np.minimum(k, histogram.n_database)
+    return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(divisor)
+
+
+@register("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
+def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
+    """Discounted gain 2^level - 1 of the first k of m re-ranked items, over that of the ideal first k of the database.
+
+    Parameters
+    ----------
+    histogram, k, n_reranked
+        As of `recall_reranked`.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Raises
+    ------
+    HashbenchError
+        If there are no float vectors.
+    """
+    found = _first(histogram, k, n_reranked)
+    gains = exponential_gains(found.candidates.level)
+    return found.sums_of(gains, discount_sums(found.k)).over(ideal_at(histogram, k))
+
+
+@register("AP@k:reranked=m", options=("capped", "relevant"), source=_SOURCE, needs_candidates=True)
+def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int, divisor: str = "capped") -> Scores:
+    """Sum of the precision at each relevant item among the first k of m re-ranked items, over a divisor.
+
+    Parameters
+    ----------
+    histogram, k, n_reranked
+        As of `recall_reranked`.
+    divisor : {"capped", "relevant"}, default="capped"
+        Min(k, all relevant items), or all relevant items.
+
+    Returns
+    -------
+    Scores
+        Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
+
+    Raises
+    ------
+    HashbenchError
+        If there are no float vectors.
+    """
+    found = _first(histogram, k, n_reranked)
+    is_relevant = _is_relevant(found)
+    harmonic = np.cumsum(np.append(0.0, 1 / np.arange(1, found.k + 1)))
+    mean, low, high = np.empty((3, histogram.n_queries))
+    _reranking_loops.expected(*found.arrays(is_relevant), harmonic, True, mean)
+    _reranking_loops.extreme_precision(*found.arrays(is_relevant), found.k, False, low)
+    _reranking_loops.extreme_precision(*found.arrays(is_relevant), found.k, True, high)
+    n_divisor = histogram.n_relevant
+    return _Sums(mean, low, high).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
+
+
+class _Sums(NamedTuple):
+    """Sums over the first k: expected, least and most."""
+
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def over(self, divisor: IntArray | FloatArray) -> Scores:
+        return Scores(*(part / divisor for part in self))
+
+
+class _First(NamedTuple):
+    """The candidates, the tie that m cuts, and the cutoff k, at most the database."""
+
+    candidates: Candidates
+    radius: IntArray
+    size: IntArray
+    slots: IntArray
+    k: int
+
+    def arrays(self, gain: FloatArray) -> tuple[np.ndarray, ...]:
+        found = self.candidates
+        return found.starts, found.value, found.hamming, gain, self.radius, self.size, self.slots
+
+    def sums_of(self, gain: FloatArray, sums: FloatArray) -> _Sums:
+        """Sum gain times weight over the first k ranks; ``sums[t]`` is the sum of the weights of the first t."""
+        mean, low, high = np.empty((3, len(self.radius)))
+        _reranking_loops.expected(*self.arrays(gain), sums, False, mean)
+        _reranking_loops.extreme(*self.arrays(gain), sums, -1.0, low)
+        _reranking_loops.extreme(*self.arrays(gain), sums, 1.0, high)
+        return _Sums(mean, low, high)
+
+
+def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
+    if histogram.candidates is None:
+        raise HashbenchError(
+            f"re-ranking the first {n_reranked} items takes the float vectors that were coded, of queries and "
+            "database; there are none here."
+        )
+    cut = cut_at(histogram, n_reranked)
+    most = int(histogram.n_database.max(initial=1))
+    return _First(histogram.candidates, cut.group, cut.size, cut.slots, min(k, most))
+
+
+def _is_relevant(found: _First) -> FloatArray:
+    return (found.candidates.level > 0).astype(np.float64)
