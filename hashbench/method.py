@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from hashbench.bits import MAX_BITS, check_n_bits
 from hashbench.dataset import RULES_OF_QUERIES, Dataset
 from hashbench.errors import HashbenchError
 
-__all__ = ["GROUPS", "HashMethod", "choice", "real", "setting", "whole"]
+__all__ = ["GROUPS", "HashMethod", "Hyperplanes", "choice", "real", "setting", "whole"]
 
 _OF_ALL = {"n_bits": (whole(1, MAX_BITS),), "random_state": (whole(0, 2**32 - 1),)}
 Supervision = Literal["none", "labels", "affinity"]
@@ -27,6 +27,24 @@ SUPERVISION: tuple[str, ...] = get_args(Supervision)
 READS: tuple[str, ...] = get_args(Reads)
 _LARGEST = 1e18  # of parameters; whole numbers must fit 64 bits, and products of real ones float32
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
+
+
+class Hyperplanes(NamedTuple):
+    """Planes that bits are cut by: a bit is 1 where (x - origin) @ normals + offsets is above 0.
+
+    Parameters
+    ----------
+    origin : ndarray of shape (n_features,)
+        What is subtracted from items first.
+    normals : ndarray of shape (n_features, n_bits)
+        One direction a bit.
+    offsets : ndarray of shape (n_bits,)
+        What is added in the end.
+    """
+
+    origin: FloatArray
+    normals: FloatArray
+    offsets: FloatArray
 
 
 @dataclass(eq=False, repr=False)
@@ -195,6 +213,38 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             One code a row.
         """
         return self.project(X) > 0
+
+    def hyperplanes(self) -> Hyperplanes | None:
+        """Give the planes that cut the bits, if the fitted method is linear; other programs can then encode like it.
+
+        Returns
+        -------
+        Hyperplanes or None
+            None, here, for a method that is not known to be linear.
+        """
+        return None
+
+    def fitted_state(self) -> dict[str, Any]:
+        """Give what ``fit`` learned, for a file: together with the parameters it is all that encoding needs.
+
+        Returns
+        -------
+        dict
+            By name, here all attributes that end in an underscore. Values are arrays, numbers, texts and None, and
+            lists, tuples, dicts, dataclasses and named tuples of such.
+        """
+        return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
+
+    def set_fitted_state(self, state: Mapping[str, Any]) -> None:
+        """Take up what `fitted_state` of a method with the same parameters gave, in place of a fit.
+
+        Parameters
+        ----------
+        state : mapping
+            By name.
+        """
+        for name, value in state.items():
+            setattr(self, name, value)
 
     def leaves_out(self) -> tuple[str, ...]:
         """Name modules that this method imports, but does not run with the parameters as they are.

@@ -8,6 +8,7 @@
 """
 
 import inspect
+import io
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, HashMethod
 from hashbench.store.hdf5 import read_dataset, write_dataset
+from hashbench.store.models import from_arrays, to_arrays
 
 MethodClass = type[HashMethod]
 _N_TIMES = 80  # over, the example's items are more than a run encodes at a time
@@ -109,6 +111,17 @@ def check_too_many_bits_are_refused(cls: MethodClass) -> None:
         _demand(False, f"n_bits={n_bits} is not refused")
 
 
+def check_keeps_what_it_learned(cls: MethodClass) -> None:
+    """Check that a fitted method that is kept in a file and read again gives the same codes."""
+    method, X, y = example(cls)
+    codes, buffer = _codes(method.fit(X, y), X), io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **to_arrays(method, {"parameters": method.get_params(deep=False)}))
+    buffer.seek(0)
+    with np.load(buffer, allow_pickle=False) as kept:
+        again = from_arrays(cls, kept)
+    _demand(np.array_equal(codes, _codes(again, X)), "codes differ once it was kept and read again")
+
+
 def check_refusal_is_a_sentence(cls: MethodClass) -> None:
     """Check that ``refusal`` gives None or a sentence, with labels and without."""
     for dataset in (example_dataset(), example_dataset(labelled=False)):
@@ -130,6 +143,7 @@ METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (
     check_codes_are_boolean_of_any_usual_length,
     check_short_codes_fit_or_are_refused,
     check_too_many_bits_are_refused,
+    check_keeps_what_it_learned,
     check_refusal_is_a_sentence,
     check_is_a_scikit_learn_estimator,
 )

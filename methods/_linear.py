@@ -6,7 +6,7 @@ from sklearn.decomposition import PCA
 
 from hashbench._typing import FloatArray
 from hashbench.errors import Refusal
-from hashbench.method import HashMethod
+from hashbench.method import HashMethod, Hyperplanes
 from hashbench.methods._training_items import equal_items
 
 
@@ -18,6 +18,10 @@ class _LinearHash(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray((X - self.mean_) @ self.projection_)
+
+    def hyperplanes(self) -> Hyperplanes:
+        """Give the planes that cut the bits; see `HashMethod.hyperplanes`."""
+        return Hyperplanes(self.mean_, self.projection_, np.zeros(self.n_bits))
 
 
 def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:

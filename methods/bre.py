@@ -7,7 +7,7 @@ import numpy as np
 
 from hashbench._parallel import compiled
 from hashbench._typing import BoolArray, FloatArray, IntArray
-from hashbench.method import HashMethod, real, setting, whole
+from hashbench.method import HashMethod, Hyperplanes, real, setting, whole
 from hashbench.methods._pairs import draw_pairs, levels_among
 from hashbench.methods._training_items import check_items_differ, draw_rows, unit_rows
 
@@ -114,6 +114,10 @@ class BRE(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray(unit_rows(X - self.mean_) @ self.projection_)
+
+    def hyperplanes(self) -> Hyperplanes:
+        """Give the planes that cut the bits, which no item's length changes; see `HashMethod.hyperplanes`."""
+        return Hyperplanes(self.mean_, self.projection_, np.zeros(self.n_bits))
 
 
 def best_step(

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import Refusal
-from hashbench.method import HashMethod, real, setting, whole
+from hashbench.method import HashMethod, Hyperplanes, real, setting, whole
 from hashbench.methods._training_items import check_items_differ, origin
 
 
@@ -130,3 +130,7 @@ class DSHDensity(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray((X - self.origin_) @ self.projection_ - self.thresholds_)
+
+    def hyperplanes(self) -> Hyperplanes:
+        """Give the planes that cut the bits; see `HashMethod.hyperplanes`."""
+        return Hyperplanes(self.origin_, self.projection_, -self.thresholds_)

@@ -1,19 +1,94 @@
 """FastHash: bits inferred from pairs by graph cuts, then learnt by boosted decision trees."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn import config_context
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from hashbench._typing import BoolArray, FloatArray
+from hashbench._parallel import compiled
+from hashbench._typing import BoolArray, FloatArray, IntArray
 from hashbench.method import HashMethod, choice, real, setting, whole
 from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import draw_pairs
 from hashbench.methods._training_items import check_items_differ, draw_rows
 
 _N_BINS = 63
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Regression trees whose values are added up; nodes of all trees are numbered together.
+
+    Parameters
+    ----------
+    start : float
+        What the sum begins with.
+    roots : ndarray of shape (n_trees,), int64
+        The first node of each tree.
+    feature : ndarray of shape (n_nodes,), int64
+        The feature that a node asks for.
+    threshold : ndarray of shape (n_nodes,)
+        An item whose feature is not above it goes left.
+    left, right : ndarray of shape (n_nodes,), int64
+        Where items go on; a leaf has itself on both sides.
+    value : ndarray of shape (n_nodes,)
+        What a leaf adds.
+    """
+
+    start: float
+    roots: IntArray
+    feature: IntArray
+    threshold: FloatArray
+    left: IntArray
+    right: IntArray
+    value: FloatArray
+
+    @classmethod
+    def of(cls, model: HistGradientBoostingClassifier) -> Self:
+        """Take the trees out of a fitted model of two classes."""
+        nodes = [trees[0].nodes for trees in model._predictors]  # no public attribute has them
+        sizes = np.array([len(tree) for tree in nodes])
+        roots = np.cumsum(sizes) - sizes
+        every, shift = np.concatenate(nodes), np.repeat(roots, sizes)
+        is_leaf, here = every["is_leaf"] == 1, np.arange(len(every))
+        left, right = (np.where(is_leaf, here, every[side] + shift) for side in ("left", "right"))
+        return cls(
+            float(model._baseline_prediction.item()),
+            roots,
+            every["feature_idx"].astype(np.int64),
+            np.where(is_leaf, 0.0, every["num_threshold"]),
+            left.astype(np.int64),
+            right.astype(np.int64),
+            every["value"].astype(np.float64),
+        )
+
+    def values(self, X: FloatArray) -> FloatArray:
+        """Compute the sums (n_samples,) of items (n_samples, n_features)."""
+        sums = np.full(len(X), self.start)
+        X = np.ascontiguousarray(X)
+        _add_leaves(sums, X, self.roots, self.feature, self.threshold, self.left, self.right, self.value)
+        return sums
+
+
+@compiled
+def _add_leaves(
+    sums: FloatArray,
+    X: FloatArray,
+    roots: IntArray,
+    feature: IntArray,
+    threshold: FloatArray,
+    left: IntArray,
+    right: IntArray,
+    value: FloatArray,
+) -> None:
+    for item in range(len(X)):
+        for root in roots:
+            node = root
+            while left[node] != node:
+                node = left[node] if X[item, feature[node]] <= threshold[node] else right[node]
+            sums[item] += value[node]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -47,8 +122,8 @@ class FastHash(HashMethod):
     ----------
     edges_ : list of ndarray
         Borders of the bins of each feature, at most 62.
-    trees_ : list of HistGradientBoostingClassifier or float
-        One a bit; a number for a bit that came out the same for all items.
+    trees_ : list of Trees or float
+        Of the numbers of bins, one a bit; a number for a bit that came out the same for all items.
     losses_ : ndarray of shape (n_bits,)
         Mean loss of the pairs after each bit.
 
@@ -87,6 +162,7 @@ class FastHash(HashMethod):
 
     supervision = "affinity"
     is_slow = True
+    libraries = (*HashMethod.libraries, "numba")
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_trees": 200, "learning_rate": 0.1}}
 
@@ -100,7 +176,7 @@ class FastHash(HashMethod):
         energy = Energy(pairs, len(rows), rng)
         similar = pairs.level > 0
         distance = np.zeros(len(similar))
-        self.trees_: list[HistGradientBoostingClassifier | float] = []
+        self.trees_: list[Trees | float] = []
         self.losses_ = np.empty(self.n_bits)
         for bit in range(self.n_bits):
             losses = pair_losses(self.loss, np.stack([distance, distance + 1]) / (bit + 1), similar)
@@ -113,9 +189,7 @@ class FastHash(HashMethod):
             distance += learnt[pairs.first] != learnt[pairs.second]
             self.losses_[bit] = pair_losses(self.loss, distance / (bit + 1), similar).mean()
 
-    def _grow(
-        self, items: FloatArray, signs: FloatArray, weights: FloatArray
-    ) -> HistGradientBoostingClassifier | float:
+    def _grow(self, items: FloatArray, signs: FloatArray, weights: FloatArray) -> Trees | float:
         if (signs == signs[0]).all():
             return float(signs[0])
         trees = HistGradientBoostingClassifier(
@@ -129,7 +203,7 @@ class FastHash(HashMethod):
             random_state=0,
         )
         with config_context(assume_finite=True, skip_parameter_validation=True):
-            return trees.fit(items, signs > 0, weights)
+            return Trees.of(trees.fit(items, signs > 0, weights))
 
     def _project(self, X: FloatArray) -> FloatArray:
         binned = self._bins(X)
@@ -170,8 +244,5 @@ def _edges(column: FloatArray) -> FloatArray:
     return np.unique(np.percentile(column, np.linspace(0, 100, _N_BINS + 1)[1:-1], method="midpoint"))
 
 
-def _values(trees: HistGradientBoostingClassifier | float, X: FloatArray) -> FloatArray:
-    if isinstance(trees, float):
-        return np.full(len(X), trees)
-    with config_context(assume_finite=True, skip_parameter_validation=True):
-        return np.asarray(trees.decision_function(X))
+def _values(trees: Trees | float, X: FloatArray) -> FloatArray:
+    return np.full(len(X), trees) if isinstance(trees, float) else trees.values(X)

@@ -8,7 +8,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from hashbench._typing import FloatArray
-from hashbench.method import HashMethod, choice, real, setting, whole
+from hashbench.method import HashMethod, Hyperplanes, choice, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import Pairs, draw_pairs
@@ -130,6 +130,12 @@ class MACHash(HashMethod):
         if self.anchors_ is None:
             return np.asarray(X @ self.weights_ + self.intercept_)
         return np.asarray(self.anchors_.project(X, self.weights_) + self.intercept_)
+
+    def hyperplanes(self) -> Hyperplanes | None:
+        """Give the planes that cut the bits, if the kernel is linear; see `HashMethod.hyperplanes`."""
+        if self.anchors_ is not None:
+            return None
+        return Hyperplanes(np.zeros(len(self.weights_)), self.weights_, self.intercept_)
 
 
 def agreement_gaps(codes: FloatArray, pairs: Pairs) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 
 from hashbench._typing import FloatArray
 from hashbench.errors import Refusal
-from hashbench.method import HashMethod, choice, setting
+from hashbench.method import HashMethod, Hyperplanes, choice, setting
 from hashbench.methods._linear import random_rotation
 
 
@@ -73,6 +73,12 @@ class Sign(HashMethod):
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray(self._values(X) - self.threshold_)
+
+    def hyperplanes(self) -> Hyperplanes:
+        """Give the planes that cut the bits; see `HashMethod.hyperplanes`."""
+        normals = np.zeros((self.n_features_in_, self.n_bits))
+        normals[: self.n_bits] = np.eye(self.n_bits) if self.rotation_ is None else self.rotation_
+        return Hyperplanes(np.zeros(len(normals)), normals, -self.threshold_)
 
     def _values(self, X: FloatArray) -> FloatArray:
         """Give the dimensions that become bits, (n_samples, n_bits)."""

@@ -130,3 +130,23 @@ def test_suite_finds_complex_projections_of_a_method_of_its_own_making():
     with pytest.raises(ConformanceError, match="projections are complex128, not real"):
         testing.check_codes_are_boolean_of_any_usual_length(Mine)
     assert registry.get_method("lsh") is LSH
+
+
+def test_suite_finds_what_is_lost_in_a_file():
+    class Mine(LSH):
+        def _fit(self, X, y):
+            super()._fit(X, y)
+            self.learned = self.projection_[:, ::-1]
+
+        def _project(self, X):
+            return (X - self.mean_) @ getattr(self, "learned", self.projection_)
+
+    with pytest.raises(ConformanceError, match="codes differ once it was kept and read again"):
+        testing.check_keeps_what_it_learned(Mine)
+
+
+@pytest.mark.parametrize("name", ["lsh", "pcah", "itq", "pca-rr", "sign", "dsh-density", "bre"])
+def test_hyperplanes_cut_the_bits(name):
+    method, X, y = testing.example(registry.get_method(name))
+    origin, normals, offsets = method.fit(X, y).hyperplanes()
+    np.testing.assert_array_equal((X - origin) @ normals + offsets > 0, method.transform(X))

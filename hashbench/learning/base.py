@@ -3,7 +3,7 @@
 PyTorch is imported when a method is fitted, not before; the loop that trains is `hashbench.learning.loop.train`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, fields, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -215,6 +215,36 @@ class LearnedHash(HashMethod):
         from hashbench.learning.image_network import weights_digest
 
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
+
+    def fitted_state(self) -> dict[str, Any]:
+        """Give what ``fit`` learned, for a file; see `HashMethod.fitted_state`.
+
+        Returns
+        -------
+        dict
+            With a backbone all parameters of the network too, so that its file of weights is not needed.
+        """
+        state = super().fitted_state()
+        if "network_" in state:
+            from hashbench.learning.image_network import network_state
+
+            state["network_"] = network_state(state["network_"])
+        return state
+
+    def set_fitted_state(self, state: Mapping[str, Any]) -> None:
+        """Take up what `fitted_state` gave; see `HashMethod.set_fitted_state`."""
+        super().set_fitted_state({name: value for name, value in state.items() if name != "network_"})
+        if self.backbone is not None:
+            from torch import Generator
+
+            from hashbench.learning.image_network import restored
+            from hashbench.learning.networks import make_head
+
+            n_features = len(self.mean_)
+            head = make_head(n_features, self.n_bits, self.n_hidden if self.head == "mlp" else 0, Generator())
+            self.network_ = restored(
+                state["network_"], self.backbone, self._norm(n_features), head, self.device, self.train_from
+            )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "layers_")  # the last thing that a fit gives; a fit cut short has none

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from hashbench._typing import AnyArray, FloatArray
 from hashbench.learning.networks import are_mirrored, augmented, reproducible
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
-from hashbench.sources.features.weights import find_weights, in_batches, weights_digest
+from hashbench.sources.features.weights import Weights, find_weights, in_batches, weights_digest
 
 if TYPE_CHECKING:
     import torch
@@ -20,8 +20,17 @@ else:
     torch = import_torch()
     Tensor, nn = torch.Tensor, torch.nn
 
-__all__ = ["ImageNetwork", "project", "read_extractor", "seen_in_training", "weights_digest"]
+__all__ = [
+    "ImageNetwork",
+    "network_state",
+    "project",
+    "read_extractor",
+    "restored",
+    "seen_in_training",
+    "weights_digest",
+]
 
+_PRETRAINED = "pretrained."  # names of the parameters of that part begin so
 _TINY = 1e-6  # norm below which features only grow in proportion: gradients stay finite
 
 
@@ -66,6 +75,26 @@ def read_extractor(
     height, width = images.shape[1:3]
     size = image_size or get_backbone(backbone).usual_size(height if height == width else None)
     return FrozenBelow(backbone, path, image_size=size, device=device, train_from=train_from)
+
+
+def network_state(network: ImageNetwork) -> dict[str, Any]:
+    """Give what `restored` needs to make a network again: its parameters, size of images, and weights it began with."""
+    parameters = {key: tensor.numpy() for key, tensor in network.cpu().state_dict().items()}
+    extractor = network.extractor
+    return {"image_size": extractor.image_size, "weights_sha256": extractor.sha256, "parameters": parameters}
+
+
+def restored(
+    state: dict[str, Any], backbone: str, norm: float | None, head: nn.Module, device: str, train_from: str
+) -> ImageNetwork:
+    """Make a network of what `network_state` gave; the file of weights is not needed."""
+    parameters = {key: torch.from_numpy(np.array(values)) for key, values in state["parameters"].items()}
+    begun = {key.removeprefix(_PRETRAINED): value for key, value in parameters.items() if key.startswith(_PRETRAINED)}
+    weights = Weights(begun, state["weights_sha256"])
+    extractor = FrozenBelow(backbone, weights, image_size=state["image_size"], device=device, train_from=train_from)
+    network = ImageNetwork(extractor, parameters["mean"].numpy(), norm, head)
+    network.load_state_dict(parameters)
+    return network.eval()
 
 
 def seen_in_training(

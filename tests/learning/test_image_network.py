@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from effort import slow
 from striped import SIZE, make, save_weights
 from trained import StoppedError, session, stop_after
 
@@ -19,16 +20,22 @@ from hashbench.methods.talr_ap import TALRAP
 from hashbench.reports.aggregate import method_labels
 from hashbench.sources.features.weights import Extractor
 from hashbench.store import hdf5
+from hashbench.store.models import from_arrays, to_arrays
 
 
 def state(network):
     return {name: value.clone() for name, value in network.state_dict().items()}
 
 
+@pytest.fixture(scope="module")
+def trained_once(weights, few):
+    return make(weights, epochs=1).fit(*few)
+
+
 # ---------------------------------------------------------------- what is trained
 
 
-@pytest.mark.parametrize(("head", "scaling"), [("mlp", "variance"), ("linear", "norm"), ("linear", "none")])
+@pytest.mark.parametrize(("head", "scaling"), [("mlp", "variance"), *slow(("linear", "norm"), ("linear", "none"))])
 def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, few, head, scaling):
     images, labels = few
     method = make(weights, pretrained_multiplier=0, head=head, scaling=scaling).fit(images, labels)
@@ -40,7 +47,7 @@ def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, few
     np.testing.assert_allclose(method.project(images), other.project(features), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"])
+@pytest.mark.parametrize("name", ["dtsh", *slow("dpsh", "dsh", "hashnet", "mihash", "talr-ap", "talr-ndcg")])
 def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, striped):
     params = {"weights": str(weights), "image_size": SIZE, "epochs": 1, "batch_size": 20, "n_hidden": 32}
     method = registry.get_method(name)(8, backbone="squeezenet", **params).fit(*striped)
@@ -87,7 +94,7 @@ def test_dropout_and_batch_statistics_of_pretrained_layers_stay_off_while_the_he
 
 @pytest.mark.parametrize(
     ("name", "size"),
-    [pytest.param(*one, marks=pytest.mark.slow) for one in (("alexnet", 64), ("vgg-f", 199), ("resnet18", 33))],
+    slow(("alexnet", 64), ("vgg-f", 199), ("resnet18", 33)),
 )
 def test_every_backbone_is_trained_without_dropout_and_with_the_statistics_of_the_file(name, size, striped, tmp_path):
     path = save_weights(name, tmp_path / "weights.pth")
@@ -155,7 +162,7 @@ def test_augmented_training_differs_and_is_repeatable(weights, few):
     assert not np.array_equal(first.project(few[0]), plain.project(few[0]))
 
 
-@pytest.mark.parametrize("validation", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
+@pytest.mark.parametrize("validation", [0.25, *slow(0.0)])
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, few, tmp_path):
     params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
     whole = make(weights, **params).fit(*few)
@@ -168,6 +175,15 @@ def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weigh
 
 
 # ---------------------------------------------------------------- datasets, records, refusals
+
+
+def test_a_kept_network_needs_no_file_of_weights(weights, few):
+    method = registry.get_method("mihash")(
+        8, backbone="squeezenet", weights=str(weights), image_size=SIZE, epochs=1, train_from="fire5"
+    ).fit(*few)
+    arrays = to_arrays(method, {"parameters": {**method.get_params(deep=False), "weights": "gone.pth"}})
+    again = from_arrays(type(method), arrays)
+    np.testing.assert_array_equal(method.project(few[0]), again.project(few[0]))
 
 
 @pytest.fixture
@@ -253,10 +269,10 @@ def test_dataset_of_images_is_refused_by_methods_of_features(hashbench, image_fi
 
 
 @pytest.mark.parametrize("change", [lambda x: x[0], lambda x: x.astype(float), lambda x: x[..., :2], lambda x: x[:0]])
-def test_what_is_no_image_is_told(change, weights, few):
+def test_what_is_no_image_is_told(change, weights, few, trained_once):
     with pytest.raises(HashbenchError, match=r"expected images: uint8 of shape \(n, height, width, 3\)"):
         make(weights).fit(change(few[0]), few[1])
-    method = make(weights, epochs=1).fit(*few)
+    method = trained_once
     with pytest.raises(HashbenchError, match="expected images"):
         method.transform(change(few[0]))
 
@@ -289,9 +305,9 @@ def test_any_number_of_threads_gives_the_same_codes(weights, few):
     np.testing.assert_array_equal(*projections)
 
 
-def test_arrays_may_be_views_read_only_or_turned(weights, few):
+def test_arrays_may_be_views_read_only_or_turned(weights, few, trained_once):
     images, labels = few
-    expected = make(weights, epochs=1).fit(images, labels).project(images)
+    expected = trained_once.project(images)
     view = images.transpose(0, 3, 1, 2).copy().transpose(0, 2, 3, 1)
     turned = images[:, :, ::-1].copy()[:, :, ::-1]
     fixed = images.copy()

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hashbench.affinity import SameLabel
 from hashbench.methods._graph_cuts import Energy
 from hashbench.methods._pairs import draw_pairs
-from hashbench.methods.fasthash import FastHash, pair_losses
+from hashbench.methods.fasthash import FastHash, Trees, pair_losses
 from hashbench.methods.lsh import LSH
 
 
@@ -133,11 +134,17 @@ def test_couplings_are_of_the_bits_that_trees_learnt_at_the_length_so_far(train,
 
 def test_as_many_trees_are_grown_as_asked_for(train):
     X, y = train[0][:100], train[1][:100]
-    assert [trees.n_iter_ for trees in FastHash(2, n_trees=7).fit(X, y).trees_] == [7, 7]
+    assert [len(trees.roots) for trees in FastHash(2, n_trees=7).fit(X, y).trees_] == [7, 7]
+
+
+def test_trees_give_what_the_model_that_grew_them_gives(train):
+    X, y = train
+    model = HistGradientBoostingClassifier(max_iter=9, max_bins=63, random_state=0).fit(X, y > 4)
+    np.testing.assert_array_equal(Trees.of(model).values(X), model.decision_function(X))
 
 
 @pytest.mark.parametrize("heavy", [-1.0, 1.0])
 def test_trees_believe_items_of_more_weight(heavy):
     X, signs = np.repeat([0.0, 1.0], 20)[:, None], np.tile([-1.0, 1.0], 20)
     trees = FastHash(1)._grow(X, signs, np.where(signs == heavy, 1000.0, 1.0))
-    assert (np.sign(trees.decision_function(X)) == heavy).all()
+    assert (np.sign(trees.values(X)) == heavy).all()

@@ -12,7 +12,7 @@ from hashbench._torch import import_torch
 from hashbench._typing import AnyArray, ByteArray
 from hashbench.errors import HashbenchError
 from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
-from hashbench.sources.features.weights import Extractor, in_batches
+from hashbench.sources.features.weights import Extractor, Weights, in_batches
 from hashbench.store.array_cache import kept
 from hashbench.store.files import locked
 from hashbench.store.inputs import check_fits
@@ -35,9 +35,15 @@ class FrozenBelow(Extractor):
     """
 
     def __init__(
-        self, name: str, weights_path: Path, *, image_size: int, device: str = "auto", train_from: str = FIRST_LAYER
+        self,
+        name: str,
+        weights: Path | Weights,
+        *,
+        image_size: int,
+        device: str = "auto",
+        train_from: str = FIRST_LAYER,
     ) -> None:
-        super().__init__(name, weights_path, image_size=image_size, device=device)
+        super().__init__(name, weights, image_size=image_size, device=device)
         self.train_from, self.n_frozen = train_from, get_backbone(name).layers.index(train_from)
 
     def forward(self, inputs: Tensor, end: int | None = None) -> Tensor:

@@ -91,12 +91,12 @@ def blank(name: str) -> Network:
         return get_backbone(name).build()
 
 
-def pretrained(name: str, path: Path) -> tuple[Network, str]:
-    """Build a network with the weights of a file, and give that file's SHA-256 in hex.
+def pretrained(name: str, source: Path | Weights) -> tuple[Network, str]:
+    """Build a network with the weights of a file, or with those read before, and give that file's SHA-256 in hex.
 
     It is on the CPU, in evaluation mode, every parameter open to training.
     """
-    weights = read_weights(name, path)
+    weights = read_weights(name, source) if isinstance(source, Path) else source
     network = blank(name)
     network.load_state_dict(weights.state, assign=True)
     return network.eval(), weights.sha256
@@ -109,14 +109,16 @@ class Extractor:
     trained on. ``provenance`` says where the features come from, such as ``squeezenet, 128 px, weights 0f3c12ab``.
     """
 
-    def __init__(self, name: str, weights_path: Path, *, image_size: int | None = None, device: str = "auto") -> None:
+    def __init__(
+        self, name: str, weights: Path | Weights, *, image_size: int | None = None, device: str = "auto"
+    ) -> None:
         self.name = name
         backbone = get_backbone(name)
         self.n_features = backbone.n_features
         self.image_size = backbone.input_size if image_size is None else image_size
         self.device = find_device(device).type
         _check_size(name, self.image_size)
-        network, sha256 = pretrained(name, weights_path)
+        network, sha256 = pretrained(name, weights)
         self.network, self.sha256 = network.to(self.device), sha256
         self.provenance = f"{name}, {self.image_size} px, weights {sha256[:8]}"
 

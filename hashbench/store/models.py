@@ -1,0 +1,175 @@
+"""The model files: what a method learned, in an .npz of plain arrays, of which ``about`` tells in JSON what they are.
+
+Nothing of it is code: no pickles are written or read.
+"""
+
+import json
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hashbench import __version__
+from hashbench._typing import AnyArray
+from hashbench.errors import Damaged, HashbenchError, one_line
+from hashbench.registry import get_method
+from hashbench.store.files import replacing
+from hashbench.store.inputs import check_file, check_fits
+from hashbench.store.provenance import Provenance
+
+if TYPE_CHECKING:
+    from hashbench.method import HashMethod
+
+SUFFIX = ".model.npz"
+_FORMAT = 1
+_PLAIN = (bool, int, float, str, type(None))
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A fitted method, and who made it from what."""
+
+    method: "HashMethod"
+    made: Provenance
+
+
+def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
+    """Write a fitted method, whole or not at all; raises HashbenchError if its state holds what no file can."""
+    about = {
+        "format": _FORMAT,
+        "hashbench": __version__,
+        "made": made.attributes(),
+        "parameters": method.get_params(deep=False),
+    }
+    arrays = to_arrays(method, about)
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+
+
+def read_model(path: Path) -> Model:
+    """Read a fitted method.
+
+    Raises HashbenchError if the file is none of ours, damaged, or of a method that is not installed or another version.
+    """
+    check_file(path)
+    with _parsing(path):
+        with zipfile.ZipFile(path) as archive:
+            check_fits(sum(member.file_size for member in archive.infolist()), str(path))
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays["about"]))
+        found = int(about["format"])
+    if found > _FORMAT:
+        raise HashbenchError(
+            f"{path} is a model of format {found}, this hashbench reads up to {_FORMAT}. Upgrade hashbench."
+        )
+    with _parsing(path):
+        made = Provenance.read(about["made"])
+    cls = get_method(made.method)
+    if cls.version != made.method_version:
+        raise HashbenchError(
+            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {about['hashbench']}), "
+            f"here is version {cls.version}, which may give other codes. Fit it again with --keep-model, or install "
+            "that hashbench."
+        )
+    with _parsing(path):
+        return Model(from_arrays(cls, arrays), made)
+
+
+def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyArray]:
+    """Take a fitted method apart into arrays by name; ``about`` is told together with what they are."""
+    arrays: dict[str, AnyArray] = {}
+    state = {
+        name: _taken_apart(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())
+    }
+    return {"about": np.array(json.dumps({**about, "state": state}, sort_keys=True)), **arrays}
+
+
+def from_arrays(cls: "type[HashMethod]", arrays: Mapping[str, AnyArray]) -> "HashMethod":
+    """Put a fitted method together of what `to_arrays` gave."""
+    about = json.loads(str(arrays["about"]))
+    method = cls(**about["parameters"])
+    method.set_fitted_state({name: _put_together(value, arrays, cls) for name, value in about["state"].items()})
+    return method
+
+
+def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> Any:
+    """Give JSON for a value called ``name``; arrays are put aside under their names."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, np.ndarray):
+        is_text = value.dtype == object and all(isinstance(one, str) for one in value.flat)
+        if value.dtype.hasobject and not is_text:
+            raise HashbenchError(f"{cls.__name__} cannot be kept: {name} is an array of objects, expected numbers.")
+        arrays[name] = value.astype(str) if is_text else value
+        return {"array": name, "text": True} if is_text else {"array": name}
+    parts = _parts(value)
+    if parts is None:
+        raise HashbenchError(
+            f"{cls.__name__} cannot be kept: {name} is of kind {type(value).__name__}, expected arrays, numbers, "
+            "texts, lists, dicts, dataclasses. Give others in fitted_state and set_fitted_state."
+        )
+    kind, content = parts
+    named = content.items() if isinstance(content, dict) else enumerate(content)
+    inner = {str(key): _taken_apart(part, f"{name}.{key}", arrays, cls) for key, part in named}
+    if ":" in kind:
+        return {"class": kind, "fields": inner}
+    return {kind: inner if kind == "dict" else list(inner.values())}
+
+
+def _parts(value: Any) -> tuple[str, Any] | None:
+    """Give the kind of a value that has parts, and the parts; None for any other."""
+    cls = type(value)
+    if is_dataclass(value):
+        return f"{cls.__module__}:{cls.__qualname__}", {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return f"{cls.__module__}:{cls.__qualname__}", value._asdict()
+    return (cls.__name__, value) if cls in (list, tuple, dict) else None
+
+
+def _put_together(value: Any, arrays: Mapping[str, AnyArray], cls: type) -> Any:
+    """Undo `_taken_apart`."""
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        array = arrays[value["array"]]
+        return array.astype(object) if value.get("text") else array
+    if "class" in value:
+        inner = {key: _put_together(part, arrays, cls) for key, part in value["fields"].items()}
+        return _class_called(value["class"], cls)(**inner)
+    ((kind, content),) = value.items()
+    if kind == "dict":
+        return {key: _put_together(part, arrays, cls) for key, part in content.items()}
+    return {"list": list, "tuple": tuple}[kind](_put_together(part, arrays, cls) for part in content)
+
+
+def _class_called(name: str, cls: type) -> Any:
+    """Find a dataclass or named tuple that a method brought along; a file makes nothing else, and imports nothing."""
+    module, _, qualname = name.partition(":")
+    found = getattr(sys.modules.get(module), qualname, None)
+    is_ours = module.partition(".")[0] in ("hashbench", cls.__module__.partition(".")[0])
+    is_record = isinstance(found, type) and (is_dataclass(found) or (issubclass(found, tuple) and found is not tuple))
+    if not (is_ours and is_record):
+        raise ValueError(f"it holds a {name!r}, which {cls.__name__} does not use")
+    return found
+
+
+@contextmanager
+def _parsing(path: Path) -> Iterator[None]:
+    """Turn whatever is raised on a damaged file into a sentence."""
+    try:
+        yield
+    except HashbenchError:
+        raise
+    except Exception as error:  # readers meet damaged files with errors of any kind
+        raise Damaged(
+            f"{path} is no model that hashbench kept, or a damaged one ({one_line(error) or type(error).__name__}). "
+            "Fit it again with --keep-model."
+        ) from error

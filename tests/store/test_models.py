@@ -1,0 +1,135 @@
+import json
+import zipfile
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hashbench.errors import Damaged, HashbenchError
+from hashbench.methods.lsh import LSH
+from hashbench.store.models import from_arrays, read_model, to_arrays, write_model
+from hashbench.store.provenance import Provenance
+
+X = np.random.default_rng(0).normal(size=(40, 5))
+MADE = Provenance("digits", "pixels", "lsh", "{}", 12, 3, "0123456789abcdef", 1, '{"numpy": "2.0"}', "abcd")
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_model(LSH(12, random_state=3).fit(X), MADE, tmp_path / "lsh.model.npz")
+    return tmp_path / "lsh.model.npz"
+
+
+def rewrite(path, change):
+    """Change what a model file tells of itself, and its arrays."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    about = json.loads(str(arrays["about"]))
+    change(about, arrays)
+    np.savez(path, **{**arrays, "about": np.array(json.dumps(about))})
+
+
+def test_a_model_comes_back_with_its_parameters_and_who_made_it(path):
+    model = read_model(path)
+    assert model.made == MADE
+    assert model.method.get_params() == {"n_bits": 12, "random_state": 3}
+    np.testing.assert_array_equal(model.method.transform(X), LSH(12, random_state=3).fit(X).transform(X))
+
+
+def test_a_model_is_read_without_hashbench(path):
+    with np.load(path, allow_pickle=False) as file:
+        codes = (X - file["mean_"]) @ file["projection_"] > 0
+        assert json.loads(str(file["about"]))["made"]["dataset"] == "digits"
+    np.testing.assert_array_equal(codes, read_model(path).method.transform(X))
+
+
+def test_the_same_fit_is_the_same_file(path, tmp_path):
+    write_model(LSH(12, random_state=3).fit(X), MADE, tmp_path / "again.npz")
+    assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()
+
+
+def test_values_of_any_plain_kind_come_back_as_they_were():
+    class Keeps(LSH):
+        pass
+
+    method = Keeps(4).fit(X)
+    method.some_ = {"one": [1, 2.5, None], "two": (True, "text", {"deep": np.arange(3)})}
+    method.names_ = np.array(["a", "bc"], dtype=object)
+    method.number_ = np.float64(0.1)
+    again = from_arrays(Keeps, to_arrays(method, {"parameters": {"n_bits": 4}}))
+    assert again.number_ == 0.1
+    assert again.names_.dtype == object
+    assert list(again.names_) == ["a", "bc"]
+    assert again.some_["one"] == [1, 2.5, None]
+    assert again.some_["two"][:2] == (True, "text")
+    np.testing.assert_array_equal(again.some_["two"][2]["deep"], [0, 1, 2])
+
+
+@pytest.mark.parametrize("value", [Counter, {1, 2}, np.array([Counter()])], ids=["class", "set", "objects"])
+def test_what_is_no_plain_value_is_refused(value):
+    method = LSH(4).fit(X)
+    method.odd_ = value
+    with pytest.raises(HashbenchError, match=r"LSH cannot be kept: odd_ is .*expected"):
+        to_arrays(method, {})
+
+
+def test_a_file_makes_no_objects_but_the_methods_own(path):
+    rewrite(path, lambda about, arrays: about["state"].update(mean_={"class": "subprocess:Popen", "fields": {}}))
+    with pytest.raises(Damaged, match="'subprocess:Popen', which LSH does not use"):
+        read_model(path)
+
+
+def test_a_pickle_is_not_read(path):
+    rewrite(path, lambda about, arrays: arrays.update(mean_=np.array([Counter()], dtype=object)))
+    with pytest.raises(Damaged, match=r"Object arrays cannot be loaded"):
+        read_model(path)
+
+
+def version(number):
+    return lambda about, arrays: about["made"].update(method_version=number)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (version(9), r"fitted by version 9 of lsh \(hashbench 0.1.0\), here is version 1"),
+        (lambda about, arrays: about.update(format=2), "of format 2, this hashbench reads up to 1. Upgrade"),
+        (lambda about, arrays: about["made"].update(method="lhs"), "Did you mean 'lsh'"),
+        (lambda about, arrays: about["made"].pop("n_bits"), "no model that hashbench kept, or a damaged one"),
+        (lambda about, arrays: about["parameters"].update(n_trees=3), "no model that hashbench kept, or a damaged one"),
+        (lambda about, arrays: arrays.pop("mean_"), "no model that hashbench kept, or a damaged one"),
+    ],
+    ids=["version", "format", "method", "provenance", "parameters", "array"],
+)
+def test_what_another_hashbench_wrote_is_refused(path, change, message):
+    rewrite(path, change)
+    with pytest.raises(HashbenchError, match=message):
+        read_model(path)
+
+
+def test_a_damaged_byte_is_found_wherever_it_is(path):
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    whole = path.read_bytes()
+    for member in members:
+        place = whole.index(b"\x93NUMPY", member.header_offset) + 70
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(Damaged, match="no model that hashbench kept, or a damaged one"):
+            read_model(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"\x93NUMPY" * 9])
+def test_other_files_are_refused(tmp_path, content):
+    path = tmp_path / "other.npz"
+    path.write_bytes(content)
+    with pytest.raises(Damaged, match="no model that hashbench kept"):
+        read_model(path)
+
+
+def test_a_model_that_cannot_be_kept_leaves_no_file(tmp_path):
+    method = LSH(4).fit(X)
+    method.odd_ = {1}
+    with pytest.raises(HashbenchError, match="cannot be kept"):
+        write_model(method, replace(MADE, n_bits=4), tmp_path / "lsh.npz")
+    assert not list(tmp_path.iterdir())
