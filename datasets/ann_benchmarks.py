@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
+from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.formats import row_blocks
+from hashbench.sources.neighbours import describe_neighbours
 from hashbench.store.files import data_dir
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5, reading
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _MOST_TRAIN = 100_000  # drawn where the user does not say how many
 _ARRAYS = ("train", "test", "neighbors", "distances")
 _KINDS = ("biuf", "biuf", "iu", "biuf")
+_SAME = {"euclidean": "euclidean", "angular": "cosine", "hamming": "euclidean", "dot": "dot"}  # as we call them
 _EXAMPLE = Needed(
     "sift-128-euclidean.hdf5",
     "http://ann-benchmarks.com/sift-128-euclidean.hdf5",
@@ -54,6 +57,9 @@ class AnnBenchmarks(DatasetAdapter):
                     for rows in row_blocks(stored):
                         part[rows] = stored[rows]
             neighbours = as_int64(file["neighbors"][()], "neighbours")
+            n_tied = 0
+            if own.neighbours is not None:
+                neighbours, n_tied = _nearest(neighbours, file["distances"][()], own.neighbours, path)
         n_train = own.n_train or min(n_database, _MOST_TRAIN)
         if n_train > n_database:
             raise HashbenchError(f"{path} has {n_database:,} vectors, {n_train:,} are asked for to train on.")
@@ -66,12 +72,13 @@ class AnnBenchmarks(DatasetAdapter):
             database=np.arange(n_database),
             train=train,
             rule="neighbours",
+            rule_params={"true_distance": _SAME[distance]} if distance in _SAME else {},
             neighbours=neighbours,
             features_name="features",
             about={
                 "summary": f"{path.stem} of ann-benchmarks",
                 "protocol": f"its test vectors as queries, its training vectors as database; level 1 for the "
-                f"{neighbours.shape[1]} nearest by {distance} distance as the file gives them; {n_train:,} of "
+                f"{describe_neighbours(neighbours.shape[1], distance, n_tied)} as the file gives them; {n_train:,} of "
                 f"{n_database:,} database vectors for training{is_drawn}",
                 "source": path.name,
                 "features": "as given" + (", not scaled to unit length" if distance == "angular" else ""),
@@ -94,13 +101,30 @@ class AnnBenchmarks(DatasetAdapter):
     def _refuse_other_choices(self, own: OwnData) -> None:
         if self.kind not in self.features:
             raise HashbenchError(f"features {self.kind!r} are computed of images, and {own.items} holds vectors.")
-        other = (own.labels, own.query_items, own.query_labels, own.rule)
+        other = (own.labels, own.query_items, own.query_labels, own.true_distance)
         counts = (own.n_queries, own.queries_per_label, own.train_per_label)
-        if own.skip_bad_images or any(choice is not None for choice in (*other, *counts)):
+        is_other_rule = own.rule not in (None, "neighbours")
+        if own.skip_bad_images or is_other_rule or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
-                f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --train and "
-                "--seed can be chosen."
+                f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --neighbours, "
+                "--train and --seed can be chosen."
             )
+
+
+def _nearest(neighbours: IntArray, distances: AnyArray, n_wanted: int, path: Path) -> tuple[IntArray, int]:
+    """Cut neighbours to the first ones, and count the queries of which one left out is as near as the last of these."""
+    n_listed = neighbours.shape[1]
+    if n_wanted > n_listed:
+        raise HashbenchError(
+            f"{path} lists {n_listed} neighbours of each query, {n_wanted} are asked for. Ask for fewer."
+        )
+    if not (distances[:, :-1] <= distances[:, 1:]).all():
+        raise HashbenchError(
+            f"{path} does not list neighbours by rising distance, so that its first {n_wanted} need not be the "
+            "nearest. Leave --neighbours out, or sort them."
+        )
+    is_tied = distances[:, n_wanted - 1] == distances[:, n_wanted] if n_wanted < n_listed else np.zeros(1)
+    return neighbours[:, :n_wanted], int(is_tied.sum())
 
 
 def _checked(file: "h5py.File", path: Path) -> str:

@@ -15,6 +15,7 @@ from hashbench.sources.array_files import read_array, read_items, split_spec
 from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
+from hashbench.sources.neighbours import describe_neighbours, find_neighbours
 from hashbench.sources.splits import draw_any, draw_by_label, draw_split
 from hashbench.sources.tables import as_numbers
 from hashbench.store.inputs import reading
@@ -22,7 +23,8 @@ from hashbench.store.inputs import reading
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
 _BY_FOLDER = "split by folder: "
-_RULES = ("same-label", "shared-labels", "distance")
+_RULES = ("same-label", "shared-labels", "distance", "neighbours")
+_WITHOUT_LABELS = ("distance", "neighbours")
 
 
 class Arrays(DatasetAdapter):
@@ -55,12 +57,22 @@ class Arrays(DatasetAdapter):
             protocol += f"; folders {', '.join(sorted(set(folders)))} pooled"
         if n_bad:
             protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
-        rule = own.rule or ("distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels")
-        if rule not in _RULES:
-            raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
+        rule = _rule(own, labels)
         is_split_drawn = own.n_train is not None or not (n_given or protocol.startswith(_BY_FOLDER))
         _refuse_idle(own, rule, is_drawn=is_split_drawn or (rule == "distance" and len(train) > _THRESHOLD_ITEMS))
-        params = {}
+        params: dict[str, Any] = {} if own.true_distance is None else {"true_distance": own.true_distance}
+        neighbours = None
+        if rule == "neighbours" and own.neighbours is not None:
+            if features is None:
+                raise HashbenchError(
+                    "rule 'neighbours' needs features to compare, and these are images only; choose other --features."
+                )
+            params = {"true_distance": own.true_distance or "euclidean"}
+            parts = features[query], features[database]
+            neighbours, n_tied = find_neighbours(
+                *parts, own.neighbours, params["true_distance"], self.options.on_progress
+            )
+            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, params['true_distance'], n_tied)}"
         if rule == "distance" and features is not None:
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]
@@ -72,7 +84,8 @@ class Arrays(DatasetAdapter):
             train=train,
             rule=rule,
             rule_params=params,
-            labels=None if rule == "distance" else labels,
+            labels=None if rule in _WITHOUT_LABELS else labels,
+            neighbours=neighbours,
             features_name=self.kind,
             about={"summary": "own data", "protocol": protocol, "source": Path(own.items).name, **items.pop("about")},
             **items,
@@ -144,10 +157,26 @@ class Arrays(DatasetAdapter):
         }
 
 
+def _rule(own: OwnData, labels: AnyArray | None) -> str:
+    """Give the affinity rule asked for, or the one that fits."""
+    fits = "distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels"
+    rule = own.rule or ("neighbours" if own.neighbours else fits)
+    if rule not in _RULES:
+        raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
+    if (rule == "neighbours") != (own.neighbours is not None):
+        raise HashbenchError(
+            "--affinity neighbours and --neighbours K go together: the K nearest database items of each query are "
+            f"relevant; got --affinity {rule} {f'with --neighbours {own.neighbours}' if own.neighbours else 'alone'}."
+        )
+    return rule
+
+
 def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
-    """Refuse labels and a seed that would change nothing."""
-    if rule == "distance" and (own.labels or own.query_labels) and own.queries_per_label is None:
-        raise HashbenchError("--affinity distance goes by features, so that --labels have no effect; leave them out.")
+    """Refuse labels, a distance and a seed that would change nothing."""
+    if rule in _WITHOUT_LABELS and (own.labels or own.query_labels) and own.queries_per_label is None:
+        raise HashbenchError(f"--affinity {rule} goes by features, so that --labels have no effect; leave them out.")
+    if rule == "distance" and own.true_distance is not None:
+        raise HashbenchError("--affinity distance goes by Euclidean distance; leave --true-distance out.")
     if own.seed and not is_drawn:
         raise HashbenchError(
             f"--seed {own.seed} has no effect, since neither queries nor training items are drawn; leave it out."

@@ -25,6 +25,11 @@ class OwnData:
         Files of queries, if these are not to be drawn.
     rule : str, optional
         Affinity rule; by default what fits the labels.
+    neighbours : int, optional
+        How many nearest database items of each query are relevant, for the rule ``neighbours``.
+    true_distance : str, optional
+        By which distance the features are meant to be compared, one of `hashbench.distances.DISTANCES`; by default
+        ``euclidean``.
     n_queries, n_train : int, optional
         How many to draw regardless of labels.
     queries_per_label, train_per_label : int, optional
@@ -41,6 +46,8 @@ class OwnData:
     query_items: str | None = None
     query_labels: str | None = None
     rule: str | None = None
+    neighbours: int | None = None
+    true_distance: str | None = None
     n_queries: int | None = None
     n_train: int | None = None
     queries_per_label: int | None = None

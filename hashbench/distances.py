@@ -1,13 +1,14 @@
-"""Squared Euclidean distances: fast where rounding has no say, exact where it would."""
+"""Distances of features: fast where rounding has no say, exact where it would."""
 
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import FloatArray, IntArray
+from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError
 
+DISTANCES = ("euclidean", "cosine", "dot")  # by which features of queries and database may be compared
 _PAIRS = 1 << 14  # whose features are gathered at a time
 
 
@@ -46,18 +47,30 @@ def fast_squared_distances(ours: FloatArray, theirs: FloatArray) -> tuple[FloatA
     return squared, 4 * (ours.shape[1] + 8) * np.finfo(np.float64).eps * float(scale)
 
 
-def _exact_squared_distances(ours: FloatArray, theirs: FloatArray) -> FloatArray:
-    """Squared distances of paired rows, added in index order whatever the machine."""
-    total = np.zeros(len(ours))
-    for feature in range(ours.shape[1]):
-        total += (ours[:, feature] - theirs[:, feature]) ** 2
-    return total
+def exact_at(
+    ours: AnyArray, theirs: AnyArray, row: IntArray, column: IntArray, distance: str = "euclidean"
+) -> FloatArray:
+    """Compute distances of some pairs in float64, added feature by feature, so the same on every machine.
 
-
-def exact_at(ours: FloatArray, theirs: FloatArray, row: IntArray, column: IntArray) -> FloatArray:
-    """Compute squared distances of some pairs, added feature by feature, so the same on every machine."""
+    The smaller, the nearer: ``euclidean`` gives squared distances, ``cosine`` 1 - cosine (of items that are not zero),
+    ``dot`` minus the inner product.
+    """
     total = np.empty(len(row))
     for start in range(0, len(row), _PAIRS):
         few = slice(start, start + _PAIRS)
-        total[few] = _exact_squared_distances(ours[row[few]], theirs[column[few]])
+        left, right = (np.asarray(part, dtype=np.float64) for part in (ours[row[few]], theirs[column[few]]))
+        if distance == "euclidean":
+            total[few] = _sum_by_feature((left - right) ** 2)
+            continue
+        total[few] = -_sum_by_feature(left * right)
+        if distance == "cosine":
+            total[few] = 1 + total[few] / np.sqrt(_sum_by_feature(left**2)) / np.sqrt(_sum_by_feature(right**2))
+    return total
+
+
+def _sum_by_feature(values: FloatArray) -> FloatArray:
+    """Sum each row in index order, whatever the machine."""
+    total = np.zeros(len(values))
+    for feature in range(values.shape[1]):
+        total += values[:, feature]
     return total

@@ -255,6 +255,11 @@ COMMANDS = f"""
 1 | prepare digits --device cpu | digits:pixels has no use for --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect
+1 | prepare --from X.npy --labels y.npy --name mine --neighbours 3 | --labels have no effect
+1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
+1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
+1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
+1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | codes > 0
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such

@@ -186,6 +186,10 @@ def test_a_dataset_knows_its_size_and_kind():
             BY_DISTANCE | {"features": None, "images": IMAGES},
             "rule 'distance' of dataset 'tiny' needs features, and it has images only",
         ),
+        (
+            {"rule_params": {"true_distance": "angular"}},
+            "true_distance of dataset 'tiny' is 'angular', expected one of",
+        ),
         ({"rule": "neighbours"}, r"needs neighbours, int64 of shape \(2, k\), got none"),
         (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[:1]}, r"\(2, k\), got int64 of shape \(1, 3\)"),
         (BY_NEIGHBOURS | {"neighbours": NEIGHBOURS[0]}, r"\(2, k\), got int64 of shape \(3,\)"),

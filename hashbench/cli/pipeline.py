@@ -36,8 +36,14 @@ from hashbench.cli.options import (
 @click.option(
     "--affinity",
     "rule",
-    type=click.Choice(["same-label", "shared-labels", "distance"]),
+    type=click.Choice(["same-label", "shared-labels", "distance", "neighbours"]),
     help="By default by the labels.",
+)
+@click.option("--neighbours", type=click.IntRange(1), help="Nearest database items of each query that are relevant.")
+@click.option(
+    "--true-distance",
+    type=click.Choice(["euclidean", "cosine", "dot"]),
+    help="What the features are compared by. [euclidean]",
 )
 @click.option("--queries", "n_queries", type=click.IntRange(1), help="Queries to draw. [a tenth, up to 1,000]")
 @click.option("--train", "n_train", type=click.IntRange(1), help="Training items to draw. [the whole database]")
@@ -73,7 +79,8 @@ def prepare(
     context = click.get_current_context()
     if items is None and any(context.get_parameter_source(key) is not ParameterSource.DEFAULT for key in own):
         raise click.UsageError(
-            "--labels, --affinity, --seed, how many to draw and --skip-bad-images are for your own data (--from)."
+            "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw and --skip-bad-images "
+            "are for your own data (--from)."
         )
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")

@@ -166,11 +166,46 @@ def test_file_cut_short_is_refused(path, share, hashbench):
 
 @pytest.mark.parametrize(
     "choice",
-    [{"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}, {"train_per_label": 5}],
+    [{"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}, {"true_distance": "dot"}],
 )
 def test_choices_that_the_file_has_made_are_refused(path, choice):
-    with pytest.raises(HashbenchError, match="only --train and --seed can be chosen"):
+    with pytest.raises(HashbenchError, match="only --neighbours, --train and --seed can be chosen"):
         prepared(path, **choice)
+
+
+@pytest.mark.parametrize("rule", [None, "neighbours"])
+def test_the_first_neighbours_alone_can_be_relevant(path, rule):
+    dataset = prepared(path, neighbours=3, rule=rule)
+    np.testing.assert_array_equal(dataset.neighbours, arrays()["neighbors"][:, :3])
+    assert "level 1 for the 3 nearest by euclidean distance as the file gives them" in dataset.about["protocol"]
+    assert prepared(path, neighbours=K).fingerprint == prepared(path).fingerprint != dataset.fingerprint
+    with pytest.raises(HashbenchError, match="lists 10 neighbours of each query, 11 are asked for"):
+        prepared(path, neighbours=11)
+
+
+def test_queries_whose_neighbours_are_cut_at_a_tie_are_counted(tmp_path):
+    content = arrays()
+    content["distances"][:4, 3] = content["distances"][:4, 2]
+    dataset = prepared(write(tmp_path / "tied.hdf5", content), neighbours=3)
+    assert "(for 4 queries the last one ties with items left out" in dataset.about["protocol"]
+
+
+def test_neighbours_out_of_order_are_not_cut(tmp_path):
+    content = arrays()
+    content["distances"] = content["distances"][:, ::-1]
+    path = write(tmp_path / "other.hdf5", content)
+    assert prepared(path).n_neighbours == K
+    with pytest.raises(HashbenchError, match="does not list neighbours by rising distance, so that its first 3"):
+        prepared(path, neighbours=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"), [("euclidean", "euclidean"), ("angular", "cosine"), ("hamming", "euclidean"), ("dot", "dot")]
+)
+def test_the_true_distance_is_the_one_of_the_file(tmp_path, name, ours):
+    dataset = prepared(write(tmp_path / "named.hdf5", arrays(), distance=name))
+    assert dataset.rule_params == {"true_distance": ours}
+    assert dataset.true_distance == ours
 
 
 def test_features_of_images_are_refused(path):

@@ -113,6 +113,38 @@ def test_numbers_and_seed_of_the_drawing_can_be_chosen(prepare, save):
     assert first.fingerprint == again.fingerprint != other.fingerprint
 
 
+@pytest.mark.parametrize(("options", "metric"), [((), "euclidean"), (("--true-distance", "cosine"), "cosine")])
+def test_nearest_items_can_be_relevant(prepare, save, options, metric):
+    dataset, said = prepare(save("X", X), "--affinity", "neighbours", "--neighbours", 5, "--queries", 9, *options)
+    nearest = cdist(X[dataset.query], X[dataset.database], metric).argsort(axis=1)[:, :5]
+    np.testing.assert_array_equal(dataset.neighbours, nearest)
+    assert (dataset.rule, dataset.true_distance) == ("neighbours", metric)
+    assert f"level 1 for the 5 nearest by {metric} distance" in dataset.about["protocol"]
+    assert "the 5 listed for each query are relevant" in said
+    again, _ = prepare(save("X", X), "--neighbours", 5, "--queries", 9, *options)  # which says the rule, too
+    assert again.fingerprint == dataset.fingerprint
+
+
+def test_ties_where_the_nearest_are_cut_are_told(prepare, save):
+    own = "--query-from", save("Q", X[:3]), "--neighbours", 2
+    assert "ties" not in prepare(save("X", X[:10]), *own)[1]
+    dataset, _ = prepare(save("copies", np.repeat(X[:10], 4, axis=0)), *own)
+    assert "for 3 queries the last one ties with items left out" in dataset.about["protocol"]
+    np.testing.assert_array_equal(dataset.neighbours, [[0, 1], [4, 5], [8, 9]])
+
+
+def test_the_distance_that_labelled_items_are_meant_for_is_kept(prepare, save):
+    items, options = save("X", X), ("--labels", save("y", LABELS))
+    dataset, _ = prepare(items, *options, "--true-distance", "dot")
+    assert (dataset.rule, dataset.true_distance) == ("same-label", "dot")
+    assert prepare(items, *options)[0].true_distance == "euclidean"
+
+
+def test_images_alone_have_no_neighbours(complaint, photos):
+    said = complaint(photos, "--features", "images", "--neighbours", 2)
+    assert "rule 'neighbours' needs features to compare" in said
+
+
 def test_so_many_of_each_class_can_be_drawn(prepare, save):
     options = "--labels", save("y", LABELS), "--queries-per-label", 3
     dataset, _ = prepare(save("X", X), *options, "--train-per-label", 5)

@@ -1,0 +1,83 @@
+"""Exact nearest neighbours of queries in a database, by the distances that features may be compared by."""
+
+import numpy as np
+
+from hashbench._parallel import chunks
+from hashbench._typing import Float32Array, FloatArray, IntArray, Progress, silent
+from hashbench.distances import exact_at, fast_squared_distances
+from hashbench.errors import HashbenchError
+
+_PAIRS = 1 << 24  # of queries and database items whose distances are in memory at a time
+_ROWS = 1 << 14  # of the database that are widened at a time
+
+
+def find_neighbours(
+    query: Float32Array,
+    database: Float32Array,
+    n_neighbours: int,
+    distance: str = "euclidean",
+    on_progress: Progress = silent,
+) -> tuple[IntArray, int]:
+    """Find the nearest database items of each query, nearest first: (n_query, n_neighbours) positions in the database.
+
+    ``distance`` is one of `hashbench.distances.DISTANCES`. Where a matrix product leaves the order open, distances are
+    those of `exact_at`, so the same everywhere; of items at equal distance the first in the database comes first. Given
+    besides: for how many queries an item left out is as near as the last one taken.
+    """
+    if n_neighbours > len(database):
+        raise HashbenchError(
+            f"there are {len(database):,} database items, {n_neighbours:,} neighbours of each query are asked for. "
+            "Ask for fewer."
+        )
+    if distance == "cosine":
+        for role, items in (("queries", query), ("database items", database)):
+            n_zero = int((~items.any(axis=1)).sum())
+            if n_zero:
+                raise HashbenchError(
+                    f"{n_zero:,} {role} are all zeros, which have no direction and no cosine. Leave such items out, or "
+                    "choose another --true-distance."
+                )
+    found = np.empty((len(query), n_neighbours), dtype=np.int64)
+    n_tied = 0
+    for rows in chunks(0, len(query), max(_PAIRS // len(database), 1)):
+        near, error = _fast_distances(query[rows], database, distance)
+        last = np.partition(near, n_neighbours - 1, axis=1)[:, n_neighbours - 1]
+        row, column = np.nonzero(near <= last[:, None] + 2 * error)  # the neighbours are among these
+        exact = exact_at(query[rows], database, row, column, distance)
+        order = np.lexsort((column, exact, row))
+        row, column, exact = row[order], column[order], exact[order]
+        first = np.searchsorted(row, np.arange(len(near)))
+        found[rows] = column[first[:, None] + np.arange(n_neighbours)]
+        beyond = first + n_neighbours  # of each query, what stands behind its last neighbour
+        has_more = np.append(first[1:], len(row)) > beyond
+        n_tied += int((exact[beyond[has_more]] == exact[beyond[has_more] - 1]).sum())
+        on_progress("queries whose neighbours are found", rows.stop, len(query))
+    return found, n_tied
+
+
+def describe_neighbours(n_neighbours: int, distance: str, n_tied: int) -> str:
+    """Tell which neighbours a dataset lists, and for how many queries the choice of the last one is a tie's."""
+    words = f"{n_neighbours} nearest by {distance} distance"
+    if n_tied:
+        words += f" (for {n_tied:,} queries the last one ties with items left out, and precedes them in the database)"
+    return words
+
+
+def _fast_distances(query: Float32Array, database: Float32Array, distance: str) -> tuple[FloatArray, float]:
+    """Compute what orders database items for each query as the distance does, but for a bounded rounding error."""
+    ours = query.astype(np.float64)
+    near, error = np.empty((len(query), len(database))), 0.0
+    for rows in chunks(0, len(database), _ROWS):
+        theirs = database[rows].astype(np.float64)
+        if distance == "cosine":
+            near[:, rows], bound = fast_squared_distances(_unit(ours), _unit(theirs))
+        else:
+            near[:, rows], bound = fast_squared_distances(ours, theirs)
+        if distance == "dot":
+            near[:, rows] -= (ours**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)
+        error = max(error, bound)
+    return near, error
+
+
+def _unit(items: FloatArray) -> FloatArray:
+    return np.asarray(items / np.linalg.norm(items, axis=1, keepdims=True))

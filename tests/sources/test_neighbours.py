@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import cdist
+
+from hashbench.distances import DISTANCES, exact_at
+from hashbench.errors import HashbenchError
+from hashbench.sources import neighbours
+from hashbench.sources.neighbours import find_neighbours
+
+rng = np.random.default_rng(0)
+QUERY, DATABASE = (rng.normal(size=(n, 6)).astype(np.float32) for n in (9, 40))
+
+
+def peer(query, database, distance):
+    """All distances, by SciPy or a plain product."""
+    query, database = query.astype(np.float64), database.astype(np.float64)
+    return -query @ database.T if distance == "dot" else cdist(query, database, distance)
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("n_pairs", [1, 90, 10_000])
+@pytest.mark.parametrize("n_neighbours", [1, 7, 40])
+def test_neighbours_are_the_nearest_ones_in_order(distance, n_pairs, n_neighbours, monkeypatch):
+    monkeypatch.setattr(neighbours, "_PAIRS", n_pairs)
+    monkeypatch.setattr(neighbours, "_ROWS", 7)
+    told = []
+    found, n_tied = find_neighbours(QUERY, DATABASE, n_neighbours, distance, lambda *state: told.append(state))
+    expected = peer(QUERY, DATABASE, distance).argsort(axis=1)[:, :n_neighbours]
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == np.int64
+    assert n_tied == 0
+    assert told[-1][1:] == (9, 9)
+
+
+def whole_numbers(n_items):
+    """Few and small ones: distances are exact, and many are equal."""
+    return arrays(np.float32, (n_items, 2), elements=st.integers(-2, 2))
+
+
+@given(whole_numbers(4), whole_numbers(9), st.data())
+def test_of_equally_near_items_the_first_are_taken_and_the_cut_is_told(query, database, data):
+    distance, k = data.draw(st.sampled_from(["euclidean", "dot"])), data.draw(st.integers(1, 9))
+    found, n_tied = find_neighbours(query, database, k, distance)
+    values = np.round(peer(query, database, "sqeuclidean" if distance == "euclidean" else distance))
+    order = values.argsort(axis=1, kind="stable")
+    np.testing.assert_array_equal(found, order[:, :k])
+    ranked = np.take_along_axis(values, order, axis=1)
+    assert n_tied == (0 if k == 9 else (ranked[:, k - 1] == ranked[:, k]).sum())
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_copies_tie_wherever_the_origin_lies(distance):
+    database = np.repeat(rng.normal(size=(10, 33)), 3, axis=0).astype(np.float32) + np.float32(1000)
+    database = database[rng.permutation(30)]
+    query = database[:5] + rng.normal(size=(5, 33)).astype(np.float32) / 10
+    found, n_tied = find_neighbours(query, database, 2, distance)
+    assert n_tied == 5
+    for row, values in zip(found, peer(query, database, distance), strict=True):
+        copies = np.flatnonzero((database == database[row[0]]).all(axis=1))
+        np.testing.assert_array_equal(row, copies[:2])
+        assert values[row[0]] == pytest.approx(values.min(), rel=1e-9)
+
+
+def test_by_cosine_length_does_not_count():
+    database = np.float32([[1, 0], [100, 1], [1, 1], [4, 4], [0.25, 0.25], [0, 1e-30]])
+    found, n_tied = find_neighbours(np.float32([[3, 3], [0, 5]]), database, 2, "cosine")
+    np.testing.assert_array_equal(found, [[2, 3], [5, 2]])
+    assert n_tied == 2
+
+
+@pytest.mark.parametrize("distance", DISTANCES)
+def test_distances_of_pairs_are_those_of_scipy(distance):
+    row, column = np.indices((9, 40)).reshape(2, -1)
+    values = exact_at(QUERY, DATABASE, row, column, distance).reshape(9, 40)
+    expected = peer(QUERY, DATABASE, "sqeuclidean" if distance == "euclidean" else distance)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_what_has_no_answer_is_refused():
+    with pytest.raises(HashbenchError, match="there are 40 database items, 41 neighbours of each query are asked for"):
+        find_neighbours(QUERY, DATABASE, 41)
+    with pytest.raises(HashbenchError, match=r"1 queries are all zeros, .* choose another --true-distance"):
+        find_neighbours(np.vstack([QUERY, np.zeros((1, 6), np.float32)]), DATABASE, 3, "cosine")
