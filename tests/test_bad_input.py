@@ -178,6 +178,19 @@ COMMANDS = f"""
 1 | {ITQ} --param n_iter=1.5 | 'n_iter' parameter of itq must be an int | Got 1.5
 1 | {ITQ} --param n_iter=None | 'n_iter' parameter of itq must be an int | Got None
 1 | {ITQ} --param n_iter=[1] | 'n_iter' parameter of itq must be an int | Got [1]
+1 | {ITQ} --param n_iter=20, | comma with nothing before or after it
+1 | {ITQ} --param n_iter=20,many | 'n_iter' parameter of itq must be an int | Got 'many'
+1 | {ITQ} --param n_iter=20 --param n_iter=50 | 'n_iter' twice; for several values write n_iter=20,50
+1 | {ITQ} --param ksh:n_items=5000 | n_items is for ksh alone, and the methods here are itq | --method ksh
+1 | {ITQ} --param itq:n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
+2 | {ITQ} --bits 16,32 | '16,32' holds several; repeat the option: --bits 16 --bits 32
+2 | {ITQ} --method lsh,sh | 'lsh,sh' holds several; repeat the option: --method lsh --method sh
+1 | run --grid nowhere.toml | there is no file nowhere.toml
+1 | run --grid codes.npy | cannot read codes.npy as TOML
+2 | run --grid r | '--grid': File 'r' is a directory
+1 | run --grid pipe.npy | pipe.npy is a pipe
+1 | run --grid empty.csv | empty.csv says nothing of methods | --method
+1 | run --grid empty.csv --method itq | empty.csv says nothing of bits | --bits
 1 | {ITQ} --preset paper | none of itq has a preset, got 'paper'
 1 | {ITQ} --param n_bits=16 | n_bits is no --param | --bits
 1 | {ITQ} --param random_state=1 | random_state is no --param | --seed

@@ -1,13 +1,19 @@
 """Options that several commands share."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hashbench._torch import DEVICES
+from hashbench.errors import HashbenchError
+
+if TYPE_CHECKING:
+    from hashbench.pipeline.study import Study
 
 
 def chosen_params(params: Sequence[str]) -> list[str]:
@@ -58,14 +64,13 @@ RESULTS = click.option(
 METRIC = click.option(
     "--metric", "metrics", type=OneEach(), multiple=True, help="Metric, repeatable; see `hashbench list metrics`."
 )
-METHOD = click.option("--method", "methods", type=OneEach(), multiple=True, required=True, help="Method, repeatable.")
-BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, required=True, help="Code length, repeatable.")
+METHOD = click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable.")
+BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable.")
 SEED = click.option(
     "--seed",
     "seeds",
     type=OneEach(click.IntRange(0, 2**32 - 1)),
     multiple=True,
-    default=(0,),
     help="Random seed, repeatable. [0]",
 )
 DATASET = click.option(
@@ -73,10 +78,15 @@ DATASET = click.option(
     "datasets",
     type=OneEach(),
     multiple=True,
-    default=("digits",),
     help="Dataset name or HDF5 file, repeatable. [digits]",
 )
-PARAM = click.option("--param", "params", multiple=True, metavar="NAME=VALUE", help="Method parameter, repeatable.")
+PARAM = click.option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="[METHOD:]NAME=VALUE[,VALUE]...",
+    help="Parameter, of one method or of all, repeatable; several values are run one after the other.",
+)
 PRESET = click.option(
     "--preset", callback=_keep_param, expose_value=False, help="Settings of that name, such as paper, of each method."
 )
@@ -97,6 +107,9 @@ DEVICE = click.option(
 FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
 RESUME = click.option(
     "--resume", is_flag=True, help="Go on with interrupted training where its last epoch ended; else it starts afresh."
+)
+DRY_RUN = click.option(
+    "--dry-run", is_flag=True, help="List the jobs and what of each remains; compute and write nothing."
 )
 FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
@@ -140,8 +153,59 @@ LOCK_TIMEOUT = click.option(
 )
 
 
+GRID = click.option(
+    "--grid",
+    "file",
+    type=FILE,
+    metavar="FILE.toml",
+    help="A whole study; options beside it go before what it says (docs/grids.md).",
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What the options of a grid say."""
+
+    file: Path | None
+    methods: tuple[str, ...]
+    n_bits: tuple[int, ...]
+    seeds: tuple[int, ...]
+    datasets: tuple[str, ...]
+    params: tuple[str, ...]
+
+    def study(self, metrics: Sequence[str] = ()) -> "Study":
+        """Give the study they mean; a usage error if they leave open what to run."""
+        from hashbench.pipeline.grid import parse_params
+        from hashbench.pipeline.study import Study, read_study
+
+        axes: dict[str, Any] = {
+            "methods": self.methods,
+            "n_bits": self.n_bits,
+            "seeds": self.seeds,
+            "datasets": self.datasets,
+        }
+        context = click.get_current_context()
+        options = {option.name: option for option in context.command.params}
+        for name in ("methods", "n_bits"):
+            if self.file is None and not axes[name]:
+                raise click.MissingParameter(ctx=context, param=options[name])
+        said = Study() if self.file is None else read_study(self.file)
+        study = said.changed(**axes, metrics=metrics, params=parse_params(chosen_params(self.params)))
+        for name, key in {"methods": "methods", "n_bits": "bits"}.items():
+            if not getattr(study, name):
+                raise HashbenchError(f"{self.file} says nothing of {key}. Let it, or give {options[name].opts[0]}.")
+        return study
+
+
 def of_grid(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that span a grid of jobs."""
-    for option in reversed((METHOD, BITS, SEED, DATASET, PARAM, PRESET, VALIDATION, DEVICE, LOCK_TIMEOUT)):
-        command = option(command)
-    return command
+    """Give a command the options that span a grid of jobs, as ``chosen``."""
+
+    @wraps(command)
+    def with_chosen(**options: Any) -> Any:
+        mine = {key: options.pop(key) for key in Chosen.__dataclass_fields__}
+        return command(chosen=Chosen(**mine), **options)
+
+    wrapped: Callable[..., Any] = with_chosen
+    for option in reversed((METHOD, BITS, SEED, DATASET, PARAM, GRID, PRESET, VALIDATION, DEVICE, LOCK_TIMEOUT)):
+        wrapped = option(wrapped)
+    return wrapped

@@ -1,13 +1,15 @@
 """The commands that make things: prepare, encode, run."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from hashbench._torch import DEVICES
 from hashbench.cli.options import (
+    DRY_RUN,
     FORCE,
     FORMAT,
     LOCK_TIMEOUT,
@@ -16,9 +18,12 @@ from hashbench.cli.options import (
     RESUME,
     SOURCE,
     WEIGHTS,
-    chosen_params,
+    Chosen,
     of_grid,
 )
+
+if TYPE_CHECKING:
+    from hashbench.pipeline.grid import Job
 
 
 @click.command()
@@ -94,20 +99,15 @@ def prepare(
 @of_grid
 @FORCE
 @RESUME
-def encode(
-    methods: tuple[str, ...],
-    n_bits: tuple[int, ...],
-    seeds: tuple[int, ...],
-    datasets: tuple[str, ...],
-    params: tuple[str, ...],
-    force: bool,
-    resume: bool,
-) -> None:
+@DRY_RUN
+def encode(chosen: Chosen, force: bool, resume: bool, dry_run: bool) -> None:
     """Fit methods and write the codes of queries and database; prints the files."""
     from hashbench.cli import console
-    from hashbench.pipeline.grid import grid, parse_params
 
-    jobs = grid(datasets, methods, n_bits, seeds, parse_params(chosen_params(params)))
+    jobs = chosen.study().jobs()
+    if dry_run:
+        _tell_plan(jobs, (), force)
+        return
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, (), force=force, resume=resume):
@@ -128,40 +128,51 @@ def encode(
 @RESULTS
 @FORCE
 @RESUME
+@DRY_RUN
 @FORMAT
 def run(
-    methods: tuple[str, ...],
-    n_bits: tuple[int, ...],
-    seeds: tuple[int, ...],
-    datasets: tuple[str, ...],
-    params: tuple[str, ...],
+    chosen: Chosen,
     metrics: tuple[str, ...],
     available: bool,
     results: Path,
     force: bool,
     resume: bool,
+    dry_run: bool,
     form: str,
 ) -> None:
     """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
     from hashbench.cli import console
-    from hashbench.pipeline.grid import grid, parse_params
     from hashbench.pipeline.preparation import results_name
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import merge_rows, read_rows
 
-    prepared: list[str] = []
+    study = chosen.study(metrics)
     if available:
         from hashbench.pipeline.preparation import find_prepared
 
-        prepared, _ = find_prepared()
-    jobs = grid([*datasets, *prepared], methods, n_bits, seeds, parse_params(chosen_params(params)))
+        study = study.changed(datasets=[*study.datasets, *find_prepared()[0]])
+    jobs, metrics = study.jobs(), study.metrics or DEFAULT_METRICS
+    if dry_run:
+        _tell_plan(jobs, metrics, force)
+        return
     for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
         read_rows(results / f"{results_name(spec)}.csv")
     outcomes = []
     try:
-        for outcome in console.run_jobs(jobs, metrics or DEFAULT_METRICS, force=force, resume=resume):
+        for outcome in console.run_jobs(jobs, metrics, force=force, resume=resume):
             merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
             outcomes.append(outcome)
     finally:  # what is done is told, whatever stops the rest
         if outcomes:
             click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
+
+
+def _tell_plan(jobs: Sequence["Job"], metrics: Sequence[str], force: bool) -> None:
+    """Tell of each job what of it remains, and of all how many are done; without metrics they end with their codes."""
+    from hashbench.pipeline.runner import remaining
+
+    n_done = 0
+    for job, steps in zip(jobs, remaining(jobs, metrics, force=force), strict=True):
+        n_done += not steps
+        click.echo(f"{job}: {steps or 'done'}")
+    click.echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")

@@ -3,12 +3,13 @@
 import ast
 import itertools
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from hashbench.bits import check_n_bits
-from hashbench.dataset import Dataset, canonical_json
+from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.failures import contained
 from hashbench.registry import MethodCard, dataset_names, get_method, method_card, resolve_dataset
@@ -20,6 +21,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
 _FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
+_NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three of nested ones
+
+
+class Identified(Protocol):
+    """A dataset, or what is known of one that is not read."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def features_name(self) -> str: ...  # noqa: D102
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +70,7 @@ class Job:
         params = {**self.card.params, **self.params}
         return {key: params[key] for key in params if key not in ("n_bits", "random_state")}, ()
 
-    def provenance(self, dataset: Dataset) -> Provenance:
+    def provenance(self, dataset: Identified) -> Provenance:
         """Say what codes of this job are made of; without making the method, where its card tells all."""
         recorded, leaves_out = self._recorded
         return Provenance(
@@ -74,9 +87,15 @@ class Job:
         )
 
 
+class Sweep(tuple[Any, ...]):
+    """Values of a parameter, each for jobs of its own."""
+
+    __slots__ = ()
+
+
 def grid(
     datasets: Iterable[str],
-    methods: Iterable[str],
+    methods: Iterable[str | tuple[str, Mapping[str, Any]]],
     n_bits: Iterable[int],
     seeds: Iterable[int],
     params: Mapping[str, Any],
@@ -84,57 +103,105 @@ def grid(
     """Span a grid of jobs, each once: methods without randomness run with seed 0 alone.
 
     ``params`` are for all methods, but ``device``, ``validation`` and ``preset`` for those that have them; a preset
-    stands for the settings of that name that the method brings, before the others.
+    stands for the settings of that name that the method brings, before the others. Those called ``METHOD:NAME`` are for
+    one method, and go before those for all, as do those that a method comes with: ``(name, params)`` in its place.
+    Every value of a `Sweep` makes jobs of its own, and every combination of several.
     """
-    lengths, axis_of_seeds, cards = _unique(n_bits), _unique(seeds), [method_card(name) for name in _unique(methods)]
+    variants: list[tuple[str, Mapping[str, Any]]] = [(one, {}) if isinstance(one, str) else one for one in methods]
+    cards = {name: method_card(name) for name, _ in variants}
+    lengths, axis_of_seeds = _unique(n_bits), _unique(seeds)
     for length in lengths:
         check_n_bits(length)
-    known = {card.name: {*card.params, *(["preset"] if card.presets else [])} for card in cards}
-    for_some = {key for key in _FOR_SOME if key in params}
+    general, own = _by_method(params, cards)
+    known = {name: {*card.params, *(["preset"] if card.presets else [])} for name, card in cards.items()}
+    for_some = {key for key in _FOR_SOME if key in general}
     for key in sorted(for_some - set().union(*known.values())):
-        raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {params[key]!r}. Leave it out.")
-    if axis_of_seeds != [0] and not any("random_state" in card.params for card in cards):
+        raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
+    if axis_of_seeds != [0] and not any("random_state" in card.params for card in cards.values()):
         raise HashbenchError(f"none of {', '.join(known)} draws anything, so that --seed has no effect. Leave it out.")
-    jobs = []
-    for spec, card, length in itertools.product(_unique(map(_spelled, datasets)), cards, lengths):
-        ours = {key: params[key] for key in params if key in known[card.name] or key not in for_some}
-        changed = _changed(card, _with_preset(card, length, ours))
+    jobs: dict[str, Job] = {}
+    for spec, (name, brought) in itertools.product(_unique(map(_spelled, datasets)), variants):
+        card = cards[name]
+        ours = {key: general[key] for key in general if key in known[name] or key not in for_some}
+        settings = _combinations({**ours, **brought, **own[name]})
         own_seeds = axis_of_seeds if "random_state" in card.params else [0]
-        jobs += [Job(spec, card, length, seed, changed) for seed in own_seeds]
-    for job in jobs:  # what is wrong shows before any work is done
+        for setting, length in itertools.product(settings, lengths):
+            changed = _changed(card, _with_preset(card, length, setting))
+            for seed in own_seeds:
+                key = f"{spec} {name} {length} {seed} {sorted(changed.items())}"
+                jobs.setdefault(key, Job(spec, card, length, seed, changed))
+    for job in jobs.values():  # what is wrong shows before any work is done
         if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
             with contained(f"method {job.method!r}", str(job)):
                 _ = job.estimator
-    for modules in {SCORER, *(card.modules for card in cards)}:  # read before work begins, as it will run
+    for modules in {SCORER, *(card.modules for card in cards.values())}:  # read before work begins, as it will run
         code_that_decides(*modules)
-    return jobs
+    return list(jobs.values())
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
     """Read ``name=value`` options; a value is a Python literal such as ``50``, ``0.5``, ``True``, else a string.
 
+    Several values with commas between them are a `Sweep`; a comma inside brackets or quotes is part of its value.
+
     Examples
     --------
-    >>> parse_params(["n_iter=50", "relaxation=full"])
-    {'n_iter': 50, 'relaxation': 'full'}
+    >>> parse_params(["n_iter=20,50", "ksh:n_items=5000", "relaxation=full"])
+    {'n_iter': (20, 50), 'ksh:n_items': 5000, 'relaxation': 'full'}
     """
     params: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise HashbenchError(f"--param takes name=value, got {text!r}.")
+        if not equals or not name or ":" in (name[0], name[-1]):
+            raise HashbenchError(f"--param takes name=value, or method:name=value for one method, got {text!r}.")
         if name in params:
-            raise HashbenchError(f"--param gives {name!r} twice; run one value after the other.")
-        try:
-            params[name] = ast.literal_eval(value)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):  # the last three of nested ones
-            params[name] = value
+            raise HashbenchError(f"--param gives {name!r} twice; for several values write {name}=20,50, say.")
+        values = _values(value)
+        if len(values) > 1 and "" in values:
+            raise HashbenchError(f"--param {text} has a comma with nothing before or after it. Leave it out.")
+        params[name] = values[0] if len(values) == 1 else Sweep(values)
     return params
+
+
+def _values(text: str) -> list[Any]:
+    """Read the values of a parameter that commas keep apart."""
+    if text.strip() and not text.rstrip().endswith(","):
+        with suppress(*_NO_LITERAL):
+            return list(ast.literal_eval(f"[{text}]"))
+    parts = text.split(",")
+    return [text] if len(parts) == 1 else [_value(part.strip()) for part in parts]
+
+
+def _value(text: str) -> Any:
+    with suppress(*_NO_LITERAL):
+        return ast.literal_eval(text)
+    return text
 
 
 def _spelled(spec: str) -> str:
     """Give the one spelling of a known dataset; of others what the user typed."""
     return resolve_dataset(spec)[2] if spec.partition(":")[0] in dataset_names() else spec
+
+
+def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Part parameters for all methods from those of each; refuse those of others."""
+    general: dict[str, Any] = {}
+    own: dict[str, dict[str, Any]] = {name: {} for name in methods}
+    for key, value in params.items():
+        name, colon, param = key.rpartition(":")
+        if colon and name not in own:
+            raise HashbenchError(
+                f"parameter {key} is for {name} alone, and the methods here are {', '.join(own)}. Leave it out, or add "
+                f"--method {name}."
+            )
+        (own[name] if colon else general)[param] = value
+    return general, own
+
+
+def _combinations(params: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Span the combinations of the values that parameters are swept over."""
+    values = [tuple(value) if isinstance(value, Sweep) else (value,) for value in params.values()]
+    return [dict(zip(params, combination, strict=True)) for combination in itertools.product(*values)]
 
 
 def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:

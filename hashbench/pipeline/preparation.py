@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
         how = "prepared" if found or not path.exists() else _AGAIN
         choices = _chosen(options) if force else remembered | _chosen(options)
         now = _stamps(name, choices)
-        is_same = choices == remembered and now == {key: stamps.get(key) for key in now}
+        is_same = choices == remembered and _agree(now, stamps)
         if _is_made_by(found, code) and is_same and not force:
             try:
                 return hdf5.read_dataset(path), path, ""
@@ -176,6 +176,11 @@ def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:
     return stamps
 
 
+def _agree(now: Mapping[str, str], then: Mapping[str, str]) -> bool:
+    """Tell whether the files that are there are as they were."""
+    return all(then.get(key) == stamp for key, stamp in now.items())
+
+
 def _stamp(path: Path) -> str:
     """Digest a file's size and times, or those of the files of a folder."""
     files = sorted(path.iterdir()) if path.is_dir() else [path]
@@ -220,24 +225,62 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
     """
     name, _, kind = spec_or_path.partition(":")
     if name in dataset_names():
-        others = sorted(path.stem.removeprefix(f"{name}-") for path in dataset_path(name).parent.glob(f"{name}-*.h5"))
-        kinds = dataset_class(name).features
-        others = [other for other in others if other in kinds]
-        if not kind and others and not dataset_path(name).exists():
-            raise HashbenchError(
-                f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
-                f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
-            )
+        _refuse_unclear(name, kind)
         dataset, _, how = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, how
+    path = _file_of(spec_or_path)
+    dataset = hdf5.read_dataset(path)
+    _demand_same_content(dataset, path)
+    return dataset, ""
+
+
+def _refuse_unclear(name: str, kind: str) -> None:
+    """Refuse a dataset without its kind of features where others than the first are prepared."""
+    others = sorted(path.stem.removeprefix(f"{name}-") for path in dataset_path(name).parent.glob(f"{name}-*.h5"))
+    kinds = dataset_class(name).features
+    others = [other for other in others if other in kinds]
+    if not kind and others and not dataset_path(name).exists():
+        raise HashbenchError(
+            f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
+            f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
+        )
+
+
+def _file_of(spec_or_path: str) -> Path:
+    """Find the file of a dataset that is none of the known ones: the user's, or one prepared from the user's data."""
     path = Path(spec_or_path)
     if path.suffix in HDF5_SUFFIXES or path.is_file():
-        dataset = hdf5.read_dataset(path)
-        _demand_same_content(dataset, path)
-        return dataset, ""
+        return path
     if dataset_path(spec_or_path).is_file():
-        return hdf5.read_dataset(dataset_path(spec_or_path)), ""
+        return dataset_path(spec_or_path)
     raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
+
+
+@dataclass(frozen=True)
+class Found:
+    """What identifies a prepared dataset, as its file says without being read whole."""
+
+    name: str
+    features_name: str
+    fingerprint: str
+
+
+def find_dataset(spec_or_path: str) -> Found | None:
+    """Find a dataset as `load_dataset` does, but prepare nothing: None if that is still to be done."""
+    name, _, kind = spec_or_path.partition(":")
+    if name in dataset_names():
+        _refuse_unclear(name, kind)
+        attributes = hdf5.read_attributes(dataset_path(resolve_dataset(spec_or_path)[2]))
+        choices = _remembered(attributes)
+        stamps = choices.pop("stamps", {})
+        if not (_is_made_by(attributes, _code_of(name)) and _agree(_stamps(name, choices), stamps)):
+            return None
+    else:
+        path = _file_of(spec_or_path)
+        attributes = hdf5.read_attributes(path)
+        if attributes.get("hashbench") != "dataset":
+            hdf5.read_dataset(path)  # says what is wrong
+    return Found(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
 
 
 def results_name(spec_or_path: str) -> str:

@@ -9,8 +9,8 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.preparation import load_dataset
-from hashbench.pipeline.steps import ensure_codes, ensure_scores
+from hashbench.pipeline.preparation import find_dataset, load_dataset
+from hashbench.pipeline.steps import ensure_codes, ensure_scores, missing_scores
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.results import Row
@@ -75,6 +75,23 @@ def run(
             n_neighbours=dataset.n_neighbours,
             notes=tuple(notes),
         )
+
+
+def remaining(jobs: Sequence[Job], metric_names: Sequence[str], *, force: bool = False) -> Iterator[str]:
+    """Tell of each job what `run` would still do, nothing if it is done; without doing or writing anything.
+
+    Whether a method refuses shows only when it is run.
+    """
+    names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
+    datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
+    for job in jobs:
+        dataset = datasets[job.dataset]
+        missing = None if dataset is None or force else missing_scores(dataset, job, names)
+        if missing is None:
+            steps = [*([] if dataset else ["prepare"]), "encode", *(["score"] if names else [])]
+            yield ", ".join(steps)
+        else:
+            yield f"score {', '.join(missing)}" if missing else ""
 
 
 def _load(job: Job, on_progress: Progress) -> tuple[Dataset | HashbenchError, str]:

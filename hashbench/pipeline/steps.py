@@ -1,7 +1,8 @@
 """Encode and score: each step is found again by its provenance and not repeated."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
-from hashbench.pipeline.grid import Job
+from hashbench.pipeline.grid import Identified, Job
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
@@ -28,7 +29,7 @@ _AGAIN = "re-encoded damaged"
 _BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
 
 
-def codes_path(dataset: Dataset, job: Job) -> Path:
+def codes_path(dataset: Identified, job: Job) -> Path:
     """Tell where the codes of a job lie, inside the data folder; they need not exist."""
     kind = job.dataset.removeprefix(f"{dataset.name}:") if job.dataset.startswith(f"{dataset.name}:") else ""
     suffix = f"-{digest(job.params)[:8]}" if job.params else ""
@@ -87,7 +88,7 @@ def ensure_codes(
         found = hdf5.read_attributes(path)
         if path.exists() and not found:
             how = _AGAIN
-        if not force and found.get("schema_version") == hdf5.SCHEMA_VERSION and made.made(found):
+        if not force and _is_of(found, made):
             try:
                 with hdf5.open_codes(path):
                     return path, ""
@@ -106,6 +107,25 @@ def ensure_codes(
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
     return path, how
+
+
+def missing_scores(dataset: Identified, job: Job, metric_names: Sequence[str]) -> list[str] | None:
+    """Tell which metrics a job is still to be scored in; None if its codes are not there. Nothing is done or written.
+
+    Codes and scores are found as `ensure_codes` and `ensure_scores` find them.
+    """
+    path = codes_path(dataset, job)
+    if not _is_of(hdf5.read_attributes(path), job.provenance(dataset)):
+        return None
+    try:
+        with hdf5.open_codes(path) as codes:
+            kept = score_cache.score_file(codes)
+    except Damaged:
+        return None
+    known: Container[str] = ()
+    with suppress(Damaged):
+        known = kept.read() if metric_names else ()
+    return [name for name in metric_names if name not in known]
 
 
 def score(
@@ -147,6 +167,11 @@ def ensure_scores(
             kept.write(known)
     n_undefined = int(np.isnan(known[names[0]][0]).sum())
     return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), how if missing else ""
+
+
+def _is_of(found: Mapping[str, Any], made: Provenance) -> bool:
+    """Tell whether a file with these attributes holds codes of this provenance."""
+    return found.get("schema_version") == hdf5.SCHEMA_VERSION and made.made(found)
 
 
 def _score(

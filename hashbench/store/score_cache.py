@@ -44,10 +44,14 @@ class ScoreFile:
 @contextmanager
 def opened(codes: Codes) -> Iterator[ScoreFile]:
     """Give the file for the scores of some codes, and keep other processes from its job's folder."""
+    with locked(_folder(codes.made.job)):
+        yield score_file(codes)
+
+
+def score_file(codes: Codes) -> ScoreFile:
+    """Tell where the scores of some codes are, or will be."""
     made = {"schema_version": SCHEMA_VERSION, **codes.made.of_scores(codes.content)}
-    folder = _folder(codes.made.job)
-    with locked(folder):
-        yield ScoreFile(folder / f"{digest(made)}.h5", made)
+    return ScoreFile(_folder(codes.made.job) / f"{digest(made)}.h5", made)
 
 
 def find_scores(row: Row) -> FloatArray | None:

@@ -10,6 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from effort import ALL
+from places import built_in_methods
 
 from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
@@ -81,6 +82,8 @@ def test_a_seed_that_no_method_takes_is_refused():
         ("n=a=b", "a=b"),
         ("n='5'", "5"),
         ("n=[1, 2]", [1, 2]),
+        ("n=(1, 2)", (1, 2)),
+        ("n='a,b'", "a,b"),
         *((f"n={text}", text) for text in ("{[]: 1}", "{[1]}", "-" * 6_000 + "1", "(" * 10_000)),
     ],
 )
@@ -90,10 +93,73 @@ def test_parameter_is_a_python_literal_or_else_a_string(text, value):
     assert type(parsed) is type(value)
 
 
-@pytest.mark.parametrize("text", ["n", "=5", ""])
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("20,50", (20, 50)),
+        ("0.1, 'a,b', None", (0.1, "a,b", None)),
+        ("[1,2],[3]", ([1, 2], [3])),
+        ("full,simplified", ("full", "simplified")),
+        ("5, full", (5, "full")),
+    ],
+)
+def test_values_with_commas_between_them_are_a_sweep(text, values):
+    parsed = grid.parse_params([f"n={text}"])["n"]
+    assert isinstance(parsed, grid.Sweep)
+    assert tuple(parsed) == values
+
+
+@pytest.mark.parametrize("text", ["20,", ",20", "a,,b", ","])
+def test_a_comma_without_a_value_is_refused(text):
+    with pytest.raises(HashbenchError, match="comma with nothing before or after"):
+        grid.parse_params([f"n={text}"])
+
+
+@pytest.mark.parametrize("text", ["n", "=5", "", ":n=5", "itq:=5"])
 def test_parameter_without_name_or_value_is_refused(text):
     with pytest.raises(HashbenchError, match="name=value"):
         grid.parse_params([text])
+
+
+def settings(methods, params):
+    return [(job.method, dict(job.params)) for job in grid.grid(["digits"], methods, [8], [0], params)]
+
+
+def test_each_combination_of_swept_values_is_a_job_of_its_own_once():
+    params = grid.parse_params(["n_items=500,600", "ridge=0.5,0.01"])
+    assert settings(["ksh"], params) == [  # 0.01 is the default, and not named
+        ("ksh", {"n_items": 500, "ridge": 0.5}),
+        ("ksh", {"n_items": 500}),
+        ("ksh", {"n_items": 600, "ridge": 0.5}),
+        ("ksh", {"n_items": 600}),
+    ]
+    assert settings(["itq"], grid.parse_params(["n_iter=20,50,20"])) == [("itq", {"n_iter": 20}), ("itq", {})]
+
+
+def test_a_parameter_of_one_method_goes_before_those_of_all_and_reaches_no_other():
+    params = grid.parse_params(["ksh:n_items=5000", "bre:tol=0.1,0.2"])
+    expected = [("ksh", {"n_items": 5000}), ("bre", {"tol": 0.1}), ("bre", {"tol": 0.2}), ("lsh", {})]
+    assert settings(["ksh", "bre", "lsh"], params) == expected
+    general = {"n_items": 700, "ksh:n_items": 800}
+    assert settings(["ksh", "bre"], general) == [("ksh", {"n_items": 800}), ("bre", {"n_items": 700})]
+    assert settings(["ksh", "lsh"], {"ksh:preset": "paper"})[0][1]["n_steps"] == 500
+
+
+def test_a_method_may_come_several_times_with_parameters_of_its_own():
+    methods = [("ksh", {"n_items": 500}), ("ksh", {"ridge": 0.5}), ("ksh", {"n_items": 500})]
+    assert settings(methods, {}) == [("ksh", {"n_items": 500}), ("ksh", {"ridge": 0.5})]
+
+
+def test_a_parameter_of_a_method_that_does_not_run_is_refused():
+    with pytest.raises(HashbenchError, match="parameter ksh:n_items is for ksh alone, and the methods here are itq"):
+        grid.grid(["digits"], ["itq"], [8], [0], {"ksh:n_items": 5000})
+
+
+@pytest.mark.parametrize("name", built_in_methods())
+def test_no_value_of_a_parameter_is_a_tuple_that_a_sweep_could_be_taken_for(name):
+    card = method_card(name)
+    values = [*card.params.values(), *(value for preset in card.presets.values() for value in preset.values())]
+    assert not any(isinstance(value, tuple | list) for value in values)
 
 
 # ---------------------------------------------------------------- run
@@ -346,6 +412,7 @@ def test_codes_are_those_of_the_method_on_its_own(hashbench, digits):
 # ---------------------------------------------------------------- several processes, killed processes
 
 
+@pytest.mark.slow  # that writers wait for each other, tests of the lock show
 @pytest.mark.usefixtures("digits_data")
 def test_two_runs_at_once_both_land(script, results):
     common = [
@@ -387,6 +454,7 @@ def interrupt(process, signal_number):
     return said + rest
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("digits_data")
 def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, results, tmp_path):
     process = script("run", *LONG, "--results", results)
@@ -404,17 +472,45 @@ def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, 
     assert not [path for path in results.iterdir() if path.name.endswith(".part")]
 
 
+INTERRUPTED = (
+    "Error: interrupted; finished steps are kept, and the same command goes on from there "
+    "(with --resume, inside training too)."
+)
+
+
+def test_interrupted_run_keeps_what_is_done_and_the_next_one_completes(hashbench, results, tiny_file, monkeypatch):
+    command = ["run", *LONG[:6], *(f"--seed={seed}" for seed in range(4)), "--dataset", tiny_file()]
+    fit, seeds = HashMethod.fit, []
+
+    def interrupted(self, X, y=None):
+        seeds.append(self.random_state)
+        if seeds == [0, 1, 2]:
+            raise KeyboardInterrupt
+        return fit(self, X, y)
+
+    monkeypatch.setattr(HashMethod, "fit", interrupted)
+    cut = hashbench(*command, "--results", results)
+    assert cut.exit_code == 130
+    *said, last = cut.stderr.splitlines()
+    assert last == INTERRUPTED
+    assert [line[:5] for line in said] == ["[1/4]", "[2/4]"]
+    assert len(rows_of(results / "tiny.csv")) == 2
+    assert hashbench(*command, "--results", results).exit_code == 0
+    assert seeds == [0, 1, 2, 2, 3]  # what was encoded is not again
+    whole = hashbench(*command, "--results", results / "whole", "--force")
+    assert whole.exit_code == 0
+    assert (results / "tiny.csv").read_bytes() == (results / "whole" / "tiny.csv").read_bytes()
+
+
+@pytest.mark.slow
 @pytest.mark.usefixtures("digits_data")
-def test_interrupted_run_says_so_in_one_sentence(script, results):
+def test_interrupted_process_says_so_in_one_sentence(script, results):
     process = script("run", *LONG, "--results", results)
     said = interrupt(process, signal.SIGINT)
     assert process.returncode == 130
     assert "Traceback" not in said
     *_, last = said.splitlines()
-    assert last == (
-        "Error: interrupted; finished steps are kept, and the same command goes on from there "
-        "(with --resume, inside training too)."
-    )
+    assert last == INTERRUPTED
     assert len([line for line in said.splitlines() if not line.startswith("[")]) == 1
     assert len(rows_of(results / "digits.csv")) >= 2
 

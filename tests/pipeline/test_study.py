@@ -1,0 +1,190 @@
+"""A study: what a TOML file may say, what options beside it change, and what a dry run tells."""
+
+import re
+
+import pytest
+
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.grid import Sweep
+from hashbench.pipeline.study import Study, read_study
+from hashbench.store.results import read_rows
+
+WHOLE = """
+datasets = ["digits", "digits-pairs"]
+bits = [16, 32]
+seeds = [0, 1]
+metrics = ["AP", "NDCG@100"]
+preset = "paper"
+[params]
+ridge = 0.5
+[methods]
+lsh = {}
+[methods.ksh]
+n_items = [500, 600]
+[[methods.itq]]
+n_iter = 20
+[[methods.itq]]
+"""
+
+
+@pytest.fixture
+def study(tmp_path):
+    def write(text):
+        path = tmp_path / "study.toml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_file_says_all_that_spans_a_grid(study):
+    assert read_study(study(WHOLE)) == Study(
+        datasets=("digits", "digits-pairs"),
+        methods=(("lsh", {}), ("ksh", {"n_items": Sweep((500, 600))}), ("itq", {"n_iter": 20}), ("itq", {})),
+        n_bits=(16, 32),
+        seeds=(0, 1),
+        metrics=("AP", "NDCG@100"),
+        params={"ridge": 0.5, "preset": "paper"},
+    )
+
+
+def test_what_a_file_leaves_out_is_as_without_options(study):
+    assert read_study(study('methods = "itq"\nbits = 16')) == Study(methods=(("itq", {}),), n_bits=(16,))
+    assert (Study().datasets, Study().seeds) == (("digits",), (0,))
+
+
+def test_a_file_without_methods_leaves_them_to_options(hashbench, study):
+    path = study("bits = 8\nmethods = {}")
+    command = ["encode", "--grid", path, "--dry-run"]
+    assert "study.toml says nothing of methods. Let it, or give --method." in hashbench(*command).stderr
+    assert hashbench(*command, "--method", "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
+
+
+def test_a_list_of_one_value_and_a_list_of_lists_are_values(study):
+    (own,) = [
+        params for _, params in read_study(study("[methods]\na.x = [5]\na.y = [[1, 2]]\na.z = [[1], [2]]")).methods
+    ]
+    assert own == {"x": 5, "y": [1, 2], "z": Sweep(([1], [2]))}
+
+
+def test_jobs_are_those_of_the_same_options(study):
+    jobs = read_study(study("bits = [8, 16]\n[methods]\nlsh = {}\nitq.n_iter = [20, 50]")).jobs()
+    assert [str(job) for job in jobs] == [
+        "digits lsh 8 bits seed 0",
+        "digits lsh 16 bits seed 0",
+        "digits itq n_iter=20 8 bits seed 0",
+        "digits itq n_iter=20 16 bits seed 0",
+        "digits itq 8 bits seed 0",
+        "digits itq 16 bits seed 0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("bit = 16", "study.toml: unknown key 'bit'. Did you mean 'bits'"),
+        ("bits = [16", "cannot read .*study.toml as TOML: Unclosed array"),
+        ("a = " + 9_000 * "[", "cannot read .*study.toml as TOML: "),
+        ('bits = "16"', "bits must be whole numbers, got '16'"),
+        ("bits = [true]", "bits must be whole numbers, got True"),
+        ("bits = []", "bits is an empty list"),
+        ("seeds = [0, -1]", "seeds are from 0 to 4294967295, got -1"),
+        ("datasets = [1]", "datasets must be texts in quotes, got 1"),
+        ("methods = [1]", "methods must be names in quotes, or a table for each, got 1"),
+        ("methods.itq = 20", "methods.itq must be a table of parameters, got 20"),
+        ("methods.itq = []", "methods.itq is an empty list"),
+        ("methods.itq.n_iter = []", "methods.itq.n_iter is an empty list"),
+        ("params = 3", "params must be a table of parameters, got 3"),
+        ('preset = "paper"\nparams.preset = "paper"', "gives preset twice"),
+    ],
+)
+def test_what_a_file_cannot_mean_is_refused(study, text, words):
+    with pytest.raises(HashbenchError, match=words):
+        read_study(study(text))
+
+
+# ---------------------------------------------------------------- options beside it
+
+
+def test_options_go_before_what_the_study_says():
+    said = Study(("a",), (("ksh", {"n_items": 5}), ("itq", {})), (16,), (3,), ("AP",), {"ridge": 0.5})
+    assert said.changed() == said
+    assert said.changed(datasets=["b"], n_bits=[8], seeds=[0], metrics=["P@10"]) == Study(
+        ("b",), said.methods, (8,), (0,), ("P@10",), {"ridge": 0.5}
+    )
+    assert said.changed(params={"n_items": 7}).methods == (("ksh", {}), ("itq", {}))
+    assert said.changed(params={"n_items": 7}).params == {"ridge": 0.5, "n_items": 7}
+    assert said.changed(methods=["lsh", "ksh"]).methods == (("lsh", {}), ("ksh", {"n_items": 5}))
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_run_takes_a_study_and_a_dry_run_of_it_writes_nothing(hashbench, study, data, tmp_path):
+    path = study('bits = 8\nmetrics = "AP"\n[methods]\nlsh = {}\nitq.n_iter = [2, 3]')
+    before = sorted(data.rglob("*"))
+    command = ["run", "--grid", path, "--results", tmp_path / "results"]
+    dry = hashbench(*command, "--dry-run")
+    assert dry.stdout.splitlines() == [
+        "digits lsh 8 bits seed 0: encode, score",
+        "digits itq n_iter=2 8 bits seed 0: encode, score",
+        "digits itq n_iter=3 8 bits seed 0: encode, score",
+        "0 of 3 jobs done, 3 to do.",
+    ]
+    assert sorted(data.rglob("*")) == before
+    assert not (tmp_path / "results").exists()
+
+    result = hashbench(*command, "--method", "itq", "--param", "n_iter=2")
+    assert result.exit_code == 0
+    assert {(row.method, row.params, row.metric) for row in read_rows(tmp_path / "results" / "digits.csv")} == {
+        ("itq", '{"n_iter": 2}', "AP")
+    }
+    assert hashbench("encode", "--grid", path, "--method", "lsh").exit_code == 0
+    after = {file: file.stat().st_mtime_ns for file in data.rglob("*")}
+    assert hashbench(*command, "--dry-run").stdout.splitlines() == [
+        "digits lsh 8 bits seed 0: score AP",
+        "digits itq n_iter=2 8 bits seed 0: done",
+        "digits itq n_iter=3 8 bits seed 0: encode, score",
+        "1 of 3 jobs done, 2 to do.",
+    ]
+    assert hashbench("encode", "--grid", path, "--dry-run").stdout.splitlines()[-1] == "2 of 3 jobs done, 1 to do."
+    told = hashbench(*command, "--dry-run", "--metric", "AP", "--metric", "P@5", "--metric", "P@5").stdout
+    assert "n_iter=2 8 bits seed 0: score P@5\n" in told
+    assert hashbench(*command, "--dry-run", "--force").stdout.splitlines()[-1] == "0 of 3 jobs done, 3 to do."
+    assert {file: file.stat().st_mtime_ns for file in data.rglob("*")} == after
+
+
+def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file, data, tmp_path):
+    command = ["run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--dataset", tiny_file(), "--results", tmp_path]
+    assert hashbench(*command).exit_code == 0
+
+    def remains():
+        return re.fullmatch(r".* seed 0: (.*)", hashbench(*command, "--dry-run").stdout.splitlines()[0])[1]
+
+    assert remains() == "done"
+    (scores,) = data.glob("scores/**/*.h5")
+    scores.write_bytes(scores.read_bytes()[:500])
+    assert remains() == "score AP"
+    (codes,) = data.glob("codes/**/*.h5")
+    codes.write_bytes(b"")
+    assert remains() == "encode, score"
+
+
+def test_a_dry_run_prepares_no_dataset_and_refuses_one_that_there_is_not(hashbench, data_folder):
+    command = ["encode", "--dry-run", "--method", "lsh", "--bits", 8]
+    told = hashbench(*command).stdout.splitlines()
+    assert told == ["digits lsh 8 bits seed 0: prepare, encode", "0 of 1 jobs done, 1 to do."]
+    assert not data_folder.exists()
+    refused = hashbench(*command, "--dataset", "digts")
+    assert refused.exit_code == 1
+    assert "unknown dataset 'digts'. Did you mean 'digits'" in refused.stderr
+
+
+def test_a_dry_run_knows_a_dataset_as_it_is(hashbench, tiny, tiny_file, tmp_path):
+    command = ["encode", "--method", "lsh", "--bits", 8, "--dataset", tiny_file()]
+    assert hashbench(*command).exit_code == 0
+    assert hashbench(*command, "--dry-run").stdout.endswith("1 of 1 jobs done, 0 to do.\n")
+    tiny_file(seed=1)
+    assert hashbench(*command, "--dry-run").stdout.endswith("0 of 1 jobs done, 1 to do.\n")
+    (tmp_path / "tiny.h5").write_text("no more")
+    refused = hashbench(*command, "--dry-run")
+    assert refused.exit_code == 1
+    assert "it is not HDF5" in refused.stderr
