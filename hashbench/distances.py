@@ -9,6 +9,7 @@ from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError
 
 DISTANCES = ("euclidean", "cosine", "dot")  # by which features of queries and database may be compared
+COSINE_DECIMALS = 12  # what differs by less is rounding noise, and ties
 _PAIRS = 1 << 14  # whose features are gathered at a time
 
 
@@ -52,8 +53,8 @@ def exact_at(
 ) -> FloatArray:
     """Compute distances of some pairs in float64, added feature by feature, so the same on every machine.
 
-    The smaller, the nearer: ``euclidean`` gives squared distances, ``cosine`` 1 - cosine (of items that are not zero),
-    ``dot`` minus the inner product.
+    The smaller, the nearer: ``euclidean`` gives squared distances, ``cosine`` 1 - cosine (of items that are not zero)
+    to 12 decimals, so that items of one direction tie, ``dot`` minus the inner product.
     """
     total = np.empty(len(row))
     for start in range(0, len(row), _PAIRS):
@@ -64,7 +65,8 @@ def exact_at(
             continue
         total[few] = -_sum_by_feature(left * right)
         if distance == "cosine":
-            total[few] = 1 + total[few] / np.sqrt(_sum_by_feature(left**2)) / np.sqrt(_sum_by_feature(right**2))
+            cosine = -total[few] / np.sqrt(_sum_by_feature(left**2)) / np.sqrt(_sum_by_feature(right**2))
+            total[few] = np.round(1 - cosine, COSINE_DECIMALS)
     return total
 
 

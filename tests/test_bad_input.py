@@ -296,7 +296,7 @@ COMMANDS = f"""
 1 | {LABELLED} --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | {LABELLED} --bits 99999 | codes must have 1 to 4096 bits, got 99999
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
-2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine'
+2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 2 | {LABELLED} --dataset digits | goes with CODES.h5
 1 | {LABELLED} --metric APP | unknown metric

@@ -27,8 +27,8 @@ from hashbench.cli.options import FILE, FORMAT, METRIC, OUTPUT
 @click.option("--affinity", type=FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
 @click.option(
     "--distance",
-    type=click.Choice(["hamming", "cosine"]),
-    help="How to rank your own; cosine takes real-valued outputs, before the sign. [hamming]",
+    type=click.Choice(["hamming", "cosine", "dot"]),
+    help="How to rank your own; cosine and dot take real-valued outputs, before the sign. [hamming]",
 )
 @METRIC
 @click.option(

@@ -13,7 +13,7 @@ _DECIMALS = 9  # of a bit; what differs by less is rounding noise, and ties
 
 
 class CosineRanking:
-    """Ranks by d = n_bits / 2 * (1 - cosine) of real-valued outputs.
+    """Ranks by d = n_bits / 2 * (1 - cosine) of real-valued outputs, or by their inner product.
 
     On -1/+1 codes d is the Hamming distance, exactly. Other outputs are compared to 1e-9 of a bit, so that
     equal items tie whatever the rounding of a matrix product.
@@ -22,6 +22,9 @@ class CosineRanking:
     ----------
     query, database : array of shape (n, n_bits), real
         Outputs before the sign; finite, no row all zeros.
+    by_dot : bool, default=False
+        Whether to divide by the longest database item's length in place of each item's own, so that the larger inner
+        product is the nearer; then database items may be all zeros, but one.
 
     Raises
     ------
@@ -29,16 +32,17 @@ class CosineRanking:
         If the arrays do not fit together, or a row has no direction.
     """
 
-    def __init__(self, query: npt.ArrayLike, database: npt.ArrayLike) -> None:
-        self.query = _outputs(query, "query outputs")
-        self.database = _outputs(database, "database outputs")
+    def __init__(self, query: npt.ArrayLike, database: npt.ArrayLike, *, by_dot: bool = False) -> None:
+        self.query = _outputs(query, "query outputs", axis=1)
+        self.database = _outputs(database, "database outputs", axis=None if by_dot else 1)
         self.n_bits = self.query.shape[1]
         if self.database.shape[1] != self.n_bits:
             raise HashbenchError(
                 f"query outputs have {self.n_bits} columns and database outputs {self.database.shape[1]}; "
                 "both must be equally long."
             )
-        self._squares = (self.database**2).sum(axis=1)
+        squares = (self.database**2).sum(axis=1)
+        self._squares = np.full_like(squares, squares.max()) if by_dot else squares
 
     def distances(self, queries: slice) -> FloatArray:
         """Compute distances to the whole database in bits: 0 for the same direction, n_bits for the opposite one."""
@@ -60,7 +64,8 @@ class CosineRanking:
         return TieHistogram(counts, levels, by_radius=False)
 
 
-def _outputs(outputs: npt.ArrayLike, name: str) -> FloatArray:
+def _outputs(outputs: npt.ArrayLike, name: str, axis: int | None) -> FloatArray:
+    """Check outputs, and scale each row (axis 1) or all of them by the largest value."""
     array = as_array(outputs, name)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
         raise HashbenchError(
@@ -71,8 +76,8 @@ def _outputs(outputs: npt.ArrayLike, name: str) -> FloatArray:
     if bad.size:
         raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
     bad = np.flatnonzero(~array.any(axis=1))
-    if bad.size:
+    if bad.size > (len(array) - 1 if axis is None else 0):
         raise HashbenchError(
             f"{name} are all zeros in {bad.size} rows, first in row {bad[0]}; these have no direction."
         )
-    return np.asarray(array / np.abs(array).max(axis=1, keepdims=True))  # squares neither over- nor underflow
+    return np.asarray(array / np.abs(array).max(axis=axis, keepdims=True))  # squares neither over- nor underflow

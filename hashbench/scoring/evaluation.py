@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 UNDEFINED = ("skip", "paper")
-DISTANCES = ("hamming", "cosine")
+DISTANCES = ("hamming", "cosine", "dot")
 
 
 class Summary(NamedTuple):

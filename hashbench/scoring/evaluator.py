@@ -54,9 +54,9 @@ def evaluate(
     bit_order : {"little", "big"}, optional
         Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
         most. It matters where ``n_bits`` is no multiple of 8.
-    distance : {"hamming", "cosine"}, default="hamming"
+    distance : {"hamming", "cosine", "dot"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
-        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance.
+        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
 
@@ -79,8 +79,8 @@ def evaluate(
     """
     if distance not in DISTANCES:
         raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
-    if distance == "cosine":
-        ranking = CosineRanking(query_codes, database_codes)
+    if distance != "hamming":
+        ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     return evaluate_packed(query, database, n_bits, as_affinity(affinity), metrics, undefined=undefined)

@@ -4,7 +4,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import Float32Array, FloatArray, IntArray, Progress, silent
-from hashbench.distances import exact_at, fast_squared_distances
+from hashbench.distances import COSINE_DECIMALS, exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
 
 _PAIRS = 1 << 24  # of queries and database items whose distances are in memory at a time
@@ -70,7 +70,8 @@ def _fast_distances(query: Float32Array, database: Float32Array, distance: str) 
     for rows in chunks(0, len(database), _ROWS):
         theirs = database[rows].astype(np.float64)
         if distance == "cosine":
-            near[:, rows], bound = fast_squared_distances(_unit(ours), _unit(theirs))
+            near[:, rows], bound = fast_squared_distances(_unit(ours), _unit(theirs))  # 2 (1 - cosine)
+            bound += 10.0**-COSINE_DECIMALS
         else:
             near[:, rows], bound = fast_squared_distances(ours, theirs)
         if distance == "dot":

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import oracles
 import pytest
+from sklearn.metrics import average_precision_score
 
 from hashbench import evaluate
 from hashbench.affinity import Explicit
@@ -28,6 +29,7 @@ def test_cosine_on_signs_equals_hamming(n_bits):
     np.testing.assert_array_equal(distances, oracles.hamming_distances(query, database))
     hamming = evaluate(query, database, labels, METRICS)
     cosine = evaluate(query * 3, database, labels, METRICS, distance="cosine")
+    np.testing.assert_array_equal(CosineRanking(query * 3, database, by_dot=True).distances(slice(0, 6)), distances)
     for name, parts in hamming.scores.items():  # sums over other numbers of empty groups round otherwise
         np.testing.assert_allclose(parts, cosine.scores[name], rtol=1e-14)
 
@@ -43,6 +45,31 @@ def test_ties_are_items_at_an_equal_value(seed):
     found = evaluate(query, database, levels, ["AP", "NDCG"], distance="cosine").summary
     for name, oracle in (("AP", oracles.average_precision), ("NDCG", oracles.ndcg)):
         assert found[name][:3] == pytest.approx(oracles.over_orders(oracle, distance, levels[0].tolist()), abs=1e-12)
+
+
+@pytest.mark.parametrize("distance", ["cosine", "dot"])
+@pytest.mark.parametrize("zero", [-1, 0])
+def test_float_queries_rank_a_binary_database_by_inner_products(distance, zero):
+    query, database, labels = draw(4, n_bits=33)  # so many bits that nothing ties
+    bits = database > 0
+    found = evaluate(query, np.where(bits, 1, zero), labels, ["AP"], distance=distance).scores["AP"].mean
+    expected = [
+        average_precision_score(labels[1] == label, products)
+        for label, products in zip(labels[0], query @ bits.T, strict=True)
+    ]
+    is_same_order = distance == "dot" or zero == -1  # codes of -1/+1 are equally long, those of 0/1 are not
+    assert np.allclose(found, expected, rtol=0, atol=1e-12) == is_same_order
+
+
+def test_by_inner_product_length_counts_and_zeros_are_no_direction():
+    query, database = np.array([[1.0, 1.0], [-2.0, 0.0]]), np.array([[3.0, 0], [1, 1], [0, 0], [2, 2], [1, 2]])
+    distances = CosineRanking(query * 7, database, by_dot=True).distances(slice(0, 2))
+    for row, products in zip(distances, query @ database.T, strict=True):
+        np.testing.assert_array_equal(
+            np.unique(row, return_inverse=True)[1], np.unique(-products, return_inverse=True)[1]
+        )
+    with pytest.raises(HashbenchError, match="database outputs are all zeros"):
+        CosineRanking(query, 0 * database, by_dot=True)
 
 
 def test_length_of_a_row_has_no_say_and_equal_rows_tie():
@@ -97,7 +124,7 @@ def test_outputs_that_do_not_fit_are_refused_in_words(change, message):
 
 def test_unknown_distance_is_refused():
     query, database, labels = draw(5)
-    with pytest.raises(HashbenchError, match="distance must be one of hamming, cosine, got 'l2'"):
+    with pytest.raises(HashbenchError, match="distance must be one of hamming, cosine, dot, got 'l2'"):
         evaluate(query, database, labels, distance="l2")
 
 

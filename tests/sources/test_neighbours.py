@@ -64,6 +64,17 @@ def test_copies_tie_wherever_the_origin_lies(distance):
         assert values[row[0]] == pytest.approx(values.min(), rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_items_of_one_direction_tie_by_cosine(seed):
+    rng = np.random.default_rng(seed)
+    direction, other = rng.integers(1, 9, (2, 7))
+    database = np.float32([factor * direction for factor in (3, 7, 1, 11)] + [other])
+    query = np.float32(direction + 0.25 * rng.normal(size=(3, 7)))
+    found, n_tied = find_neighbours(query, database, 2, "cosine")
+    np.testing.assert_array_equal(found, [[0, 1]] * 3)
+    assert n_tied == 3
+
+
 def test_by_cosine_length_does_not_count():
     database = np.float32([[1, 0], [100, 1], [1, 1], [4, 4], [0.25, 0.25], [0, 1e-30]])
     found, n_tied = find_neighbours(np.float32([[3, 3], [0, 5]]), database, 2, "cosine")
@@ -76,7 +87,7 @@ def test_distances_of_pairs_are_those_of_scipy(distance):
     row, column = np.indices((9, 40)).reshape(2, -1)
     values = exact_at(QUERY, DATABASE, row, column, distance).reshape(9, 40)
     expected = peer(QUERY, DATABASE, "sqeuclidean" if distance == "euclidean" else distance)
-    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
 
 
 def test_what_has_no_answer_is_refused():
