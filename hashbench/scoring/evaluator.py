@@ -19,6 +19,7 @@ from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, DISTANCES, UNDEFINED, Evaluation
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
+from hashbench.scoring.reranking import Vectors, candidate_parts
 
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
@@ -33,6 +34,8 @@ def evaluate(
     bit_order: str | None = None,
     distance: str = "hamming",
     undefined: str = "skip",
+    vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    true_distance: str = "euclidean",
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
 
@@ -54,11 +57,16 @@ def evaluate(
     bit_order : {"little", "big"}, optional
         Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
         most. It matters where ``n_bits`` is no multiple of 8.
-    distance : {"hamming", "cosine", "dot"}, default="hamming"
+    distance : {"hamming", "cosine"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
-        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
+        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance.
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
+    vectors : pair of arrays of shape (n, n_features), optional
+        The float vectors that were coded, of queries and database: ``Recall@10:reranked=100`` and its like put the
+        nearest items by Hamming distance in their order.
+    true_distance : {"euclidean", "cosine", "dot"}, default="euclidean"
+        By which ``vectors`` are compared.
 
     Returns
     -------
@@ -79,11 +87,21 @@ def evaluate(
     """
     if distance not in DISTANCES:
         raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
-    if distance != "hamming":
-        ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
+    if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
+        raise HashbenchError(f"vectors are a pair (query_vectors, database_vectors), got a {type(vectors).__name__}.")
+    if distance == "cosine":
+        if vectors is not None:
+            raise HashbenchError(
+                f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
+            )
+        ranking = CosineRanking(query_codes, database_codes)
         return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
-    return evaluate_packed(query, database, n_bits, as_affinity(affinity), metrics, undefined=undefined)
+    return evaluate_packed(
+        *(query, database, n_bits, as_affinity(affinity), metrics),
+        undefined=undefined,
+        vectors=None if vectors is None else Vectors(*vectors, true_distance),
+    )
 
 
 def evaluate_packed(
@@ -94,6 +112,7 @@ def evaluate_packed(
     metrics: Iterable[str] = DEFAULT_METRICS,
     *,
     undefined: str = "skip",
+    vectors: Vectors | None = None,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); the database may still be on disk, and is read some 8 MiB at a time.
@@ -104,7 +123,10 @@ def evaluate_packed(
     chosen = _checked_metrics(metrics, undefined)
     _check_shapes(query, database, affinity)
     check_packed(query, n_bits, "query codes")  # the database is checked block by block
-    query, affinity, origin = _distinct_queries(query, affinity)
+    n_reranked = _n_reranked(chosen, vectors)
+    if vectors is not None:
+        vectors.check_fit(len(query), database.shape[0])
+    query, affinity, origin = (query, affinity, slice(None)) if n_reranked else _distinct_queries(query, affinity)
     n_queries = len(query)
     table = _ScoreTable(chosen, undefined, n_queries)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
@@ -125,13 +147,21 @@ def evaluate_packed(
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
             if buckets is not None:
                 histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
-
-            def score(chunk: slice, histogram: TieHistogram = histogram, first: int = queries.start) -> None:
-                table.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
-
-            for _ in in_threads(score, query_chunks(histogram.n_queries)):
-                pass
+            if vectors is None or not n_reranked:
+                table.fill_in_threads(queries.start, histogram)
+                continue
+            codes = query, database, n_bits
+            for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
+                table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
     return table.evaluation(origin)
+
+
+def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
+    """Tell how many candidates the metrics ask for: the most of any, 0 if none asks."""
+    asking = [metric for metric in metrics if metric.family.needs_candidates]
+    if asking and vectors is None:
+        raise asking[0].lacks_vectors()
+    return max((int(metric.arguments[1]) for metric in asking), default=0)
 
 
 def evaluate_ranking(
@@ -179,6 +209,15 @@ class _ScoreTable:
             scores = metric.scores(histogram, self.undefined)
             for out, values in zip(self.scores[metric.name], scores, strict=True):
                 out[queries] = values
+
+    def fill_in_threads(self, first: int, histogram: TieHistogram) -> None:
+        """Fill in all queries of a histogram, which follow each other from ``first`` on."""
+
+        def score(chunk: slice) -> None:
+            self.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
+
+        for _ in in_threads(score, query_chunks(histogram.n_queries)):
+            pass
 
     def evaluation(self, origin: Any = slice(None)) -> Evaluation:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}

@@ -152,6 +152,23 @@ def largest_buckets(query, codes, sizes, largest):  # type: ignore[no-untyped-de
 
 
 @_compiled
+def collect(query, database, first_row, radius, fill, index, hamming):  # type: ignore[no-untyped-def]
+    """Put the rows at most at its ``radius`` from each query, and their distances, where ``fill`` says; move it on."""
+    cells = np.empty(_CHUNK, np.uint32)
+    for row in range(len(query)):
+        at = fill[row]
+        for start in range(0, database.shape[1], _CHUNK):
+            stop = min(start + _CHUNK, database.shape[1])
+            _distances(query[row], database, start, stop, cells)
+            for i in range(stop - start):
+                if cells[i] <= radius[row]:
+                    index[at] = first_row + start + i
+                    hamming[at] = cells[i]
+                    at += 1
+        fill[row] = at
+
+
+@_compiled
 def count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances where the items of each level and above are one range of rows, inside that of the level below.
 

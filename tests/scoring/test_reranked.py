@@ -5,13 +5,22 @@ import math
 from functools import partial
 
 import effort
+import h5py
 import numpy as np
 import oracles
 import pytest
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
 
+from hashbench import HashbenchError, evaluate
+from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.bits import pack
+from hashbench.scoring import counting, reranking
 from hashbench.scoring.candidates import Candidates
+from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.reranking import Vectors
 
 LEVELS = [0, 1, 2, 5]
 SCORES = {  # of the levels in order, those of the whole database, and the cutoff
@@ -65,7 +74,7 @@ def histogram_of(hamming, floats, levels, n_bits):
 @pytest.mark.parametrize("pattern", SCORES)
 def test_mean_low_and_high_equal_those_over_every_choice_and_order(pattern):
     rng = np.random.default_rng(0)
-    for _ in range(1500 if effort.ALL else 150):
+    for _ in range(1500 if effort.ALL else 60):
         n_items = int(rng.integers(1, 8))
         m = int(rng.integers(1, 9))
         k = int(rng.integers(1, m + 1))
@@ -79,3 +88,121 @@ def test_mean_low_and_high_equal_those_over_every_choice_and_order(pattern):
             score = partial(SCORES[pattern], all_levels=levels[row].tolist(), k=k)
             expected = over_every_order(score, hamming[row], floats[row], levels[row].tolist(), m)
             assert found[row] == pytest.approx(expected, abs=1e-12), (name, hamming[row], floats[row], levels[row])
+
+
+N_BITS, N_DATABASE, N_QUERIES = 4, 9, 6
+rng = np.random.default_rng(1)
+query, database = rng.random((N_QUERIES, N_BITS)) < 0.5, rng.random((N_DATABASE, N_BITS)) < 0.5
+query_vectors = rng.integers(1, 4, (N_QUERIES, 3)).astype(np.float32)
+database_vectors = rng.integers(1, 4, (N_DATABASE, 3)).astype(np.float32)
+classes = rng.integers(0, 3, N_QUERIES), rng.integers(0, 3, N_DATABASE)
+multi_hot = rng.integers(0, 2, (N_QUERIES, 3)), rng.integers(0, 2, (N_DATABASE, 3))
+RULES = {
+    "same-label": SameLabel(*classes),
+    "hierarchy": Hierarchy(*classes, classes[0] // 2, classes[1] // 2),
+    "shared-labels": SharedLabels(*multi_hot),
+    "csr": Explicit(sp.csr_array(rng.choice([0, 0, 1, 5], (N_QUERIES, N_DATABASE)))),
+}
+DISTANCES = {  # as SciPy has them; equal ones would differ by rounding, so to 12 digits
+    "euclidean": lambda: np.round(cdist(query_vectors, database_vectors), 12),
+    "cosine": lambda: np.round(cdist(query_vectors, database_vectors, "cosine"), 12),
+    "dot": lambda: -(query_vectors @ database_vectors.T),
+}
+CASES = [*zip(SCORES, (2, 3, 3, 3, 2), (4, 50, 3, 6, 4), strict=True)]  # with k and m
+NAMES = ["AP", *(pattern.format(k=k, m=m) for pattern, k, m in CASES)]
+
+
+@pytest.mark.parametrize("true_distance", DISTANCES)
+@pytest.mark.parametrize("rule", RULES)
+def test_codes_and_vectors_score_as_by_brute_force(rule, true_distance):
+    if true_distance == "cosine":
+        assert len(np.unique(DISTANCES["cosine"]())) > 15
+    found = evaluate(
+        query, database, RULES[rule], NAMES, vectors=(query_vectors, database_vectors), true_distance=true_distance
+    )
+    hamming = (query[:, None] ^ database[None]).sum(axis=2)
+    levels = RULES[rule].block(slice(0, N_QUERIES), slice(0, N_DATABASE))
+    for pattern, k, m in CASES:
+        scores = np.transpose(found.scores[pattern.format(k=k, m=m)])
+        for row in range(N_QUERIES):
+            if not levels[row].any():
+                assert np.isnan(scores[row]).all()
+                continue
+            score = partial(SCORES[pattern], all_levels=levels[row].tolist(), k=k)
+            floats = DISTANCES[true_distance]()[row]
+            expected = over_every_order(score, hamming[row], floats, levels[row].tolist(), m)
+            assert scores[row] == pytest.approx(expected, abs=1e-12), (pattern, row)
+
+
+def test_parts_of_queries_and_blocks_on_disk_score_like_the_whole(tmp_path, monkeypatch):
+    vectors = Vectors(query_vectors, database_vectors)
+    whole = evaluate(query, database, classes, NAMES, vectors=(query_vectors, database_vectors))
+    monkeypatch.setattr(counting, "_BLOCK_BYTES", 8 * 4)
+    monkeypatch.setattr(reranking, "_MEMORY", reranking._CANDIDATE * 14)
+    with h5py.File(tmp_path / "codes.h5", "w") as file:
+        stored = file.create_dataset("codes", data=pack(database))
+        found = evaluate_packed(pack(query), stored, N_BITS, RULES["same-label"], NAMES, vectors=vectors)
+    for name, scores in whole.scores.items():
+        np.testing.assert_array_equal(found.scores[name], scores)
+
+
+def test_recall_of_true_neighbours_is_that_of_candidates_put_in_true_order():
+    rng = np.random.default_rng(2)
+    vectors = rng.normal(size=(20, 6)), rng.normal(size=(300, 6))
+    codes = [part[:, :5] > 0 for part in vectors]
+    nearest = np.argsort(cdist(*vectors), axis=1)[:, :10]
+    relevant = np.zeros((20, 300), dtype=int)
+    np.put_along_axis(relevant, nearest, 1, axis=1)
+    found = evaluate(*codes, relevant, ["Recall@40", "Recall@10:reranked=40"], vectors=vectors)
+    np.testing.assert_allclose(found.scores["R@40"], found.scores["R@10:reranked=40"], rtol=0, atol=1e-12)
+
+
+def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_choices():
+    rng = np.random.default_rng(3)
+    n, m, k = 5000, 300, 100
+    values, levels = rng.normal(size=n), rng.choice([0, 1, 2], n, p=[0.9, 0.08, 0.02])
+    histogram = histogram_of(np.full((1, n), 2), values[None], levels[None], 4)
+    for pattern, score in SCORES.items():
+        found = get_metric(pattern.format(k=k, m=m)).scores(histogram)
+        drawn = []
+        for _ in range(200):
+            entering = rng.choice(n, m, replace=False)
+            ranked = levels[entering[np.argsort(values[entering])]].tolist()
+            drawn.append(score(ranked, levels.tolist(), k))
+        mean, low, high = (float(part[0]) for part in found)
+        assert low <= min(drawn) <= max(drawn) <= high
+        assert abs(np.mean(drawn) - mean) < 4 * np.std(drawn) / math.sqrt(len(drawn))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "R@2:reranked=4 re-ranks .* by the float vectors that were coded, and there are none here"),
+        ({"vectors": (query_vectors[1:], database_vectors)}, "there are 5 query vectors for 6 query codes; give the"),
+        ({"vectors": (query_vectors, database_vectors[1:])}, "there are 8 database vectors for 9 database codes"),
+        ({"vectors": (query_vectors[:, 1:], database_vectors)}, "have 2 features and database vectors 3; both must"),
+        (
+            {"vectors": (query_vectors[0], database_vectors)},
+            r"query vectors are float32 of shape \(3,\), expected real",
+        ),
+        (
+            {"vectors": (query_vectors, database_vectors * np.nan)},
+            "vectors hold values that are not finite in 9",
+        ),
+        ({"vectors": (0 * query_vectors, database_vectors), "true_distance": "cosine"}, "all zeros in row 0, which"),
+        (
+            {"vectors": (query_vectors, database_vectors), "true_distance": "l1"},
+            "one of euclidean, cosine, dot, got 'l1'",
+        ),
+        ({"vectors": query_vectors}, "vectors are a pair .*, got a ndarray"),
+        (
+            {"vectors": (query_vectors, database_vectors), "distance": "cosine"},
+            "vectors re-rank what is near in Hamming",
+        ),
+        ({"distance": "cosine"}, "and there are none here"),
+    ],
+)
+def test_vectors_that_lack_or_do_not_fit_are_refused_in_words(options, message):
+    given = (query + 0.5, database + 0.5) if "distance" in options else (query, database)
+    with pytest.raises(HashbenchError, match=message):
+        evaluate(*given, classes, ["R@2:reranked=4"], **options)

@@ -140,8 +140,10 @@ class Metric:
         Raises
         ------
         HashbenchError
-            If the metric needs Hamming distances and the ranking is real-valued.
+            If the metric needs Hamming distances and the ranking is real-valued, or float vectors and there are none.
         """
+        if self.family.needs_candidates and histogram.candidates is None:
+            raise self.lacks_vectors()
         if self.family.pattern.endswith("@rN") and not histogram.by_radius:
             raise HashbenchError(f"{self.name} counts inside a Hamming radius, which a real-valued ranking has not.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
@@ -149,6 +151,13 @@ class Metric:
         value = np.nan if undefined == "skip" else self.family.paper_value
         is_defined = histogram.n_relevant > 0
         return Scores(*(np.where(is_defined, part, value) for part in scores))
+
+    def lacks_vectors(self) -> HashbenchError:
+        """Say that there is nothing to re-rank by."""
+        return HashbenchError(
+            f"{self.name} re-ranks items near in Hamming distance by the float vectors that were coded, and there are "
+            "none here; give those of queries and database."
+        )
 
 
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64

@@ -4,12 +4,11 @@ The candidates are the first m items by Hamming distance. All items nearer than 
 which of its ``size`` items take the ``slots`` places left is uniformly random. docs/metrics.md derives what follows.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
-from hashbench.errors import HashbenchError
 from hashbench.scoring.candidates import Candidates
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _reranking_loops
@@ -37,11 +36,6 @@ def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no float vectors.
     """
     found = _first(histogram, k, n_reranked)
     return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(histogram.n_relevant)
@@ -60,11 +54,6 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1].
-
-    Raises
-    ------
-    HashbenchError
-        If there are no float vectors.
     """
     found = _first(histogram, k, n_reranked)
     divisor = np.minimum(k, histogram.n_database)
@@ -84,11 +73,6 @@ def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no float vectors.
     """
     found = _first(histogram, k, n_reranked)
     gains = exponential_gains(found.candidates.level)
@@ -110,11 +94,6 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no float vectors.
     """
     found = _first(histogram, k, n_reranked)
     is_relevant = _is_relevant(found)
@@ -161,14 +140,10 @@ class _First(NamedTuple):
 
 
 def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
-    if histogram.candidates is None:
-        raise HashbenchError(
-            f"re-ranking the first {n_reranked} items takes the float vectors that were coded, of queries and "
-            "database; there are none here."
-        )
     cut = cut_at(histogram, n_reranked)
     most = int(histogram.n_database.max(initial=1))
-    return _First(histogram.candidates, cut.group, cut.size, cut.slots, min(k, most))
+    candidates = cast("Candidates", histogram.candidates)  # or `Metric.scores` had refused
+    return _First(candidates, cut.group, cut.size, cut.slots, min(k, most))
 
 
 def _is_relevant(found: _First) -> FloatArray:

@@ -1,0 +1,150 @@
+"""From codes and float vectors to candidates: the nearest items by Hamming distance, in float order."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import in_threads, query_chunks
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray
+from hashbench._validation import as_array
+from hashbench.affinity import Affinity
+from hashbench.bits import to_words
+from hashbench.distances import DISTANCES, exact_at
+from hashbench.errors import HashbenchError
+from hashbench.scoring import kernels
+from hashbench.scoring.candidates import Candidates
+from hashbench.scoring.counting import SliceableCodes, read_words
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics._sums import cut_at
+
+_MEMORY = 256 << 20  # bytes of candidates held at a time
+_DECIMALS = 12  # of a cosine; what differs by less is rounding noise, and ties
+_CANDIDATE = 48  # bytes, while they are sorted
+
+
+class Vectors:
+    """The float vectors that were coded, and their true distance.
+
+    Parameters
+    ----------
+    query, database : array of shape (n, n_features), real
+        One vector for each code; finite, and not all zeros where the distance is ``cosine``.
+    true_distance : {"euclidean", "cosine", "dot"}, default="euclidean"
+        What says which is nearer; for ``dot`` the larger inner product.
+
+    Raises
+    ------
+    HashbenchError
+        If the arrays do not fit together, or the distance of a row is undefined.
+    """
+
+    def __init__(self, query: npt.ArrayLike, database: npt.ArrayLike, true_distance: str = "euclidean") -> None:
+        if true_distance not in DISTANCES:
+            raise HashbenchError(f"true_distance must be one of {', '.join(DISTANCES)}, got {true_distance!r}.")
+        self.true_distance = true_distance
+        self.query = _checked(query, "query vectors", true_distance)
+        self.database = _checked(database, "database vectors", true_distance)
+        if self.query.shape[1] != self.database.shape[1]:
+            raise HashbenchError(
+                f"query vectors have {self.query.shape[1]} features and database vectors {self.database.shape[1]}; "
+                "both must be equally long."
+            )
+
+    def check_fit(self, n_queries: int, n_database: int) -> None:
+        """Refuse vectors of another number of items than there are codes."""
+        for role, vectors, n_codes in (("query", self.query, n_queries), ("database", self.database, n_database)):
+            if len(vectors) != n_codes:
+                raise HashbenchError(
+                    f"there are {len(vectors)} {role} vectors for {n_codes} {role} codes; give the vector of each code."
+                )
+
+    def distances(self, query: int, database: IntArray) -> FloatArray:
+        """Compute the true distances of a query to some database items, in float64; the smaller, the nearer."""
+        row = np.zeros(len(database), dtype=np.int64)
+        found = exact_at(self.query[query : query + 1], self.database, row, database, self.true_distance)
+        return np.round(found, _DECIMALS) if self.true_distance == "cosine" else found
+
+
+def _checked(vectors: npt.ArrayLike, name: str, true_distance: str) -> AnyArray:
+    array = as_array(vectors, name)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, n_features), not "
+            "empty."
+        )
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if bad.size:
+        raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
+    if true_distance == "cosine" and not array.any(axis=1).all():
+        row = np.flatnonzero(~array.any(axis=1))[0]
+        raise HashbenchError(f"{name} are all zeros in row {row}, which has no direction; leave such items out.")
+    return array
+
+
+def candidate_parts(
+    histogram: TieHistogram,
+    queries: slice,
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    affinity: Affinity,
+    vectors: Vectors,
+    n_reranked: int,
+) -> Iterator[tuple[slice, Candidates]]:
+    """Collect the candidates of the histogram's queries, which are those ``queries`` of all, some at a time.
+
+    Gives which of the histogram's queries, and all items up to the distance of the tie that ``n_reranked`` cuts. The
+    database is read once for each part.
+    """
+    cut = cut_at(histogram, n_reranked)
+    counts = cut.before + cut.size
+    for part in _parts(counts, _MEMORY // _CANDIDATE):
+        absolute = slice(queries.start + part.start, queries.start + part.stop)
+        starts = np.append(0, np.cumsum(counts[part]))
+        index, hamming = _collect(query[absolute], database, n_bits, cut.group[part], starts)
+        value, level = np.empty(len(index)), np.empty(len(index), dtype=np.int16)
+
+        def sort(
+            chunk: slice,
+            first: int = absolute.start,
+            starts: IntArray = starts,
+            found: tuple[AnyArray, ...] = (index, hamming, value, level),
+        ) -> None:
+            for row in range(chunk.start, chunk.stop):
+                index, hamming, value, level = (array[starts[row] : starts[row + 1]] for array in found)
+                distances = vectors.distances(first + row, index)
+                levels = affinity.block(slice(first + row, first + row + 1), index)[0]
+                order = np.lexsort((levels, distances))
+                value[:], level[:], hamming[:] = distances[order], levels[order], hamming[order]
+
+        for _ in in_threads(sort, query_chunks(len(starts) - 1)):
+            pass
+        yield part, Candidates(starts, value, level, hamming)
+
+
+def _parts(counts: IntArray, limit: int) -> Iterator[slice]:
+    """Cut queries into consecutive parts whose counts add up to ``limit`` at most, or of one query."""
+    start, ends = 0, np.cumsum(counts)
+    while start < len(counts):
+        done = ends[start - 1] if start else 0
+        stop = max(int(np.searchsorted(ends, done + limit, side="right")), start + 1)
+        yield slice(start, stop)
+        start = stop
+
+
+def _collect(
+    query: ByteArray, database: SliceableCodes, n_bits: int, radius: IntArray, starts: IntArray
+) -> tuple[IntArray, npt.NDArray[np.uint16]]:
+    """Find the items inside the radius of each query: rows of the database, ascending, and their Hamming distances."""
+    words, fill = to_words(query), starts[:-1].copy()
+    index, hamming = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.uint16)
+    for rows, block in read_words(database, n_bits):
+        columns = np.ascontiguousarray(block.T)  # (n_words, n_rows)
+
+        def collect(chunk: slice, columns: AnyArray = columns, first: int = rows.start) -> None:
+            kernels.collect(words[chunk], columns, first, radius[chunk], fill[chunk], index, hamming)
+
+        for _ in in_threads(collect, query_chunks(len(words))):
+            pass
+    return index, hamming
