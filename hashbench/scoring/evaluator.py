@@ -57,9 +57,9 @@ def evaluate(
     bit_order : {"little", "big"}, optional
         Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
         most. It matters where ``n_bits`` is no multiple of 8.
-    distance : {"hamming", "cosine"}, default="hamming"
+    distance : {"hamming", "cosine", "dot"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
-        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance.
+        n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
     vectors : pair of arrays of shape (n, n_features), optional
@@ -89,12 +89,12 @@ def evaluate(
         raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
         raise HashbenchError(f"vectors are a pair (query_vectors, database_vectors), got a {type(vectors).__name__}.")
-    if distance == "cosine":
+    if distance != "hamming":
         if vectors is not None:
             raise HashbenchError(
                 f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
             )
-        ranking = CosineRanking(query_codes, database_codes)
+        ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
         return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     return evaluate_packed(
