@@ -9,14 +9,12 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import MAX_LEVEL, as_array
 from hashbench.errors import HashbenchError
-from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 
 if TYPE_CHECKING:
     import pandas as pd
-
-RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
 
 _QUERY = ("query_id", "q_id", "qid")  # columns as ir_measures, ranx and PyTerrier name them
 _DOCUMENT = ("doc_id", "docno", "docid")

@@ -8,8 +8,8 @@ import pytest
 
 import hashbench
 from hashbench.errors import HashbenchError
+from hashbench.scoring.evaluation import RUN_METRICS
 from hashbench.scoring.metrics import get_metric
-from hashbench.scoring.runs import RUN_METRICS
 
 # Those of trec_eval, by our names. AP over relevant items that are retrieved, capped and PairwiseError it has not.
 TREC = {
