@@ -144,7 +144,7 @@ class Dataset:
         return self._affinity(self.train, self.train)
 
     def _affinity(self, rows: IntArray, columns: IntArray) -> Affinity:
-        ours, theirs = _as_slice(rows), _as_slice(columns)
+        ours, theirs = as_slice(rows), as_slice(columns)
         if self.rule == "distance" and self.features is not None:
             return Distance(self.features[ours], self.features[theirs], **self.rule_params)
         labels = np.asarray(self.labels)
@@ -179,7 +179,7 @@ class Dataset:
         return digest.hexdigest()[:16]
 
 
-def _as_slice(index: IntArray) -> Rows:
+def as_slice(index: IntArray) -> Rows:
     """Give row numbers that follow one another as a slice, which cuts without a copy."""
     for start in range(0, len(index), _CHECKED_ROWS):
         part = index[start : start + _CHECKED_ROWS]
