@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 from hashbench import registry
@@ -11,6 +12,12 @@ ALL = os.environ.get("HASHBENCH_TESTS") == "all"
 settings.register_profile("commit", deadline=None, max_examples=25, derandomize=True)
 settings.register_profile("all", deadline=None, max_examples=200)
 settings.load_profile("all" if ALL else "commit")
+
+
+def slow(*cases):
+    """Mark cases of a parametrised test that go the way of another one, for `make test-all`."""
+    return [pytest.param(*(case if isinstance(case, tuple) else [case]), marks=pytest.mark.slow) for case in cases]
+
 
 # Settings with which a method is fitted in a moment.
 QUICK = {
