@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
-from hashbench.dataset import Dataset, canonical_json
+from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
 from hashbench.pipeline.grid import Identified, Job
 from hashbench.registry import dataset_spec
@@ -24,6 +24,7 @@ from hashbench.store.provenance import Provenance, digest
 
 if TYPE_CHECKING:
     from hashbench.method import HashMethod
+    from hashbench.scoring.reranking import Vectors
 
 _AGAIN = "re-encoded damaged"
 _BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
@@ -195,8 +196,19 @@ def _score(
     return evaluate_packed(
         *(codes.query, codes.database, codes.n_bits, dataset.affinity(), metric_names),
         undefined=undefined,
+        vectors=_vectors(dataset, metric_names),
         on_progress=on_progress,
     )
+
+
+def _vectors(dataset: Dataset, metric_names: Sequence[str]) -> "Vectors | None":
+    """Give the features, if there are any, for metrics that re-rank by them."""
+    from hashbench.scoring.reranking import Vectors
+
+    if dataset.features is None or not any(get_metric(name).family.needs_candidates for name in metric_names):
+        return None
+    query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
+    return Vectors(query, database, dataset.true_distance)
 
 
 def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress) -> None:
