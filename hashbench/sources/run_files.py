@@ -42,7 +42,7 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
         score, place = _number(text), _number(rank)
         if math.isnan(score):
             raise HashbenchError(f"{path} line {number}: the score {text!r} of document {document!r} is no number.")
-        _enter(run, query, document, score, f"{path} line {number}")
+        _enter(run, query, document, score, path, number)
         growth = (place - before[1]) * (score - before[2]) if query == before[0] else 0.0
         n_falling += growth < 0
         if growth > 0 and not first_rising:
@@ -81,7 +81,7 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
             raise HashbenchError(
                 f"{path} line {number}: the grade {text!r} of document {document!r} is no whole number."
             )
-        _enter(qrels, query, document, int(grade), f"{path} line {number}")
+        _enter(qrels, query, document, int(grade), path, number)
     return qrels
 
 
@@ -123,10 +123,11 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _enter(table: dict[str, dict[str, T]], query: str, document: str, value: T, place: str) -> None:
+def _enter(table: dict[str, dict[str, T]], query: str, document: str, value: T, path: Path | str, number: int) -> None:
     documents = table.setdefault(query, {})
     if document in documents:
         raise HashbenchError(
-            f"{place}: document {document!r} comes a second time for query {query!r}; keep one of its lines."
+            f"{path} line {number}: document {document!r} comes a second time for query {query!r}; keep one of its "
+            "lines."
         )
     documents[document] = value
