@@ -6,6 +6,7 @@ pipeline      prepare, encode, run
 scoring       evaluate
 reports       tables, plot, diff
 options       options that several commands share
+completion    names that a shell completes
 console       runs with their progress, scores as text
 descriptions  what info tells
 progress      how far long work is, on stderr

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from hashbench.cli.completion import completing
 from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word
 from hashbench.errors import HashbenchError
 
@@ -49,7 +50,7 @@ def list_command(kind: str, speed: str | None) -> None:
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completing("datasets", "methods", "metrics"))
 def info(name: str) -> None:
     """Tell about a dataset (by name or file), a codes file, a method or a metric."""
     from hashbench.cli.descriptions import describe
@@ -59,7 +60,7 @@ def info(name: str) -> None:
 
 @click.command()
 @click.argument("kind", type=Word(["method", "dataset"]))
-@click.argument("name")
+@click.argument("name", shell_complete=completing("methods", "datasets"))
 @FEATURES
 @SOURCE
 @WEIGHTS

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashbench._torch import DEVICES
+from hashbench.cli.completion import completing
 from hashbench.errors import HashbenchError
 
 if TYPE_CHECKING:
@@ -62,9 +63,21 @@ RESULTS = click.option(
     help="Folder of the result files.",
 )
 METRIC = click.option(
-    "--metric", "metrics", type=OneEach(), multiple=True, help="Metric, repeatable; see `hashbench list metrics`."
+    "--metric",
+    "metrics",
+    type=OneEach(),
+    multiple=True,
+    shell_complete=completing("metrics"),
+    help="Metric, repeatable; see `hashbench list metrics`.",
 )
-METHOD = click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable.")
+METHOD = click.option(
+    "--method",
+    "methods",
+    type=OneEach(),
+    multiple=True,
+    shell_complete=completing("methods"),
+    help="Method, repeatable.",
+)
 BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable.")
 SEED = click.option(
     "--seed",
@@ -78,6 +91,7 @@ DATASET = click.option(
     "datasets",
     type=OneEach(),
     multiple=True,
+    shell_complete=completing("datasets"),
     help="Dataset name or HDF5 file, repeatable. [digits]",
 )
 PARAM = click.option(
@@ -130,7 +144,9 @@ class File(click.Path):
 
 FILE = File()
 OUTPUT = File(allow_dash=True)
-FEATURES = click.option("--features", help="Kind of features, where a dataset offers several.")
+FEATURES = click.option(
+    "--features", shell_complete=completing("features"), help="Kind of features, where a dataset offers several."
+)
 SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
 WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")
 

@@ -6,19 +6,38 @@ from typing import Any
 
 import click
 
+from hashbench.cli.completion import completing
 from hashbench.cli.options import LENGTH, METRIC, RESULTS, OneEach
 
-_METHODS = click.option("--method", "methods", type=OneEach(), multiple=True, help="Method, repeatable. [all]")
-_FEATURES = click.option("--features", type=OneEach(), multiple=True, help="Kind of features, repeatable. [all]")
+_METHODS = click.option(
+    "--method",
+    "methods",
+    type=OneEach(),
+    multiple=True,
+    shell_complete=completing("methods"),
+    help="Method, repeatable. [all]",
+)
+_FEATURES = click.option(
+    "--features",
+    type=OneEach(),
+    multiple=True,
+    shell_complete=completing("features"),
+    help="Kind of features, repeatable. [all]",
+)
 _VARIANTS = click.option(
     "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
 )
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[TABLE]...")
+@click.argument("names", nargs=-1, metavar="[TABLE]...", shell_complete=completing("tables"))
 @click.option(
-    "--dataset", "datasets", type=OneEach(), multiple=True, help="Dataset, or NAME:FEATURES, repeatable. [all]"
+    "--dataset",
+    "datasets",
+    type=OneEach(),
+    multiple=True,
+    shell_complete=completing("datasets"),
+    help="Dataset, or NAME:FEATURES, repeatable. [all]",
 )
 @_METHODS
 @METRIC
@@ -86,13 +105,24 @@ def tables(
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[FIGURE]...")
+@click.argument("names", nargs=-1, metavar="[FIGURE]...", shell_complete=completing("figures"))
 @click.option(
-    "--dataset", "datasets", type=OneEach(), multiple=True, help="Dataset name or HDF5 file, repeatable. [all]"
+    "--dataset",
+    "datasets",
+    type=OneEach(),
+    multiple=True,
+    shell_complete=completing("datasets"),
+    help="Dataset name or HDF5 file, repeatable. [all]",
 )
 @_METHODS
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
-@click.option("--metric", default="AP", show_default=True, help="What methods are judged by.")
+@click.option(
+    "--metric",
+    default="AP",
+    show_default=True,
+    shell_complete=completing("metrics"),
+    help="What methods are judged by.",
+)
 @_FEATURES
 @_VARIANTS
 @click.option(

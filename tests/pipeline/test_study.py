@@ -168,11 +168,12 @@ def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file,
     assert remains() == "encode, score"
 
 
-def test_a_dry_run_prepares_no_dataset_and_refuses_one_that_there_is_not(hashbench, data_folder):
+def test_a_dry_run_prepares_no_dataset_and_refuses_one_that_there_is_not(hashbench, tmp_path, monkeypatch):
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
     command = ["encode", "--dry-run", "--method", "lsh", "--bits", 8]
     told = hashbench(*command).stdout.splitlines()
     assert told == ["digits lsh 8 bits seed 0: prepare, encode", "0 of 1 jobs done, 1 to do."]
-    assert not data_folder.exists()
+    assert not (tmp_path / "data").exists()
     refused = hashbench(*command, "--dataset", "digts")
     assert refused.exit_code == 1
     assert "unknown dataset 'digts'. Did you mean 'digits'" in refused.stderr

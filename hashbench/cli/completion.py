@@ -1,0 +1,114 @@
+"""What a shell completes: names, read from sources, since importing what they name would take a second a keystroke."""
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from hashbench import _source_code
+
+if TYPE_CHECKING:
+    import click
+
+Completer = Callable[["click.Context", "click.Parameter", str], list[Any]]
+
+
+def completing(*kinds: str) -> Completer:
+    """Make what click asks for the completions of names of some kinds; a file's name, where none of them fits."""
+
+    def complete(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        given = ctx.params.get(param.name or "") if param.multiple or param.nargs == -1 else None
+        found = {name for kind in kinds for name in NAMES[kind]() if name.startswith(incomplete)}
+        return [CompletionItem(name) for name in sorted(found.difference(given or ()))] or [
+            CompletionItem(incomplete, type="file")
+        ]
+
+    return complete
+
+
+def methods() -> list[str]:
+    """Names of all methods."""
+    from hashbench.registry import method_names
+
+    return method_names()
+
+
+def datasets() -> list[str]:
+    """Names of the datasets there are, and of those that are prepared from the user's own data."""
+    from importlib.metadata import entry_points
+
+    from hashbench.store.files import data_dir
+
+    known = [value for tree in _trees("hashbench.datasets") for value in _attributes(tree, "name")]
+    known += [point.name for point in entry_points(group="hashbench.datasets")]
+    own = [path.stem for path in (data_dir() / "datasets").glob("*.h5")]
+    return known + [name for name in own if not any(name.startswith(f"{one}-") for one in known)]
+
+
+def features() -> list[str]:
+    """Kinds of features that datasets offer."""
+    kinds = [value for tree in _trees("hashbench.datasets") for value in _attributes(tree, "features")]
+    extraction, backbones = (f"hashbench.sources.features.{name}" for name in ("extraction", "backbones"))
+    return kinds + _texts_of(extraction, "KINDS") + _texts_of(backbones, "BACKBONES")
+
+
+def metrics() -> list[str]:
+    """Names of metrics, those with a cutoff at one to begin with; a shell takes what has a colon for two words."""
+    calls = (node for tree in _trees("hashbench.scoring.metrics") for node in ast.walk(tree))
+    patterns = [
+        text
+        for node in calls
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "register"
+        for text in _texts(node.args[0])
+    ]
+    return [name.replace("@k", "@100").replace("@rN", "@r2") for name in patterns if ":" not in name]
+
+
+def figures() -> list[str]:
+    """Names of figures."""
+    return _texts_of("hashbench.reports.plots", "FIGURES")
+
+
+def tables() -> list[str]:
+    """Names of tables."""
+    return _texts_of("hashbench.reports.tables.layout", "LAYOUTS")
+
+
+NAMES: dict[str, Callable[[], list[str]]] = {
+    function.__name__: function for function in (methods, datasets, features, metrics, figures, tables)
+}
+
+
+def _trees(package: str) -> Iterator[ast.Module]:
+    """Parse the modules of a package."""
+    home = _source_code.file_of(package)
+    for path in sorted(home.parent.glob("*.py")) if home else []:
+        yield _source_code.tree_of(package if path == home else f"{package}.{path.stem}")
+
+
+def _attributes(tree: ast.Module, name: str) -> Iterator[str]:
+    """Give the texts that public classes have as an attribute."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+            yield from _assigned(node.body, name)
+
+
+def _texts_of(module: str, name: str) -> list[str]:
+    """Give the texts that a module's constant holds; of a mapping its keys."""
+    return list(_assigned(_source_code.tree_of(module).body, name))
+
+
+def _assigned(body: list[ast.stmt], name: str) -> Iterator[str]:
+    for node in body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+            yield from _texts(getattr(node, "value", None))
+
+
+def _texts(node: Any) -> Iterator[str]:
+    """Give a constant text, those of a list or tuple, or the keys of a mapping."""
+    parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [node])
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value

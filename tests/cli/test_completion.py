@@ -1,0 +1,81 @@
+"""What a shell completes, as click's own scripts ask for it."""
+
+import subprocess
+import sys
+
+import pytest
+from click.shell_completion import ShellComplete
+from places import built_in_datasets
+
+from hashbench import registry
+from hashbench.cli import completion
+from hashbench.cli.main import cli
+from hashbench.reports.plots import FIGURES
+from hashbench.reports.tables import LAYOUTS
+from hashbench.scoring.metrics import get_metric, metric_names
+
+
+def completed(line):
+    """What is offered for the last word of a command line; of files nothing but that it is one."""
+    *arguments, incomplete = line.split(" ")
+    found = ShellComplete(cli, {}, "hashbench", "_HASHBENCH_COMPLETE").get_completions(arguments, incomplete)
+    return [item.value if item.type == "plain" else f"({item.type})" for item in found]
+
+
+def test_names_are_those_there_are():
+    assert completion.methods() == registry.method_names()
+    assert set(completion.datasets()) == set(built_in_datasets())
+    kinds = {kind for name in built_in_datasets() for kind in registry.dataset_class(name).features}
+    assert set(completion.features()) == kinds
+    assert completion.figures() == list(FIGURES)
+    assert completion.tables() == list(LAYOUTS)
+
+
+def test_metrics_are_offered_as_they_can_be_typed():
+    offered = [get_metric(name) for name in completion.metrics()]
+    patterns = {metric.name.replace("@100", "@k").replace("@r2", "@rN") for metric in offered}
+    assert patterns == {name for name in metric_names() if ":" not in name}
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("run --method it", ["itq"]),
+        ("encode --method lsh --method l", ["(file)"]),  # which is given already
+        ("run --dataset digits", ["digits", "digits-pairs", "digits-unlabelled"]),
+        ("run --dataset my", ["(file)"]),
+        ("run --metric NDCG", ["NDCG", "NDCG@100"]),
+        ("evaluate --metric LG", ["LGAP@r2"]),
+        ("prepare cifar10-s", ["cifar10-s1", "cifar10-s2"]),
+        ("prepare cifar10-s1 --features gi", ["gist"]),
+        ("check method it", ["itq"]),
+        ("info tm", ["tmc2007"]),
+        ("plot ap", ["ap-bits"]),
+        ("plot --metric RP", ["RPrec"]),
+        ("tables table", ["table1", "table2", "table3"]),
+        ("tables --features squ", ["squeezenet"]),
+        ("list me", ["methods", "metrics"]),
+        ("run --dry", ["--dry-run"]),
+    ],
+)
+def test_names_are_completed(line, expected):
+    assert completed(line) == expected
+
+
+def test_datasets_of_plugins_and_of_the_user_are_offered_too(plugin, data):
+    plugin("theirs", "", kind="datasets")
+    (data / "datasets").mkdir()
+    for stem in ("mine", "digits", "cifar10-s1-gist"):
+        (data / "datasets" / f"{stem}.h5").touch()
+    assert set(completion.datasets()) - {*built_in_datasets()} == {"theirs", "mine"}
+
+
+def test_completing_imports_nothing_heavy():
+    heavy = {"numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich", "matplotlib"}
+    code = (
+        "import sys\n"
+        "from hashbench.cli import completion, main\n"
+        "for names in completion.NAMES.values(): names()\n"
+        f"print({heavy!r} & {{*sys.modules}})\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
