@@ -108,7 +108,9 @@ def get_method(name: str) -> "type[HashMethod]":
     HashbenchError
         If there is no such method, or its plugin cannot be imported.
     """
-    from hashbench.method import HashMethod
+    if name not in method_names():
+        raise unknown_name("method", name, method_names())
+    from hashbench.method import HashMethod  # and scikit-learn, for which a mistyped name need not wait
 
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
@@ -118,12 +120,10 @@ def get_method(name: str) -> "type[HashMethod]":
         if len(found) != 1:
             raise HashbenchError(f"{module.__file__} must hold one public subclass of HashMethod, not {len(found)}.")
         return _checked(name, found[0])
-    if name in _entry_points("hashbench.methods"):
-        cls = _load(_entry_points("hashbench.methods")[name][0], "method")
-        if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
-            raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
-        return _checked(name, cls)
-    raise unknown_name("method", name, method_names())
+    cls = _load(_entry_points("hashbench.methods")[name][0], "method")
+    if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
+        raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
+    return _checked(name, cls)
 
 
 def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter":
