@@ -17,16 +17,23 @@ CELL = (*BLOCK, "metric", *LINE, "n_bits")
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
-def average_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
+def all_lines(results: pd.DataFrame) -> pd.DataFrame:
+    """Give each ``LINE`` of results with its ``label`` among all of them and its ``group``."""
+    lines = results[list(LINE)].drop_duplicates(ignore_index=True)
+    labels = line_labels(lines)
+    return lines.assign(label=[labels[line] for line in lines.itertuples(index=False)], group=_groups(lines))
+
+
+def average_over_seeds(results: pd.DataFrame, lines: pd.DataFrame | None = None) -> pd.DataFrame:
     """Average scores over seeds, and put them in the order in which they are shown.
 
-    The columns are those of `mean_over_seeds` and the ``label`` of each line. Groups stand in the order of the tables,
-    methods that are no longer installed last; in a group and metric of a block the line with the highest mean over all
-    its code lengths comes first.
+    The columns are those of `mean_over_seeds` and the ``label`` of each line, among ``lines`` if given: where results
+    are a part of what there is, `all_lines` of the whole. Groups stand in the order of the tables, methods that are no
+    longer installed last; in a group and metric of a block the line with the highest mean over all its code lengths
+    comes first.
     """
-    cells = mean_over_seeds(results)
-    labels = line_labels(cells)
-    cells["label"] = [labels[line] for line in zip(*(cells[key] for key in LINE), strict=True)]
+    lines = all_lines(results) if lines is None else lines
+    cells = mean_over_seeds(results).merge(lines[[*LINE, "label"]], how="left")
     order = {
         **dict.fromkeys((*BLOCK, "metric"), True),
         "group_rank": True,
@@ -59,7 +66,7 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index()
     )
-    return cells.assign(group=cells["method"].map({name: _group(name) for name in cells["method"].unique()}))
+    return cells.assign(group=_groups(cells))
 
 
 def main_lines(cells: pd.DataFrame) -> pd.DataFrame:
@@ -72,7 +79,8 @@ def main_lines(cells: pd.DataFrame) -> pd.DataFrame:
     lines = cells.groupby([*method, "params", "method_version"], as_index=False).agg(
         n_cells=("n_bits", "size"), n_bits=("n_bits", "first")
     )
-    lines["rank"] = [_rank(*line) for line in zip(lines["method"], lines["params"], lines["n_bits"], strict=True)]
+    settings = pd.MultiIndex.from_frame(lines[["method", "params", "n_bits"]])
+    lines["rank"] = settings.map({setting: _rank(*setting) for setting in settings.unique()})
     order = {"rank": True, "method_version": False, "n_cells": False, "params": True}
     main = lines.sort_values(list(order), ascending=list(order.values())).drop_duplicates(method)
     return cells.merge(main[[*BLOCK, "metric", *LINE]])
@@ -128,6 +136,10 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
     card = known_card(method)
     defaults = card.params if card else {}
     return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
+
+
+def _groups(lines: pd.DataFrame) -> pd.Series:
+    return lines["method"].map({name: _group(name) for name in lines["method"].unique()})
 
 
 def _group(method: str) -> str:

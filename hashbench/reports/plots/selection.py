@@ -12,7 +12,7 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import BLOCK, LINE, average_over_seeds, main_lines
+from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
 from hashbench.scoring.metrics import get_metric
@@ -111,8 +111,9 @@ def choose_blocks(
             is_chosen &= frame["n_bits"].isin(selection.n_bits)
         return frame.loc[is_chosen]
 
-    everything = average_over_seeds(results)  # labels and looks do not depend on what is chosen
-    cells, chosen, looks = choose(everything), choose(results), choose_looks(everything)
+    lines = all_lines(results)  # labels, looks and the order of lines do not depend on what is chosen
+    everything = average_over_seeds(results[results["metric"] == metric], lines)
+    cells, chosen, looks = choose(everything), choose(results), choose_looks(lines)
     cells = cells if selection.variants else main_lines(cells)
     if cells.empty:
         raise _nothing_left(results, selection, metric)
