@@ -1,4 +1,5 @@
 import gc
+import itertools
 import json
 import os
 import shutil
@@ -32,10 +33,18 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+@pytest.fixture(scope="session")
+def data_folders(tmp_path_factory):
+    """Paths of folders to be; pytest's own numbers are found among all folders there are, which thousands make slow."""
+    base = tmp_path_factory.mktemp("data")
+    return (base / str(number) for number in itertools.count())
+
+
 @pytest.fixture(autouse=True)
-def data(tmp_path_factory, monkeypatch):
+def data(data_folders, monkeypatch):
     """An empty data folder for each test; the working directory must be left as it was found."""
-    folder = tmp_path_factory.mktemp("hashbench-data")
+    folder = next(data_folders)
+    folder.mkdir()
     monkeypatch.setenv("HASHBENCH_DATA", str(folder))
     before = Path.cwd()
     yield folder
