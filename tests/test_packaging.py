@@ -6,6 +6,7 @@ import tomllib
 from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
+import numpy as np
 import pytest
 from places import ROOT, built_in_datasets, built_in_methods
 
@@ -82,16 +83,7 @@ def install(site, modules, methods=(), datasets=()):
     return site
 
 
-TOGETHER = """
-import json, sys
-from click.testing import CliRunner
-from hashbench.cli.main import cli
-done = []
-for command in json.loads(sys.argv[1]):
-    result = CliRunner().invoke(cli, command, catch_exceptions=False)
-    done.append((result.exit_code, result.stdout, result.stderr))
-print(json.dumps(done))
-"""
+KINDS = ("codes", "labels")
 RUN = ["run", "--method", "coin", "--method", "lsh", "--dataset", "line", "--bits", "16"]
 TOLD = {
     "list methods": ["list", "methods"],
@@ -99,22 +91,92 @@ TOLD = {
     "info": ["info", "coin"],
     "unknown parameter": [*RUN, "--param", "sides=3"],
     "run": RUN,
+    "run classical": ["run", "--method", "itq", "--dataset", "line", "--bits", "1"],
+    "evaluate": ["evaluate", *(f"--{one}-{kind}={kind}.npy" for one in ("query", "database") for kind in KINDS)],
+    "info learned": ["info", "talr-ap"],
     "tables": ["tables", "table1"],
     "check method": ["check", "method", "coin"],
     "check dataset": ["check", "dataset", "line"],
 }
 
 
+BROKEN = {
+    "module": ({"broken.py": "import no_such_package\n"}, "broken:Broken"),
+    "package": ({"broken/__init__.py": "raise RuntimeError('no luck')\n", "broken/it.py": ""}, "broken.it:Broken"),
+    "syntax": ({"broken.py": "this is no Python\n"}, "broken:Broken"),
+    "missing module": ({}, "broken:Broken"),
+    "missing package": ({}, "broken.it:Broken"),
+    "missing class": ({"broken.py": ""}, "broken:Broken"),
+    "no class": ({"broken.py": "Broken = 5\n"}, "broken:Broken"),
+    "another class": ({"broken.py": "class Broken:\n    pass\n"}, "broken:Broken"),
+    "latin-1": ({"broken.py": "# -*- coding: latin-1 -*-\nimport no_such_package\n"}, "broken:Broken"),
+}
+
+
+COMMANDS = {
+    "list methods": ["list", "methods"],
+    "list datasets": ["list", "datasets"],
+    "run method": ["run", "--method", "broken", "--bits", "8"],
+    "run dataset": ["run", "--method", "lsh", "--bits", "8", "--dataset", "broken"],
+    "help": ["--help"],
+}
+DRIVER = """
+import json, os, sys
+from click.testing import CliRunner
+from hashbench import registry, testing
+from hashbench.cli import console
+from hashbench.reports import tables
+from hashbench.cli.main import cli
+sites, outcomes = json.loads(sys.argv[1]), []
+for site, commands in sites:
+    reader, writer = os.pipe()
+    if not os.fork():  # no plugin was looked for yet
+        os.chdir(site)
+        sys.path.insert(0, site)
+        done = {}
+        for name, command in commands.items():
+            result = CliRunner().invoke(cli, command)
+            is_told = result.exception is None or isinstance(result.exception, SystemExit)
+            told = result.stderr if is_told else repr(result.exception)
+            done[name] = (result.exit_code, result.stdout, told, "torch" in sys.modules)
+        with open(writer, "w") as file:
+            json.dump(done, file)
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as file:
+        outcomes.append(json.load(file))
+for name in registry.built_in_methods():
+    registry.get_method(name)().get_params()
+print(json.dumps([outcomes, "torch" in sys.modules]))
+"""
+
+
 @pytest.fixture(scope="module")
-def third_party(tmp_path_factory):
-    """What each command says beside a distribution that brings a method and a dataset; and the folder they ran in."""
-    folder = tmp_path_factory.mktemp("third-party")
+def told(tmp_path_factory):
+    """What each command says beside each plugin: exit code, stdout, stderr, and if it imported torch; and the folder.
+
+    All in one process, which forks; under ``""``, whether torch is imported to describe all methods.
+    """
+    folder = tmp_path_factory.mktemp("plugins")
     modules = {"third_party/__init__.py": "", "third_party/coin.py": METHOD, "third_party/line.py": DATASET}
-    site = install(folder / "site", modules, ["coin = third_party.coin:Coin"], ["line = third_party.line:Line"])
-    environment = {**os.environ, "PYTHONPATH": str(site), "HASHBENCH_DATA": str(folder / "data")}
-    command = [sys.executable, "-B", "-c", TOGETHER, json.dumps(list(TOLD.values()))]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder, check=True)
-    return folder, dict(zip(TOLD, json.loads(done.stdout.splitlines()[-1]), strict=True))
+    third_party = folder / "third party"
+    install(third_party, modules, ["coin = third_party.coin:Coin"], ["line = third_party.line:Line"])
+    np.save(third_party / "codes.npy", np.eye(4) > 0)
+    np.save(third_party / "labels.npy", np.arange(4))
+    for how, (modules, value) in BROKEN.items():
+        install(folder / how, modules, [f"broken = {value}"], [f"broken = {value}"])
+    sites = [(str(third_party), TOLD), *((str(folder / how), COMMANDS) for how in BROKEN)]
+    environment = {**os.environ, "HASHBENCH_DATA": str(folder / "data")}
+    command = [sys.executable, "-B", "-c", DRIVER, json.dumps(sites)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    outcomes, has_torch = json.loads(done.stdout)
+    return folder, dict(zip(["third party", *BROKEN], outcomes, strict=True)) | {"": has_torch}
+
+
+@pytest.fixture(scope="module")
+def third_party(told):
+    """What commands say beside a distribution that brings a method and a dataset; and the folder they ran in."""
+    return told[0] / "third party", {name: outcome[:3] for name, outcome in told[1]["third party"].items()}
 
 
 def test_script_and_names_are_those_of_the_project():
@@ -167,7 +229,7 @@ def test_third_party_plugins_run_and_are_put_into_tables(third_party):
     exit_code, _, stderr = outcomes["run"]
     assert exit_code == 0, stderr
     rows = (folder / "results" / "line.csv").read_text().splitlines()[1:]
-    assert {row.split(",")[2] for row in rows} == {"coin", "lsh"}
+    assert {row.split(",")[2] for row in rows} == {"coin", "lsh", "itq"}
     exit_code, stdout, _ = outcomes["tables"]
     assert exit_code == 0
     assert stdout.index("| coin ") < stdout.index("| lsh ")
@@ -180,73 +242,19 @@ def test_third_party_plugins_pass_the_same_suite(third_party, kind):
     assert "FAIL" not in stdout
 
 
-BROKEN = {
-    "module": ({"broken.py": "import no_such_package\n"}, "broken:Broken"),
-    "package": ({"broken/__init__.py": "raise RuntimeError('no luck')\n", "broken/it.py": ""}, "broken.it:Broken"),
-    "syntax": ({"broken.py": "this is no Python\n"}, "broken:Broken"),
-    "missing module": ({}, "broken:Broken"),
-    "missing package": ({}, "broken.it:Broken"),
-    "missing class": ({"broken.py": ""}, "broken:Broken"),
-    "no class": ({"broken.py": "Broken = 5\n"}, "broken:Broken"),
-    "another class": ({"broken.py": "class Broken:\n    pass\n"}, "broken:Broken"),
-    "latin-1": ({"broken.py": "# -*- coding: latin-1 -*-\nimport no_such_package\n"}, "broken:Broken"),
-}
-
-
-COMMANDS = {
-    "list methods": ["list", "methods"],
-    "list datasets": ["list", "datasets"],
-    "run method": ["run", "--method", "broken", "--bits", "8"],
-    "run dataset": ["run", "--method", "lsh", "--bits", "8", "--dataset", "broken"],
-    "help": ["--help"],
-}
-DRIVER = """
-import json, os, sys
-from click.testing import CliRunner
-from hashbench import testing
-from hashbench.cli import console
-from hashbench.reports import tables
-from hashbench.cli.main import cli
-commands, outcomes = json.loads(sys.argv[1]), []
-for site in sys.argv[2:]:
-    reader, writer = os.pipe()
-    if not os.fork():  # no plugin was looked for yet
-        os.chdir(site)
-        sys.path.insert(0, site)
-        done = {}
-        for name, command in commands.items():
-            result = CliRunner().invoke(cli, command)
-            is_told = result.exception is None or isinstance(result.exception, SystemExit)
-            done[name] = (result.exit_code, result.stdout, result.stderr if is_told else repr(result.exception))
-        with open(writer, "w") as file:
-            json.dump(done, file)
-        os._exit(0)
-    os.close(writer)
-    with open(reader) as file:
-        outcomes.append(json.load(file))
-print(json.dumps(outcomes))
-"""
-
-
-@pytest.fixture(scope="module")
-def broken(tmp_path_factory):
-    """What each command says beside each broken plugin: exit code, stdout, stderr."""
-    folder = tmp_path_factory.mktemp("broken")
-    sites = []
-    for how, (modules, value) in BROKEN.items():
-        points = [f"broken = {value}"]
-        sites.append(install(folder / how, modules, points, points))
-    command = [sys.executable, "-B", "-c", DRIVER, json.dumps(COMMANDS), *map(str, sites)]
-    environment = {**os.environ, "HASHBENCH_DATA": str(folder / "data")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
-    return folder, dict(zip(BROKEN, json.loads(done.stdout), strict=True))
+def test_methods_are_described_and_classical_ones_run_without_torch(told):
+    outcomes = told[1]["third party"]
+    assert not told[1][""]
+    for name in ("run", "run classical", "evaluate", "info learned", "tables"):
+        exit_code, _, stderr, has_torch = outcomes[name]
+        assert (exit_code, has_torch) == (0, False), stderr
 
 
 @pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_broken_plugin_is_named(broken, how, kind):
-    folder, outcomes = broken
-    exit_code, stdout, stderr = outcomes[how][f"run {kind}"]
+def test_broken_plugin_is_named(told, how, kind):
+    folder, outcomes = told
+    exit_code, stdout, stderr, _ = outcomes[how][f"run {kind}"]
     assert stderr.startswith(f"Error: {kind} plugin 'broken'")
     assert stderr.count("\n") == 1
     assert (exit_code, stdout) == (1, "")
@@ -255,8 +263,8 @@ def test_broken_plugin_is_named(broken, how, kind):
 
 @pytest.mark.parametrize("how", BROKEN)
 @pytest.mark.parametrize("kind", ["method", "dataset"])
-def test_list_works_beside_a_broken_plugin(broken, how, kind):
-    exit_code, stdout, stderr = broken[1][how][f"list {kind}s"]
+def test_list_works_beside_a_broken_plugin(told, how, kind):
+    exit_code, stdout, stderr, _ = told[1][how][f"list {kind}s"]
     assert (exit_code, stderr) == (0, "")
     names = [line.split()[0] for line in stdout.splitlines()]
     built_in = built_in_methods() if kind == "method" else built_in_datasets()
@@ -264,5 +272,5 @@ def test_list_works_beside_a_broken_plugin(broken, how, kind):
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_help_works_beside_a_broken_plugin(broken, how):
-    assert broken[1][how]["help"][0] == 0
+def test_help_works_beside_a_broken_plugin(told, how):
+    assert told[1][how]["help"][0] == 0

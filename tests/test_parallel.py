@@ -39,6 +39,7 @@ print(*out)
 """
 
 
+@pytest.mark.slow
 def test_compilation_is_told_once_and_only_on_a_machine_that_has_not_compiled_before(tmp_path):
     def told():
         env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}

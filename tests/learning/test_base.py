@@ -1,13 +1,13 @@
 import json
 import math
 import re
-import subprocess
 import sys
 from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
+from effort import slow
 from places import DATA, ROOT
 from trained import LEARNED, average_precision, fitted, same_network
 
@@ -36,11 +36,11 @@ def test_defaults_beat_itq_on_digits_by_a_quarter(name, digits, itq_on_digits):
     assert average_precision(digits, method) >= itq_on_digits + 0.25
 
 
-@pytest.mark.parametrize("head", ["linear", pytest.param("mlp", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("head", ["linear", *slow("mlp")])
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        *((name, {}) for name in LEARNED),
+        *slow(*((name, {}) for name in LEARNED)),  # on digits they beat more, above
         ("talr-ap", {"relaxation": "full"}),
         ("talr-ndcg", {"relaxation": "full"}),
         ("dsh", {"objective": "dispersion"}),
@@ -146,24 +146,6 @@ def test_distance_affinities_can_be_learnt_from(digits):
     X = digits.features[digits.train][:300]
     affinity = Distance(X, X, [900.0, 400.0], [1, 2])
     assert registry.get_method("talr-ndcg")(16, epochs=3).fit(X, affinity).transform(X).shape == (300, 16)
-
-
-TORCHLESS = """
-import json, sys
-from hashbench import registry
-from hashbench.cli.main import cli
-for name in json.loads(sys.argv[1]):
-    registry.get_method(name)().get_params()
-for command in (["info", "talr-ap"], ["run", "--method", "itq", "--bits", "8", "--results", sys.argv[2]]):
-    cli(command, standalone_mode=False)
-sys.exit("torch" in sys.modules)
-"""
-
-
-@pytest.mark.usefixtures("digits_data")
-def test_learned_methods_are_described_and_classical_ones_run_without_torch(tmp_path):
-    command = [sys.executable, "-c", TORCHLESS, json.dumps(LEARNED), str(tmp_path)]
-    subprocess.run(command, check=True, capture_output=True)
 
 
 def test_missing_torch_is_told_in_one_sentence_with_the_remedy(hashbench, digits_data, monkeypatch):
