@@ -2,6 +2,7 @@ import math
 
 import numpy as np
 import pytest
+from effort import slow
 from trained import LEARNED, fitted
 
 from hashbench import evaluate, registry
@@ -95,8 +96,8 @@ def test_fewer_codes_than_classes_are_no_collapse(name):
     assert len(np.unique(codes, axis=0)) >= 7
 
 
-@pytest.mark.parametrize("epochs", [8, pytest.param(30, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("name", ["dpsh", pytest.param("dsh", marks=pytest.mark.slow), "hashnet", "mihash"])
+@pytest.mark.parametrize("epochs", [8, *slow(30)])
+@pytest.mark.parametrize("name", ["hashnet", "mihash", *slow("dpsh", "dsh")])
 @pytest.mark.parametrize("make", [superclasses, broad_labels])
 def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make, epochs):
     X, affinity = make()
@@ -104,10 +105,7 @@ def test_one_code_for_all_that_is_relevant_is_no_collapse(name, make, epochs):
     assert evaluate(codes, codes, affinity, ["AP"]).summary["AP"].mean > 0.95
 
 
-SLOWER = [pytest.param(*case, marks=pytest.mark.slow) for case in (("talr-ndcg", 0.003), ("talr-ap", 0.3))]
-
-
-@pytest.mark.parametrize(("name", "rate"), [("dtsh", 0.03), *SLOWER])
+@pytest.mark.parametrize(("name", "rate"), [("dtsh", 0.03), *slow(("talr-ndcg", 0.003), ("talr-ap", 0.3))])
 def test_fewer_codes_than_half_the_kinds_may_be_the_way_up(name, rate):
     """A hundred classes in three dimensions: 8 bits tell about fifty of them apart."""
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from effort import slow
 from sklearn.exceptions import NotFittedError
 from trained import LEARNED, StoppedError, fitted, same_network, session, stop_after
 
@@ -20,7 +21,7 @@ from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
 
 
-@pytest.mark.parametrize("validation", [0.0, 0.2])
+@pytest.mark.parametrize("validation", [0.2, *slow(0.0)])
 @pytest.mark.parametrize("name", LEARNED)
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(name, validation, example, tmp_path):
     whole = fitted(example, name, validation=validation, halve_every=2)

@@ -17,6 +17,11 @@ def train(digits):
     return digits.features[digits.train].astype(np.float64), digits.labels[digits.train]
 
 
+@pytest.fixture(scope="module")
+def fitted(train):
+    return StructHash(24, n_anchors=100, n_queries=100).fit(*train)
+
+
 def value_of(order, scores, n_relevant):
     """Give 1 - NDCG of a ranking, less its margin, by counting pairs; items below n_relevant are relevant."""
     p, q = n_relevant, len(scores) - n_relevant
@@ -107,13 +112,13 @@ def test_duals_close_the_gap_of_the_master_and_weigh_its_rankings():
 
 def test_the_bound_never_rises_as_bits_are_added_and_cuts_are_made_to_the_end(train):
     X, y = train[0][::3], train[1][::3]
-    losses = StructHash(8, n_queries=30, n_cuts=200, tol=1e-6).fit(X, y).losses_
+    losses = StructHash(4, n_queries=30, n_cuts=200, tol=1e-6).fit(X, y).losses_
     assert (np.diff(losses) <= 1e-3 * losses[:-1]).all()
     assert losses[-1] < losses[0]
 
 
-def test_no_bit_is_another_one_again(train):
-    codes = StructHash(24, n_anchors=100, n_queries=100).fit(*train).transform(train[0])
+def test_no_bit_is_another_one_again(train, fitted):
+    codes = fitted.transform(train[0])
     same = (codes[:, :, None] == codes[:, None, :]).mean(axis=0)
     assert (np.abs(same - 0.5)[np.triu_indices(24, k=1)] < 0.5).all()
 
@@ -156,11 +161,10 @@ def test_lists_ask_for_every_level(train):
     assert (np.bincount(asked, minlength=4)[1:] > 40).all()
 
 
-def test_weights_of_bits_are_there_for_who_wants_them(train):
-    method = StructHash(16, n_anchors=100, n_queries=100).fit(*train)
-    assert method.bit_weights_.shape == (16,)
-    assert (method.bit_weights_ >= 0).all()
-    assert (method.bit_weights_ > 0).any()
+def test_weights_of_bits_are_there_for_who_wants_them(fitted):
+    assert fitted.bit_weights_.shape == (24,)
+    assert (fitted.bit_weights_ >= 0).all()
+    assert (fitted.bit_weights_ > 0).any()
 
 
 def test_the_first_bit_promises_the_gain_of_the_first_rankings(train):

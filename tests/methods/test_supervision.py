@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from effort import QUICK
+from effort import QUICK, slow
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
@@ -39,16 +39,16 @@ def classes(rng):
 @pytest.mark.parametrize("name", FROM_PAIRS)
 def test_labels_and_their_affinity_teach_the_same(name, classes):
     X, y = classes
-    expected = make(name, 8).fit(X, SameLabel(y, y)).transform(X)
+    expected = make(name, 4).fit(X, SameLabel(y, y)).transform(X)
     for labels in (y, np.array(["a", "b", "c"])[y], np.eye(3)[y]):
-        np.testing.assert_array_equal(make(name, 8).fit(X, labels).transform(X), expected)
+        np.testing.assert_array_equal(make(name, 4).fit(X, labels).transform(X), expected)
 
 
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_renamed_classes_change_nothing(name, classes):
     X, y = classes
-    codes = make(name, 8).fit(X, np.array([7, -2, 0])[y]).transform(X)
-    np.testing.assert_array_equal(make(name, 8).fit(X, y).transform(X), codes)
+    codes = make(name, 4).fit(X, np.array([7, -2, 0])[y]).transform(X)
+    np.testing.assert_array_equal(make(name, 4).fit(X, y).transform(X), codes)
 
 
 @pytest.mark.parametrize("name", FROM_PAIRS)
@@ -59,7 +59,7 @@ def test_every_kind_of_affinity_is_learnt_from(name, classes, rng):
     levels = rng.integers(0, 3, (60, 60))
     near = Distance(X, X, [12.0, 4.0], [1, 5])
     for affinity in (SharedLabels(shared, shared), near, Explicit(levels), Explicit(csr_array(levels))):
-        codes = make(name, 12).fit(X, affinity).transform(X)
+        codes = make(name, 4).fit(X, affinity).transform(X)
         assert len(np.unique(codes, axis=0)) > 1
 
 
@@ -111,9 +111,13 @@ def test_duplicates_and_constant_features_do_no_harm(name, classes):
 
 @pytest.mark.parametrize(
     ("name", "params"),
-    [*((name, {}) for name in FROM_PAIRS), ("machash", {"kernel": "rbf"}), ("dsh-density", {})],
+    [
+        *((name, {}) for name in ("bre", "ksh", "machash")),
+        ("dsh-density", {}),
+        *slow(("fasthash", {}), ("structhash", {}), ("machash", {"kernel": "rbf"})),  # trees, or ksh's anchors
+    ],
 )
-@pytest.mark.parametrize("offset", [1.7e9, pytest.param(1e12, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("offset", [1.7e9, *slow(1e12)])
 def test_a_large_constant_feature_does_no_harm(name, params, offset, digits):
     """Such as a time: distances must not drown in its square."""
     X, y = digits.features[digits.train].astype(np.float64)[:400], digits.labels[digits.train][:400]
