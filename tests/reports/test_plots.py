@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from effort import ALL
+from effort import ALL, slow
 from matplotlib.text import Text
 from places import ROOT
 
@@ -103,8 +103,8 @@ def ranges(figure):
 # ---------------------------------------------------------------- figures of the results alone
 
 
-@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
-@pytest.mark.parametrize("metric", ["AP", pytest.param("NDCG@100", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("dataset", ["digits", *slow("digits-pairs", "digits-unlabelled")])
+@pytest.mark.parametrize("metric", ["AP", *slow("NDCG@100")])
 def test_tie_ranges_are_those_of_the_csv(figure_of, dataset, metric):
     cells = committed(dataset, metric)
     figure = figure_of("tie-ranges", dataset, metric, variants=True)
@@ -123,8 +123,8 @@ def test_tie_ranges_are_those_of_the_csv(figure_of, dataset, metric):
         assert found[key] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
-@pytest.mark.parametrize("metric", [pytest.param("AP", marks=pytest.mark.slow), "NDCG"])
+@pytest.mark.parametrize("dataset", ["digits-unlabelled", *slow("digits", "digits-pairs")])
+@pytest.mark.parametrize("metric", [*slow("AP"), "NDCG"])
 def test_lines_and_bands_against_bits_are_those_of_the_csv(figure_of, dataset, metric):
     cells = committed(dataset, metric)
     figure = figure_of("ap-bits", dataset, metric, layout=BANDS, variants=True)
@@ -411,15 +411,14 @@ def test_dataset_is_found_by_what_users_type_for_its_features(tmp_path, spec):
 
 
 @pytest.fixture
-def undefined(hashbench, tiny_file, tmp_path):
+def undefined(hashbench, tiny_file, digits_alone, tmp_path):
     """Results that a run wrote of a dataset whose every item has a class of its own, beside those of digits."""
     folder = tmp_path / "results"
     path = tiny_file(name="loners", labels=np.arange(40))
-    common = ["--dataset", path, "--results", folder]
-    for bits in (8, 32):
-        result = hashbench("run", "--method", "lsh", "--method", "random", "--bits", bits, *common)
-        assert (result.exit_code, "nan" in result.stdout) == (0, True)
-    shutil.copyfile(ROOT / "results" / "digits.csv", folder / "digits.csv")
+    grid = ["--method", "lsh", "--method", "random", "--bits", 8, "--bits", 32]
+    result = hashbench("run", *grid, "--dataset", path, "--results", folder)
+    assert (result.exit_code, "nan" in result.stdout) == (0, True)
+    shutil.copyfile(digits_alone / "digits.csv", folder / "digits.csv")
     return folder
 
 
@@ -464,7 +463,7 @@ def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_pat
         assert drawing.notes == (
             "11 of 11 points have no range over tie-breaking, as in results of an older version. Run again for it.",
         )
-        plots.write_figure(drawing, tmp_path)
+        plots.write_figure(drawing, tmp_path, ["svg"])
     assert hashbench("tables", "--results", tmp_path).exit_code == 0
 
 
@@ -560,7 +559,7 @@ def test_figures_are_written_whole_or_not_at_all(digits_alone, tmp_path, monkeyp
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(("form", "endings"), [("svg", {".svg"}), ("png", {".png"}), ("both", {".svg", ".png"})])
+@pytest.mark.parametrize(("form", "endings"), [*slow(("svg", {".svg"})), ("png", {".png"}), ("both", {".svg", ".png"})])
 def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path, form, endings):
     command = ["plot", "ap-bits", "--results", digits_alone, "--dataset", "digits", "--metric", "AP@1000"]
     result = hashbench(*command, "--method", "itq", "--format", form, "--output", tmp_path / "new")
@@ -658,7 +657,7 @@ def test_no_text_overlaps_in_figures_of_codes(hashbench, folder):
         assert_all_can_be_read(draw(name, folder).figure)
 
 
-@pytest.mark.parametrize("name", ["precision-recall", "precision-at-k", "time-quality"])
+@pytest.mark.parametrize("name", ["precision-recall", *slow("precision-at-k"), "time-quality"])
 def test_seeds_are_those_whose_codes_there_are(data, folder, name):
     for method in ("itq", "lsh"):
         codes_of(data, method)[1].unlink()
@@ -710,7 +709,8 @@ def test_codes_that_are_missing_are_named_with_the_command_that_makes_them(hashb
     for path in [*codes_of(data, "lsh").values(), codes_of(data, "itq")[1]]:
         path.unlink()
     command = ["plot", "code-usage", "time-quality", "--results", folder, "--output", tmp_path / "figures"]
-    result = hashbench(*command, "--format", "svg")
+    command += ["--format", "svg"]
+    result = hashbench(*command)
     assert result.exit_code == 0
     assert len(result.stdout.splitlines()) == 2
     for line in result.stderr.splitlines():
