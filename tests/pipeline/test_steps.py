@@ -1,0 +1,57 @@
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from hashbench import evaluate
+from hashbench.bits import unpack
+from hashbench.store import hdf5
+from hashbench.store.files import data_dir
+
+NAME = "NDCG@3:reranked=9"
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("true_distance", ["euclidean", "dot"])
+def test_a_run_reranks_by_the_features_and_the_true_distance_of_the_dataset(
+    hashbench, tiny, tiny_file, tmp_path, true_distance
+):
+    changes = {"rule_params": {"true_distance": true_distance}} if true_distance != "euclidean" else {}
+    dataset = tiny(**changes)
+    command = ["run", "--method", "lsh", "--bits", 2, "--dataset", tiny_file(**changes), "--metric", NAME]
+    first = hashbench(*command, "--results", tmp_path / "results")
+    assert first.exit_code == 0, first.stderr
+    (row,) = rows_of(tmp_path / "results" / "tiny.csv")
+    (path,) = data_dir().glob("codes/**/*.h5")
+    with hdf5.open_codes(path) as codes:
+        packed = codes.query, np.asarray(codes.database)
+    vectors = dataset.features[dataset.query], dataset.features[dataset.database]
+    expected = evaluate(
+        *(unpack(part, 2) for part in packed), dataset.affinity(), NAME, vectors=vectors, true_distance=true_distance
+    ).summary[NAME]
+    assert row["metric"] == NAME
+    found = [float(row[part]) for part in ("value", "low", "high")]
+    assert found == pytest.approx([expected.mean, expected.low, expected.high], abs=1e-6)
+    assert expected.low < expected.mean < expected.high
+    alone = hashbench("evaluate", path, "--dataset", tiny_file(**changes), "--metric", NAME, "--format", "json")
+    assert json.loads(alone.stdout)[NAME]["mean"] == pytest.approx(expected.mean, abs=1e-12)
+
+
+def test_another_true_distance_is_another_content_whose_scores_are_not_found_again(tiny):
+    fingerprints = {tiny(rule_params={"true_distance": distance}).fingerprint for distance in ("cosine", "dot")}
+    assert len({*fingerprints, tiny().fingerprint}) == 3
+
+
+def test_a_dataset_of_images_alone_has_nothing_to_rerank_by(hashbench, tiny_file, tmp_path):
+    images = np.random.default_rng(0).integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
+    path = tiny_file(features=None, images=images)
+    command = ["run", "--method", "oracle-label", "--bits", 2, "--dataset", path, "--metric", NAME]
+    result = hashbench(*command, "--results", tmp_path / "results")
+    assert result.exit_code == 1
+    assert "NDCG@3:reranked=9 re-ranks items near in Hamming distance by the float vectors" in result.stderr
+    assert not (tmp_path / "results").exists()
