@@ -245,7 +245,7 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
     cells = array.ravel() if 1 in array.shape[1:] else array
     if cells.ndim != 1 or not cells.size:
         raise HashbenchError(
-            f"{name} are words of shape {array.shape}, expected a hexadecimal text each, (n_samples,)."
+            f"{name} are words of shape {array.shape}, expected numbers in two dimensions, or hexadecimal texts in one."
         )
     texts = [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
     digits = [text[_end(text) :].rstrip().lower() if isinstance(text, str) else "" for text in texts]

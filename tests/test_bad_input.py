@@ -121,6 +121,13 @@ def lay_out(folder):
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
+    (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
+    (folder / "run-cut.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2\n")
+    (folder / "run-nan.txt").write_text("q Q0 a 1 nan r\n")
+    (folder / "run-up.txt").write_text("q Q0 a 1 0 r\nq Q0 b 2 1 r\n")
+    (folder / "qrels.txt").write_text("q 0 a 1\n")
+    (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
+    (folder / "qrels-twice.txt").write_text("q 0 a 1\nq 0 a 0\n")
     (folder / "text.h5").write_text("hello")
     (folder / "empty.h5").touch()
     with h5py.File(folder / "foreign.h5", "w") as file:
@@ -141,6 +148,7 @@ def lay_out(folder):
 OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
 OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
+RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
 COMMANDS = f"""
 2 | run | Missing option | --method
@@ -274,10 +282,23 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
-1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | codes > 0
+1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
 1 | results merge r/good/digits.csv r/good/digits.csv r/conflict/digits.csv | conflict marker
 2 | results unite | No such command
+2 | evaluate --run run.txt | both --run and --qrels
+2 | {RUN} --dataset digits | whose lists and --qrels say all
+2 | {RUN} --per-query qrels.txt | written over
+1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
+1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
+1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
+1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is no number
+1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
+1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
+1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
+1 | {RUN.replace("run.txt", "empty.csv")} | empty.csv holds no lines
+1 | {RUN} --metric P@r2 | P@r2 counts inside a Hamming radius
+1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
 2 | evaluate --query-codes codes.npy | --database-codes
 2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | not both
@@ -298,7 +319,19 @@ COMMANDS = f"""
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
 2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
-2 | {LABELLED} --dataset digits | goes with CODES.h5
+2 | {LABELLED} --dataset digits | has labels of its own, or names those of yours for --save
+2 | {LABELLED} --keep-codes | --keep-codes goes with --save
+2 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
+1 | {LABELLED} --save mine | say which: --dataset NAME
+1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
+1 | {LABELLED} --save mine --dataset digits | 'digits' is a dataset with labels of its own
+1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
+1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
+1 | {OWN} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
+1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
+2 | {LABELLED} --bit-order middle | '--bit-order': 'middle' is not one of 'little', 'big'
+1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | say which one you mean
+1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
 1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
@@ -308,7 +341,7 @@ COMMANDS = f"""
 2 | {LABELLED} --curves labels.npy | written over
 2 | {LABELLED} --curves - --per-query - | same file
 1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
-2 | evaluate --query-codes folder.npy --database-codes codes.npy | directory
+1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
 1 | {OWN} --query-labels hot-twos.npy --database-labels hot-twos.npy | neither 0 nor 1
 1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
@@ -374,13 +407,13 @@ COMMANDS += [
             "nan": "20 values that are not 0 or 1, first nan | Infinities and NaN mean nothing here",
             "inf": "20 values that are not -1 or 1, first inf",
             "complex": "query codes are of dtype complex128",
-            "words": "query codes are of dtype",
-            "objects": "cannot read objects.npy as an array of numbers",
-            "cut": "cannot read cut.npy as an array of numbers",
-            "text": "text.npy is no .npy",
-            "empty": "empty.npy is no .npy",
-            "header": "cannot read header.npy as an array of numbers",
-            "archive": ".npz archive",
+            "words": "query codes are words of shape",
+            "objects": "cannot read objects.npy as .npy",
+            "cut": "cannot read cut.npy as .npy",
+            "text": "cannot read text.npy as .npy",
+            "empty": "cannot read empty.npy as .npy",
+            "header": "cannot read header.npy as .npy",
+            "archive": "cannot read archive.npy as .npy",
             "nowhere": "no file nowhere.npy",
             "dangling": "dangling.npy is a link to",
             "pipe": "pipe.npy is a pipe or a device",
@@ -394,7 +427,7 @@ COMMANDS += [
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",
-            "text": "text.npy is no .npy file",
+            "text": "cannot read text.npy as .npy",
             "nowhere": "there is no file nowhere.npy",
         }.items()
     ),
@@ -411,9 +444,9 @@ COMMANDS += [
             "csr-beyond.npz": "is damaged: indices must be < 6",
             "csr-pointer.npz": "damaged | non-decreasing",
             "csr-less.npz": "cannot read csr-less.npz | indices and data should have the same size",
-            "text.npz": "cannot read text.npz as written by scipy.sparse.save_npz",
-            "cut.npz": "cannot read cut.npz as written by scipy.sparse.save_npz",
-            "two.npz": "cannot read two.npz as written by scipy.sparse.save_npz",
+            "text.npz": "cannot read text.npz as .npz",
+            "cut.npz": "cannot read cut.npz as .npz",
+            "two.npz": "holds arrays a, b | such as two.npz:a",
             "nowhere.npz": "there is no file nowhere.npz",
             "words.npy": "whole-number levels 0 to 1000, got values of dtype <U5",
         }.items()

@@ -64,7 +64,7 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
         ([[np.nan, 1]], None, "hold 1 values that are not 0 or 1, first nan"),
         ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1\. A zero beside -1 and \+1 is"),
-        ([["a", "b"]], None, r"words of shape \(1, 2\), expected a hexadecimal text each"),
+        ([["a", "b"]], None, r"words of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
         (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9, as packed codes are.* at most 16"),
         (np.array([[7, 1]], dtype=np.uint8), 17, r"codes of 17 bits packed into bytes are uint8 of shape \(n, 3\)"),

@@ -9,7 +9,7 @@ import numpy as np
 
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
-from hashbench.reports.formatting import json_number, plain_table
+from hashbench.reports.formatting import json_number, markdown_table, plain_table
 
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_jobs(
-    jobs: Sequence["Job"], metrics: Sequence[str], *, force: bool, resume: bool = False
+    jobs: Sequence["Job"], metrics: Sequence[str], *, force: bool, resume: bool = False, keep_models: bool = False
 ) -> Iterator["Outcome"]:
     """Run jobs with their progress on stderr, and yield what became of those that were not refused.
 
@@ -34,7 +34,7 @@ def run_jobs(
     refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]))
-        outcomes = run(jobs, metrics, force=force, resume=resume, on_progress=progress.tell)
+        outcomes = run(jobs, metrics, force=force, resume=resume, keep_models=keep_models, on_progress=progress.tell)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 n_failed += outcome.has_failed
@@ -56,7 +56,7 @@ def run_jobs(
 
 
 def format_evaluation(evaluation: "Evaluation", form: str) -> str:
-    """Write scores as a table (four decimals), csv (six) or json (full precision), without a final newline."""
+    """Write scores, without a final newline: table, markdown or latex (four decimals), csv (six), json (all)."""
     summary = evaluation.summary
     if form == "json":
         content = {
@@ -70,13 +70,16 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
 
         rows = [[name, *(f"{value:.6f}" for value in values[:3]), *values[3:]] for name, values in summary.items()]
         return csv_text(("metric", *Summary._fields), rows).rstrip("\n")
-    text = plain_table(
-        ["metric", "mean", "low", "high"],
-        [[name, *map(_four, values[:3])] for name, values in summary.items()],
-    )
+    cells = ["metric", "mean", "low", "high"], [[name, *map(_four, values[:3])] for name, values in summary.items()]
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    text += f"\n\n{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."
-    return text + (f"\n{evaluation.n_undefined} of them {_fate(evaluation)}" if evaluation.n_undefined else "")
+    notes = [f"{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."]
+    notes += [f"{evaluation.n_undefined} of them {_fate(evaluation)}"] * bool(evaluation.n_undefined)
+    if form == "latex":
+        from hashbench.reports.tables.latex import tabular
+
+        return "\n".join([*(f"% {note}" for note in notes), *tabular(*cells)])
+    text = (markdown_table if form == "markdown" else plain_table)(*cells)
+    return "\n".join([text, "", *notes])
 
 
 def _four(value: float) -> str:

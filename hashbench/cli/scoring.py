@@ -1,34 +1,73 @@
 """The command that scores codes of any origin: evaluate."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from hashbench.cli.options import FILE, FORMAT, METRIC, OUTPUT
+from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hashbench.scoring.evaluation import Evaluation
+
+_FIGURES = (".svg", ".png", ".pdf")
+
+
+class _Array(click.ParamType[str]):
+    """A file with an array, and perhaps which of it."""
+
+    name = "FILE[:KEY]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value == "":
+            self.fail("an empty name is no file.", param, ctx)
+        return str(value)
+
+
+_ARRAY = _Array()
+_OF_RUNS = ("run", "qrels", "complete", "metrics", "undefined", "form", "per_query")
+_NO_FILES = ("n_bits", "bit_order", "distance")  # of the options on one's own codes
 
 
 @click.command()
 @click.argument("codes", type=FILE, required=False)
-@click.option("--dataset", help="Name or file of the dataset that CODES were made from; by default the name in it.")
+@click.option(
+    "--dataset",
+    help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your own.",
+)
 @click.option(
     "--query-codes",
-    type=FILE,
-    help="Your own: .npy of bool, 0/1 or -1/+1; or, with --bits, packed, first bit least significant.",
+    type=_ARRAY,
+    help="Your own, in .npy, .npz, .mat, .h5, .parquet or .csv: bits, packed bytes with --bits, or hexadecimal texts.",
 )
-@click.option("--database-codes", type=FILE, help="The same for the database.")
+@click.option("--database-codes", type=_ARRAY, help="The same for the database.")
 @click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
-@click.option("--query-labels", type=FILE, help=".npy of class labels (n,) or multi-hot (n, n_classes).")
-@click.option("--database-labels", type=FILE, help="The same for the database.")
-@click.option("--query-coarse", type=FILE, help=".npy of superclasses (n,): level 2 in the class, 1 in the superclass.")
-@click.option("--database-coarse", type=FILE, help="The same for the database.")
-@click.option("--affinity", type=FILE, help="Instead of labels: .npy matrix or .npz SciPy CSR of levels.")
+@click.option(
+    "--bit-order",
+    type=click.Choice(["little", "big"]),
+    help="First bit of a packed byte: the least significant or the most. [little; of int8 big]",
+)
+@click.option("--query-labels", type=_ARRAY, help="Class labels (n,) or multi-hot (n, n_classes).")
+@click.option("--database-labels", type=_ARRAY, help="The same for the database.")
+@click.option("--query-coarse", type=_ARRAY, help="Superclasses (n,): level 2 in the class, 1 in the superclass.")
+@click.option("--database-coarse", type=_ARRAY, help="The same for the database.")
+@click.option("--affinity", type=_ARRAY, help="Instead of labels: matrix of levels, or .npz SciPy CSR.")
 @click.option(
     "--distance",
     type=click.Choice(["hamming", "cosine", "dot"]),
     help="How to rank your own; cosine and dot take real-valued outputs, before the sign. [hamming]",
+)
+@click.option(
+    "--run", type=FILE, help="Instead of codes: lists of documents by score, as TREC writes them, plain or gzip."
+)
+@click.option("--qrels", type=FILE, help="With --run: which documents are relevant to a query, as TREC writes them.")
+@click.option(
+    "--complete", is_flag=True, help="Count queries that --qrels has and --run lacks as 0, like trec_eval -c."
 )
 @METRIC
 @click.option(
@@ -38,68 +77,164 @@ from hashbench.cli.options import FILE, FORMAT, METRIC, OUTPUT
     show_default=True,
     help="Queries without relevant items: leave out, or count AP 0 and NDCG 1.",
 )
-@FORMAT
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "markdown", "latex"]),
+    default="table",
+    show_default=True,
+)
 @click.option("--per-query", type=OUTPUT, help="Also write every query's scores to this CSV file; - for stdout.")
 @click.option(
     "--curves",
     type=OUTPUT,
-    help="Also write precision-recall curves, by radius and by rank, to this CSV file; - for stdout.",
+    help="Also write precision-recall curves, by radius and by rank, to this CSV file, - for stdout; or draw them: "
+    ".svg, .png or .pdf.",
 )
+@click.option("--save", metavar="NAME", help="Add rows of your own codes to the results, under this name.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of the rows: which of several trainings. [0]"
+)
+@click.option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes.")
+@RESULTS
 def evaluate(
     codes: Path | None,
     dataset: str | None,
+    run: Path | None,
+    qrels: Path | None,
+    complete: bool,
     metrics: tuple[str, ...],
     undefined: str,
     form: str,
     per_query: Path | None,
     curves: Path | None,
+    save: str | None,
+    seed: int,
+    keep_codes: bool,
+    results: Path,
     **own: Any,
 ) -> None:
-    """Score CODES.h5, or your own codes of any origin, exactly over all tie orders."""
+    """Score CODES.h5, your own codes, or a run of any origin, exactly over all tie orders.
+
+    \b
+    hashbench evaluate --query-codes q.npy --database-codes d.npy --query-labels ql.npy --database-labels dl.npy
+    hashbench evaluate --query-codes c.mat:B_test --database-codes c.mat:B_train --dataset digits --save mine
+    hashbench evaluate --run run.txt --qrels qrels.txt
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench._parallel import telling_of_compilation
     from hashbench.cli import console
-    from hashbench.pipeline import own_codes, preparation, steps
+    from hashbench.pipeline import own_codes
     from hashbench.scoring.curves import curve_metrics, lay_out
-    from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.sources import array_files
-    from hashbench.store import hdf5
-    from hashbench.store.files import HDF5_SUFFIXES
+    from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
+    from hashbench.sources.array_files import split_spec
 
     outputs = [path for path in (per_query, curves) if path is not None]
-    names = metrics or DEFAULT_METRICS
-    if codes is not None:
-        if any(value is not None for value in own.values()):
+    _check_saving(save, undefined)
+    if run is not None or qrels is not None or complete:
+        score, metrics = _of_run(run, qrels, complete, undefined, outputs), metrics or RUN_METRICS
+    elif codes is not None:
+        if any(value is not None for value in (save, *own.values())):
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
-        if codes.suffix.lower() not in HDF5_SUFFIXES:
-            raise click.UsageError(
-                f"{codes} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
-            )
-        with hdf5.open_codes(codes) as opened:
-            made = opened.made
-            dataset = dataset or str(preparation.find_by_content(made.dataset_fingerprint) or made.dataset)
-            sizes = opened.n_bits, len(opened.database)
-        _refuse_outputs(outputs, [codes, Path(dataset), preparation.dataset_path(dataset)])
-        loaded, _ = preparation.load_dataset(dataset)
-        score = partial(steps.score, loaded, codes, undefined=undefined)
+        score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
         if own["query_codes"] is None or own["database_codes"] is None:
             raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
-        if dataset is not None:
-            raise click.UsageError("--dataset goes with CODES.h5; what is relevant to your own codes say their labels.")
-        _refuse_outputs(outputs, [value for value in own.values() if isinstance(value, Path)])
         own["distance"] = own["distance"] or "hamming"
-        score = partial(own_codes.evaluate_files, undefined=undefined, **own)
+        is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
+        if is_labelled and dataset is not None and save is None:
+            raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
+        inputs = [split_spec(value)[0] for key, value in own.items() if key not in _NO_FILES and value is not None]
+        _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
+        if save is not None:
+            own_codes.check_saving(save, dataset, is_labelled=is_labelled)
+        mine = own_codes.read_own(**own, dataset=None if is_labelled else dataset)
+        sizes = mine.n_bits, len(mine.database)
+        score = partial(mine.evaluate, undefined=undefined)
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
-        evaluation = score(names)
+        evaluation = score(metrics or DEFAULT_METRICS)
+    for note in evaluation.notes:
+        click.echo(note, err=True)
     if per_query is not None:
         _write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
-        if codes is None:
-            n_database, width = array_files.load_array(own["database_codes"]).shape
-            sizes = own["n_bits"] or width, n_database
-        points = curve_metrics(*sizes, by_radius=own["distance"] != "cosine")
-        _write(curves, lay_out(score(points)).to_csv(index=False, lineterminator="\n"))
+        points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] in (None, "hamming"))))
+        _write_curves(curves, points, save or (codes.stem if codes else "codes"), sizes)
+    if save is not None:
+        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes):
+            click.echo(told, err=True)
     click.echo(console.format_evaluation(evaluation, form), err=_STDOUT in map(_place, outputs))
+
+
+def _check_saving(save: str | None, undefined: str) -> None:
+    """Refuse options that say how to save where nothing is, and rows unlike all others."""
+    context = click.get_current_context()
+    given = [
+        f"--{key.replace('_', '-')}"
+        for key in ("seed", "keep_codes", "results")
+        if context.get_parameter_source(key) is not ParameterSource.DEFAULT
+    ]
+    if save is None and given:
+        raise click.UsageError(f"{given[0]} goes with --save NAME.")
+    if save is not None and undefined != "skip":
+        raise click.UsageError("results leave queries without relevant items out; --save goes with --undefined skip.")
+
+
+def _of_file(
+    codes: Path, dataset: str | None, undefined: str, outputs: Sequence[Path]
+) -> tuple[Callable[..., "Evaluation"], tuple[int, int]]:
+    """Give what scores a codes file of ours, with its code length and the size of its database."""
+    from hashbench.pipeline import preparation, steps
+    from hashbench.store import hdf5
+    from hashbench.store.files import HDF5_SUFFIXES
+
+    if codes.suffix.lower() not in HDF5_SUFFIXES:
+        raise click.UsageError(
+            f"{codes} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
+        )
+    with hdf5.open_codes(codes) as opened:
+        made = opened.made
+        dataset = dataset or str(preparation.find_by_content(made.dataset_fingerprint) or made.dataset)
+        sizes = opened.n_bits, len(opened.database)
+    _refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
+    loaded, _ = preparation.load_dataset(dataset)
+    return partial(steps.score, loaded, codes, undefined=undefined), sizes
+
+
+def _of_run(
+    run: Path | None, qrels: Path | None, complete: bool, undefined: str, outputs: Sequence[Path]
+) -> Callable[..., "Evaluation"]:
+    """Give what scores a run."""
+    from hashbench.scoring.runs import evaluate_run
+    from hashbench.sources.run_files import read_qrels, read_run
+
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name not in _OF_RUNS and context.get_parameter_source(parameter.name) != ParameterSource.DEFAULT:
+            name = parameter.opts[0] if isinstance(parameter, click.Option) else "CODES.h5"
+            raise click.UsageError(f"{name} does not go with --run, whose lists and --qrels say all; leave it out.")
+    if run is None or qrels is None:
+        raise click.UsageError("give both --run and --qrels.")
+    _refuse_outputs(outputs, [run, qrels])
+    return partial(evaluate_run, read_run(run), read_qrels(qrels), complete=complete, undefined=undefined)
+
+
+def _dataset_files(dataset: str | None) -> list[Path]:
+    """Tell which files a dataset may be read from."""
+    from hashbench.pipeline.preparation import dataset_path
+
+    return [] if dataset is None else [Path(dataset), dataset_path(dataset)]
+
+
+def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[int, int]) -> None:
+    """Write curves as numbers, or draw them."""
+    if output.suffix.lower() not in _FIGURES:
+        _write(output, points.to_csv(index=False, lineterminator="\n"))
+        return
+    from hashbench.reports.plots import figure_bytes
+    from hashbench.reports.plots.curves import draw_curves
+    from hashbench.store.files import write_bytes
+
+    write_bytes(output, figure_bytes(draw_curves(points, name, *sizes), output.suffix.lower()[1:]))
 
 
 def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:

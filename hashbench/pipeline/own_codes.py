@@ -1,66 +1,250 @@
-"""Codes, labels and affinities that users bring in NumPy and SciPy files."""
+"""Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from hashbench.affinity import Hierarchy
+import numpy as np
+
+from hashbench._typing import AnyArray
+from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
+from hashbench.affinity import Affinity, Hierarchy, as_affinity
+from hashbench.bits import as_packed_pair
+from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import dataset_path, load_dataset
+from hashbench.pipeline.rows import rows_of
+from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import evaluate
-from hashbench.sources.array_files import load_array, load_matrix
+from hashbench.scoring.evaluator import evaluate, evaluate_packed
+from hashbench.sources.array_files import read_array, read_codes, read_matrix
+from hashbench.sources.formats import LABEL_KEYS
+from hashbench.store import hdf5, score_cache
+from hashbench.store.files import data_dir, locked
+from hashbench.store.hdf5 import Codes
+from hashbench.store.provenance import Provenance
+from hashbench.store.results import merge_rows
+
+OWN = {"codes": "own"}  # the parameters that mark rows of such codes
+_COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
-def evaluate_files(
-    metrics: Iterable[str],
-    *,
-    query_codes: Path,
-    database_codes: Path,
-    query_labels: Path | None = None,
-    database_labels: Path | None = None,
-    query_coarse: Path | None = None,
-    database_coarse: Path | None = None,
-    affinity: Path | None = None,
-    n_bits: int | None = None,
-    distance: str = "hamming",
-    undefined: str = "skip",
-) -> Evaluation:
-    """Score codes read from ``.npy`` files; see `hashbench.evaluate` for what is not a file.
+@dataclass(frozen=True, eq=False)
+class OwnCodes:
+    """Codes of a user's, and what is relevant to them.
 
-    Labels are classes (n,), with superclasses (n,) if there are any (level 2 for equal classes, 1 for equal
-    superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
-    levels, in ``.npy`` or in ``.npz`` as `scipy.sparse.save_npz` writes it.
+    Parameters
+    ----------
+    query, database : ndarray of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes; or, where the distance is not Hamming's, real-valued outputs of shape (n, n_bits).
+    n_bits : int
+        Code length in bits.
+    distance : str
+        How items are ranked.
+    affinity : Affinity
+        What is relevant.
+    dataset : Dataset or None
+        The prepared dataset whose split and labels these are, if there is one.
+    fingerprint : str
+        Its content, or that of the labels or affinity given.
     """
-    if distance == "cosine" and n_bits is not None:
-        raise HashbenchError("--distance cosine ranks by real-valued outputs, which have no --bits; leave one out.")
-    if affinity is not None and (query_coarse is not None or database_coarse is not None):
-        raise HashbenchError("superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity.")
-    if affinity is not None and query_labels is None and database_labels is None:
-        relevance: Any = load_matrix(affinity)
-    elif affinity is None and query_labels is not None and database_labels is not None:
-        relevance = (load_array(query_labels), load_array(database_labels))
-        if query_coarse is not None and database_coarse is not None:
-            relevance = Hierarchy(relevance[0], relevance[1], load_array(query_coarse), load_array(database_coarse))
-        elif query_coarse is not None or database_coarse is not None:
-            raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
-    else:
-        options = {"--query-labels": query_labels, "--database-labels": database_labels, "--affinity": affinity}
-        given = " and ".join(option for option, value in options.items() if value is not None) or "nothing"
-        raise HashbenchError(
-            f"say what is relevant by both --query-labels and --database-labels, or by --affinity alone; got {given}."
+
+    query: AnyArray
+    database: AnyArray
+    n_bits: int
+    distance: str
+    affinity: Affinity
+    dataset: Dataset | None
+    fingerprint: str
+
+    def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:
+        """Score them; ``undefined`` as in `hashbench.evaluate`."""
+        if self.distance == "hamming":
+            parts = (self.query, self.database, self.n_bits, self.affinity, metrics)
+            return evaluate_packed(*parts, undefined=undefined)
+        return evaluate(self.query, self.database, self.affinity, metrics, distance=self.distance, undefined=undefined)
+
+    def save(
+        self, name: str, scored: Evaluation, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
+    ) -> list[str]:
+        """Add rows to ``results`` as if a method called ``name`` had made the codes; say in words what was written.
+
+        Queries' scores are kept for tests of significance, and on demand the codes, for figures. ``dataset`` is the
+        name of the dataset, for rows of labels or an affinity of one's own.
+        """
+        check_saving(name, dataset, is_labelled=self.dataset is None)
+        if keep_codes and self.distance != "hamming":
+            raise HashbenchError(
+                f"--keep-codes keeps binary codes, and --distance {self.distance} has none; leave it out."
+            )
+        params = OWN if self.distance == "hamming" else {**OWN, "distance": self.distance}
+        made = Provenance(
+            dataset=self.dataset.name if self.dataset else dataset,
+            features=self.dataset.features_name if self.dataset else "own",
+            method=name,
+            params=canonical_json(params),
+            n_bits=self.n_bits,
+            seed=seed,
+            dataset_fingerprint=self.fingerprint,
+            method_version=1,
         )
-    query, database = load_array(query_codes), load_array(database_codes)
+        path = results / f"{made.dataset}.csv"
+        rows = rows_of(made, scored)
+        merge_rows(path, rows)
+        told = [f"{len(rows)} rows of {name!r}, {self.n_bits} bits, are in {path}."]
+        if self.distance == "hamming":
+            codes = Codes(self.query, self.database, made)
+            with score_cache.opened(codes) as kept:
+                known = {metric: np.stack(values) for metric, values in scored.scores.items()}
+                kept.write({**_readable(kept), **known})
+            if keep_codes:
+                folder = f"{made.dataset}-{made.dataset_fingerprint}"  # beside those of methods
+                file = data_dir() / "codes" / folder / f"{name}-{self.n_bits}-s{seed}.h5"
+                with locked(file):
+                    hdf5.write_codes(codes, file)
+                told.append(f"Codes with content {codes.content} are kept in {file}.")
+        return told
+
+
+def read_own(
+    *,
+    query_codes: str,
+    database_codes: str,
+    query_labels: str | None = None,
+    database_labels: str | None = None,
+    query_coarse: str | None = None,
+    database_coarse: str | None = None,
+    affinity: str | None = None,
+    dataset: str | None = None,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+    distance: str = "hamming",
+) -> OwnCodes:
+    """Read codes, and what is relevant, each from ``FILE`` or ``FILE:KEY``; forms of codes as of `hashbench.evaluate`.
+
+    Labels are classes (n,), numbers or words, with superclasses (n,) if there are any (level 2 for equal classes, 1 for
+    equal superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
+    levels, sparse in ``.npz`` as `scipy.sparse.save_npz` writes it; or ``dataset`` is a prepared dataset, in the order
+    of whose split the codes stand.
+    """
+    for option, value in (("--bits", n_bits), ("--bit-order", bit_order)):
+        if distance != "hamming" and value is not None:
+            raise HashbenchError(
+                f"--distance {distance} ranks by real-valued outputs, which have no {option}; leave one out."
+            )
+    labels = {"--query-labels": query_labels, "--database-labels": database_labels}
+    coarse = {"--query-coarse": query_coarse, "--database-coarse": database_coarse}
+    _check_relevance(labels, coarse, affinity, dataset)
+    query, database = read_codes(query_codes), read_codes(database_codes)
     if n_bits is None and query.ndim == database.ndim == 2 and query.shape[1] != database.shape[1]:
         raise HashbenchError(
             f"query codes in {query_codes} have {query.shape[1]} columns and database codes in {database_codes} "
             f"{database.shape[1]}; both must be equally long."
         )
-    return evaluate(
-        query,
-        database,
-        relevance,
-        metrics,
-        n_bits=n_bits,
-        distance=distance,
-        undefined=undefined,
-    )
+    if distance == "hamming":
+        query, database, n_bits = as_packed_pair(query, database, n_bits, bit_order)
+    else:
+        n_bits = query.shape[-1] if query.ndim else 1
+    counts = len(query), len(database)
+    if dataset is not None:
+        found, _ = load_dataset(dataset)
+        _check_counts(found, dataset, counts)
+        return OwnCodes(query, database, n_bits, distance, found.affinity(), found, found.fingerprint)
+    if affinity is not None:
+        content = {"affinity": read_matrix(affinity)}
+        relevance: Any = content["affinity"]
+    else:
+        content = _read_labels(labels, LABEL_KEYS, counts)
+        relevance = tuple(content.values())
+        if query_coarse is not None:
+            content |= _read_labels(coarse, _COARSE_KEYS, counts)
+            relevance = Hierarchy(*content.values())
+    return OwnCodes(query, database, n_bits, distance, as_affinity(relevance), None, _fingerprint(content))
+
+
+def check_saving(name: str, dataset: str | None, *, is_labelled: bool) -> None:
+    """Refuse names under which rows cannot be saved, of codes and dataset; ``is_labelled`` by labels of one's own."""
+    check_name(name, "the name of your codes")
+    if name.casefold() in map(str.casefold, method_names()):
+        raise HashbenchError(f"{name!r} is the name of a method; save your codes under another.")
+    if dataset is None:
+        raise HashbenchError("--save adds rows to DATASET.csv of the results; say which: --dataset NAME.")
+    if is_labelled:
+        check_name(dataset, "a dataset's name")
+        if dataset in dataset_names() or dataset_path(dataset).exists():
+            raise HashbenchError(
+                f"{dataset!r} is a dataset with labels of its own; leave out yours, or choose another --dataset."
+            )
+
+
+def _check_relevance(
+    labels: dict[str, str | None], coarse: dict[str, str | None], affinity: str | None, dataset: str | None
+) -> None:
+    """Refuse what says in no way, or in several, what is relevant."""
+    options = {**labels, "--affinity": affinity, "--dataset": dataset}
+    given = [option for option, value in options.items() if value is not None]
+    if any(coarse.values()) and not all(labels.values()):
+        raise HashbenchError(
+            "superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity or --dataset alone."
+        )
+    if given not in (["--query-labels", "--database-labels"], ["--affinity"], ["--dataset"]):
+        raise HashbenchError(
+            "say what is relevant by both --query-labels and --database-labels, by --affinity alone, or by --dataset, "
+            f"one that is prepared; got {' and '.join(given) or 'nothing'}."
+        )
+    if any(coarse.values()) and not all(coarse.values()):
+        raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
+
+
+def _check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
+    expected = len(dataset.query), len(dataset.database)
+    if counts != expected:
+        raise HashbenchError(
+            f"there are codes of {counts[0]:,} queries and {counts[1]:,} database items, but {spec} has "
+            f"{expected[0]:,} and {expected[1]:,}; give a code for each, in the order of its split "
+            f"(hashbench info {spec})."
+        )
+
+
+def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int, int]) -> dict[str, AnyArray]:
+    """Read labels of queries and database; a column or row of classes will do, words become numbers."""
+    found = {}
+    for (option, spec), n_items in zip(specs.items(), counts, strict=True):
+        array = read_array(spec, keys)
+        if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as MATLAB has them
+            array = array.ravel()
+        if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
+            array = as_int64(array, f"labels of {spec}")
+        found[option.removeprefix("--")] = array
+    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in found.values()):
+        words = np.concatenate(list(found.values())).astype(str)
+        numbers = np.unique(words, return_inverse=True)[1]
+        found = dict(zip(found, np.split(numbers, [len(next(iter(found.values())))]), strict=True))
+    return found
+
+
+def _fingerprint(content: dict[str, Any]) -> str:
+    """Digest labels or an affinity, the same in whatever file, dense or sparse, and of whatever dtype they are."""
+    digest = sha256()
+    for name, array in content.items():
+        if name == "affinity":
+            from scipy.sparse import csr_array
+
+            matrix = summed_csr(array if is_sparse(array) else csr_array(np.asarray(array)))
+            matrix.eliminate_zeros()
+            matrix.sort_indices()
+            parts = [np.array(matrix.shape), matrix.data, matrix.indices, matrix.indptr]
+        else:
+            parts = [array]
+        for part in parts:
+            digest.update(f"{name}:{part.shape};".encode() + np.ascontiguousarray(part, "<i8").tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _readable(kept: score_cache.ScoreFile) -> dict[str, Any]:
+    try:
+        return kept.read()
+    except HashbenchError:  # damaged, and made anew
+        return {}

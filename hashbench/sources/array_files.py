@@ -10,8 +10,10 @@ import numpy as np
 from hashbench._typing import AnyArray, Float32Array
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.sources.formats import (
+    CODE_KEYS,
     FEATURE_KEYS,
     LABEL_KEYS,
+    MATRIX_KEYS,
     Lazy,
     in_memory,
     load_sparse,
@@ -44,14 +46,14 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _whole(_choose(arrays, path, key, keys), path)
+        return _whole(_choose(arrays, path, key, keys)[1], path)
 
 
 def read_features(spec: str) -> Float32Array:
     """Read features (n, n_features), float32, from ``PATH`` or ``PATH:KEY``; refuse what float32 cannot tell apart."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _as_float32(_choose(arrays, path, key, FEATURE_KEYS), spec, path)
+        return _as_float32(_choose(arrays, path, key, FEATURE_KEYS)[1], spec, path)
 
 
 def read_items(spec: str, labels: str | None = None) -> Items:
@@ -66,10 +68,10 @@ def read_items(spec: str, labels: str | None = None) -> Items:
     is_same = path.resolve() == theirs.resolve()
     found = None
     with opened_arrays(path, label_key if is_same and labels else None) as arrays:
-        features = _as_float32(_choose(arrays, path, key, FEATURE_KEYS), spec, path)
+        features = _as_float32(_choose(arrays, path, key, FEATURE_KEYS)[1], spec, path)
         name = next((name for name in LABEL_KEYS if name in arrays), None)
         if labels and is_same:
-            found = _whole(_choose(arrays, path, label_key, LABEL_KEYS), path)
+            found = _whole(_choose(arrays, path, label_key, LABEL_KEYS)[1], path)
         elif not labels and name is not None:
             found = _whole(arrays[name], path)
         words = arrays.words if isinstance(arrays, Table) and key is None else []
@@ -79,26 +81,39 @@ def read_items(spec: str, labels: str | None = None) -> Items:
     return Items(features, found, left_out)
 
 
-def load_array(path: Path) -> AnyArray:
-    """Read an ``.npy`` file of numbers as `numpy.save` writes it."""
-    check_file(path)
-    with path.open("rb") as file:
-        magic = file.read(6)
-    if magic[:2] == b"PK":
-        raise HashbenchError(f"{path} is an .npz archive, expected one array as numpy.save writes it.")
-    if magic != b"\x93NUMPY":
-        raise HashbenchError(f"{path} is no .npy file. Write it with numpy.save.")
-    with reading(path, "an array of numbers"), opened_npy(path) as arrays:
-        return in_memory(arrays["features"])
+def read_codes(spec: str) -> AnyArray:
+    """Read codes in any form that `hashbench.bits.as_packed` knows, from ``PATH`` or ``PATH:KEY``."""
+    path, key = split_spec(spec)
+    with opened_arrays(path) as arrays:
+        name, stored = _choose(arrays, path, key, CODE_KEYS)
+        codes = _whole(stored, path)
+    if isinstance(arrays, Table) and codes.ndim == 1:
+        _refuse_lost_text(codes, name, spec)
+    return codes
 
 
-def load_matrix(path: Path) -> Any:
-    """Read an ``.npy`` file, or a sparse matrix from an ``.npz`` file as `scipy.sparse.save_npz` writes it."""
-    if path.suffix != ".npz":
-        return load_array(path)
+def read_matrix(spec: str) -> Any:
+    """Read a matrix of levels as `read_array` does, or a sparse one of `scipy.sparse.save_npz`."""
+    path, key = split_spec(spec)
     check_file(path)
-    with reading(path, "written by scipy.sparse.save_npz"):
-        return load_sparse(path)
+    if key is None and path.suffix.lower() == ".npz":
+        with _reading(path), opened_npz(path) as arrays:
+            is_sparse = {"format", "shape", "data"} <= set(arrays)
+        if is_sparse:
+            with reading(path, "written by scipy.sparse.save_npz"):
+                return load_sparse(path)
+    return read_array(spec, MATRIX_KEYS)
+
+
+def _refuse_lost_text(codes: AnyArray, name: str, spec: str) -> None:
+    """Refuse a column whose codes pandas took for numbers, or for its name."""
+    if codes.dtype.kind in "iuf":
+        raise HashbenchError(
+            f"{spec} holds one column of numbers, expected one for each bit or byte of a code, or hexadecimal texts: "
+            "if these they are, write each as 0x and its digits."
+        )
+    if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
+        raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
 
 
 def split_spec(spec: str) -> tuple[Path, str | None]:
@@ -153,13 +168,14 @@ def _whole(stored: Any, path: Path) -> AnyArray:
         return in_memory(stored)
 
 
-def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> Any:
-    """Take the array called ``key``; without one the first called as in ``keys``, or the only one."""
+def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:
+    """Take the array called ``key``, with its name; without one the first called as in ``keys``, or the only one."""
     if key is not None:
         if key not in arrays:
             raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
-        return arrays[key]
+        return key, arrays[key]
     names = list(arrays.columns if isinstance(arrays, Table) else arrays)
+    names = [name for name in names if "/" not in name] or names  # those in groups are for who names them
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
     found = next((name for name in keys if name in arrays), None)
@@ -170,7 +186,7 @@ def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[
             f"{path} holds arrays {', '.join(map(shown, names))}; say which one you mean, such as "
             f"{path}:{shown(names[0])}."
         )
-    return arrays[found]
+    return found, arrays[found]
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:

@@ -19,6 +19,8 @@ from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
+CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
+MATRIX_KEYS = ("affinity", "levels", "S")
 _BLOCK_BYTES = 16 << 20
 
 _Order = Literal["little", "big"]
@@ -105,17 +107,30 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
 
 @contextmanager
 def opened_hdf5(path: Path, *, is_turned: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Find the arrays at the top of an HDF5 file; they stay on disk."""
-    import h5py
-
+    """Find the arrays of an HDF5 file, in groups as ``group/name``; they stay on disk."""
     with open_hdf5(path) as file:
-        found = {name: file.get(name) for name in file}
+        found = dict(_hdf5_arrays(file, set()))
 
         def read(name: str) -> OnDisk:
             check_stored(found[name], f"{shown(name)} of {path}")
             return OnDisk(found[name], is_turned=is_turned)
 
-        yield Lazy((name for name, value in found.items() if isinstance(value, h5py.Dataset) and value.ndim), read)
+        yield Lazy(found, read)
+
+
+def _hdf5_arrays(group: Any, seen: set[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Find the arrays of a group and of those in it, each once; not what MATLAB hides in groups called #."""
+    import h5py
+
+    for name in group:
+        value = group.get(name)
+        if isinstance(value, h5py.Dataset) and value.ndim:
+            yield prefix + name, value
+        elif isinstance(value, h5py.Group) and not name.startswith("#"):
+            address = h5py.h5o.get_info(value.id).addr
+            if address not in seen:
+                seen.add(address)
+                yield from _hdf5_arrays(value, seen, f"{prefix}{name}/")
 
 
 @contextmanager

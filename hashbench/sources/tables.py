@@ -107,8 +107,6 @@ def _read_parquet(path: Path) -> Any:
 
 def _read_csv(path: Path) -> Any:
     """Read a table whose first line may hold names: words, or 0, 1, 2 and so on as pandas counts columns."""
-    import warnings
-
     import pandas as pd
 
     top = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
@@ -129,6 +127,5 @@ def _read_csv(path: Path) -> Any:
         )
     has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
     _check_names(names if has_names else (), path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pd.errors.DtypeWarning)  # columns of numbers and words are told in a sentence
-        return pd.read_csv(path, header=0 if has_names else None, index_col=0 if has_index and has_names else None)
+    index = 0 if has_index and has_names else None
+    return pd.read_csv(path, header=0 if has_names else None, index_col=index, low_memory=False)  # one dtype a column

@@ -17,7 +17,7 @@ from scipy.io import savemat
 from hashbench.affinity import Explicit
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import load_array, load_matrix, read_array, read_items
+from hashbench.sources.array_files import read_array, read_items, read_matrix
 from hashbench.store import hdf5, inputs
 from hashbench.store.provenance import Provenance
 from hashbench.store.results import COLUMNS, Row, csv_text, unite
@@ -101,7 +101,7 @@ def read_chosen(path):
 
 
 def read_levels(path):
-    matrix = load_matrix(path)
+    matrix = read_matrix(str(path))
     return [Explicit(matrix).matrix.toarray()]
 
 
@@ -122,7 +122,7 @@ def read_results(path):
 
 # format: (file, who writes it, who reads it, whether its content has a checksum)
 FORMATS = {
-    "npy": ("a.npy", lambda path: np.save(path, X), lambda path: [load_array(path)], False),
+    "npy": ("a.npy", lambda path: np.save(path, X), lambda path: [read_matrix(str(path))], False),
     "npy features": ("a.npy", lambda path: np.save(path, X.astype(float)), read_own, False),
     "npz": ("a.npz", lambda path: np.savez(path, features=X, labels=Y), read_chosen, True),
     "compressed npz": ("a.npz", lambda path: np.savez_compressed(path, features=X, labels=Y), read_chosen, True),

@@ -6,7 +6,7 @@ import pytest
 from told import complaint
 
 from hashbench.errors import Damaged
-from hashbench.sources.array_files import load_array, load_matrix, read_array, read_features, read_items
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_items, read_matrix
 from hashbench.store import hdf5, inputs
 
 X = np.random.default_rng(0).normal(size=(40, 3))
@@ -22,7 +22,8 @@ def free(monkeypatch):
     return say
 
 
-READERS = [load_array, load_matrix, lambda path: read_features(str(path)), hdf5.read_dataset]
+OF_SPECS = [lambda path, read=read: read(str(path)) for read in (read_codes, read_matrix, read_features)]
+READERS = [*OF_SPECS, hdf5.read_dataset]
 
 
 # ---------------------------------------------------------------- what is no file
@@ -220,7 +221,7 @@ def test_a_tiny_file_that_declares_a_huge_array_is_refused_by_its_size(tmp_path,
     )
 
 
-@pytest.mark.parametrize("read", [load_array, load_matrix, lambda path: read_array(str(path), ())])
+@pytest.mark.parametrize("read", [*OF_SPECS[:2], lambda path: read_array(str(path), ())])
 def test_an_array_of_numpys_larger_than_memory_is_refused_before_it_is_read(tmp_path, free, read):
     path = tmp_path / "a.npy"
     np.save(path, X)
@@ -264,7 +265,7 @@ def test_a_header_that_declares_more_rows_than_the_file_holds_is_refused(tmp_pat
     with (tmp_path / "a.npy").open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
         file.write(bytes(100))
-    for read in READERS[:3]:
+    for read in OF_SPECS:
         assert f"cannot read {tmp_path / 'a.npy'} as" in complaint(read, tmp_path / "a.npy")
 
 

@@ -6,6 +6,7 @@
     result_figures  those of the results alone
     code_figures    those of codes found in the data folder
     cached_codes    where these are, and what is read out of them
+    curves          that of some codes alone, of whatever origin
 
 A new kind of figure is a function from a `Block` to a matplotlib Figure, and a line in ``FIGURES``.
 """
@@ -154,9 +155,14 @@ def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMAT
     for form in formats:
         if drawing.figure is None:
             break
-        content = io.BytesIO()
-        with one_look():
-            drawing.figure.savefig(content, format=form, metadata=METADATA[form])
         paths.append(folder / f"{drawing.stem}.{form}")
-        write_bytes(paths[-1], content.getvalue())
+        write_bytes(paths[-1], figure_bytes(drawing.figure, form))
     return paths
+
+
+def figure_bytes(figure: Figure, form: str) -> bytes:
+    """Give the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
+    content = io.BytesIO()
+    with one_look():
+        figure.savefig(content, format=form, metadata=METADATA[form])
+    return content.getvalue()

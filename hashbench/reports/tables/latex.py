@@ -87,6 +87,16 @@ def _row(cells: Iterable[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
+def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Write a plain table, line by line: the first column flush left, the others right."""
+    yield rf"\begin{{tabular}}{{@{{}}l{'r' * (len(header) - 1)}@{{}}}}"
+    for line, cells in (("toprule", [header]), ("midrule", rows)):
+        yield rf"\{line}"
+        yield from (_row(map(_escaped, row)) for row in cells)
+    yield r"\bottomrule"
+    yield r"\end{tabular}"
+
+
 def _parts(spans: Sequence[Span], widths: Sequence[float]) -> Iterator[Part]:
     """Break the columns where they would be wider than a page, never within a span."""
     part: list[tuple[Span, range]] = []

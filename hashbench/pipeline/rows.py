@@ -1,0 +1,21 @@
+"""From the scores of codes to rows of results."""
+
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.store.provenance import Provenance
+from hashbench.store.results import Row
+
+
+def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:
+    """Give a row a metric of codes of that provenance; numbers have six decimals."""
+    return tuple(
+        Row(
+            metric=name,
+            value=f"{summary.mean:.6f}",
+            low=f"{summary.low:.6f}",
+            high=f"{summary.high:.6f}",
+            n_queries=summary.n_queries,
+            n_undefined=summary.n_undefined,
+            **made.row,
+        )
+        for name, summary in scored.summary.items()
+    )
