@@ -1,0 +1,104 @@
+"""The page on run files, letter by letter: its files, its commands and what they print."""
+
+import gzip
+import json
+import re
+import shlex
+
+import pandas as pd
+import pytest
+from places import ROOT
+
+PAGE = (ROOT / "docs" / "run-files.md").read_text()
+TEXTS = dict(re.findall(r"^```text (\S+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+FIRST, SECOND = (shlex.split(line)[1:] for line in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
+FIRST_PYTHON, SECOND_PYTHON = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder that the page's files lie in, to work in."""
+    for name in ("run.txt", "qrels.txt"):
+        (tmp_path / name).write_text(TEXTS[name])
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    monkeypatch.undo()
+
+
+def test_the_first_command_prints_what_the_page_shows(folder, hashbench):
+    done = hashbench(*FIRST)
+    assert done.exit_code == 0
+    assert done.stdout.strip("\n") == TEXTS["stdout"].strip("\n")
+    assert done.stderr == TEXTS["stderr"]
+    assert sorted(path.name for path in folder.iterdir()) == ["qrels.txt", "run.txt"]
+
+
+def test_the_second_command_writes_each_query_under_its_name(folder, hashbench):
+    done = hashbench(*SECOND)
+    assert done.exit_code == 0
+    assert "1 of the 3 queries of the qrels have no list in the run and count as empty lists." in done.stderr
+    scores = pd.read_csv(folder / "scores.csv")
+    assert scores["query"].tolist() == ["q1", "q2", "q3"] * 2
+    assert scores["metric"].unique().tolist() == ["AP", "NDCG@2:trec"]
+    assert scores.loc[scores["query"] == "q3", ["value", "low", "high"]].to_numpy().tolist() == [[0, 0, 0]] * 2
+
+
+def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
+    for name in ("run.txt", "qrels.txt"):
+        (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+    done = hashbench("evaluate", "--run", "run.txt.gz", "--qrels", "qrels.txt.gz", "--format", "json")
+    values = json.loads(done.stdout)
+    assert list(values) == ["AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR"]
+    assert values["AP"]["mean"] == pytest.approx(13 / 24)
+    as_csv = hashbench("evaluate", "--run", "run.txt", "--qrels", "qrels.txt", "--format", "csv").stdout
+    assert as_csv.splitlines()[1] == "AP,0.541667,0.388889,0.694444,2,0"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--run", "run.txt"], "give both --run and --qrels"),
+        (["--qrels", "qrels.txt"], "give both --run and --qrels"),
+        (["--complete"], "give both --run and --qrels"),
+        ([*FIRST[1:], "--curves", "curves.csv"], "--curves"),
+        ([*FIRST[1:], "--dataset", "digits"], "--dataset"),
+        ([*FIRST[1:], "--distance", "cosine"], "--distance"),
+        ([*FIRST[1:], "--per-query", "run.txt"], "written over"),
+        (["codes.h5", *FIRST[1:]], "CODES.h5"),
+    ],
+)
+def test_options_that_do_not_go_with_a_run_are_usage_errors(arguments, message, hashbench):
+    done = hashbench("evaluate", *arguments)
+    assert done.exit_code == 2
+    assert message in done.stderr.splitlines()[-1]
+
+
+def test_python_of_the_page_gives_the_scores_of_its_command():
+    scope = {}
+    exec(FIRST_PYTHON, scope)
+    found = scope["found"]
+    # plum at 2, 3 or 4 after an irrelevant one, fig likewise: of three relevant, two in a tie of three
+    assert found.summary["AP"].mean == pytest.approx(((1 / 2 + 2 / 3) + (1 / 2 + 2 / 4) + (1 / 3 + 2 / 4)) / 9)
+    assert found.summary["AP"].low == pytest.approx((1 / 3 + 2 / 4) / 3)
+    assert found.summary["AP"].high == pytest.approx((1 / 2 + 2 / 3) / 3)
+    assert found.notes == []
+
+
+def test_the_provider_for_ir_measures_gives_means_and_without_ties_what_ir_measures_gives():
+    ir_measures = pytest.importorskip("ir_measures")
+    scope = {}
+    exec(FIRST_PYTHON + SECOND_PYTHON, scope)
+    measures = [ir_measures.parse_measure(name) for name in ("AP", "AP@2", "nDCG@10", "nDCG", "P@2", "R@3", "RR")]
+    measures += [ir_measures.Rprec, ir_measures.Success @ 1]
+    assert scope["means"][ir_measures.AP] == pytest.approx(scope["found"].summary["AP"].mean)
+    provider = scope["TieAware"]()
+    assert all(map(provider.supports, measures))
+    assert not provider.supports(ir_measures.RR @ 10)
+    assert not provider.supports(ir_measures.P(rel=2) @ 5)
+    assert not provider.supports(ir_measures.Bpref)
+    run = {"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"a": 1.0}}
+    qrels = {"q1": {"b": 2, "c": 1, "d": 1}, "q2": {"a": 0}, "q3": {"a": 1}}
+    assert provider.calc_aggregate(measures, qrels, run) == pytest.approx(
+        ir_measures.calc_aggregate(measures, qrels, run), abs=1e-12
+    )
