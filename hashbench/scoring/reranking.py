@@ -19,7 +19,6 @@ from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics._sums import cut_at
 
 _MEMORY = 256 << 20  # bytes of candidates held at a time
-_DECIMALS = 12  # of a cosine; what differs by less is rounding noise, and ties
 _CANDIDATE = 48  # bytes, while they are sorted
 
 
@@ -62,8 +61,7 @@ class Vectors:
     def distances(self, query: int, database: IntArray) -> FloatArray:
         """Compute the true distances of a query to some database items, in float64; the smaller, the nearer."""
         row = np.zeros(len(database), dtype=np.int64)
-        found = exact_at(self.query[query : query + 1], self.database, row, database, self.true_distance)
-        return np.round(found, _DECIMALS) if self.true_distance == "cosine" else found
+        return exact_at(self.query[query : query + 1], self.database, row, database, self.true_distance)
 
 
 def _checked(vectors: npt.ArrayLike, name: str, true_distance: str) -> AnyArray:
@@ -79,7 +77,7 @@ def _checked(vectors: npt.ArrayLike, name: str, true_distance: str) -> AnyArray:
     if true_distance == "cosine" and not array.any(axis=1).all():
         row = np.flatnonzero(~array.any(axis=1))[0]
         raise HashbenchError(f"{name} are all zeros in row {row}, which has no direction; leave such items out.")
-    return array
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def candidate_parts(
