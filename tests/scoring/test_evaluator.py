@@ -5,6 +5,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
+from effort import slow
 from numba.core.event import trigger_event
 
 from hashbench import HashbenchError, _parallel, evaluate
@@ -80,8 +81,14 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     assert [done for _, done, _ in progress] == sorted({done for _, done, _ in progress})
 
 
-@pytest.mark.parametrize("n_classes", [3, 63, 64, 130])
-@pytest.mark.parametrize("rule", ["same-label", "shared-labels"])
+@pytest.mark.parametrize(
+    ("rule", "n_classes"),
+    [
+        ("same-label", 3),
+        *(("shared-labels", n) for n in (3, 64)),
+        *slow(*(("same-label", n) for n in (63, 64, 130)), *(("shared-labels", n) for n in (63, 130))),
+    ],
+)
 def test_repeated_queries_score_like_each_on_its_own(rule, n_classes):
     rng = np.random.default_rng(n_classes)
     codes = rng.random((4, N_BITS)) < 0.5

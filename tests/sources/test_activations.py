@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from effort import slow
 from striped import SIZE, save_weights, stripes
 from told import complaint
 
@@ -31,9 +32,7 @@ def test_a_network_has_the_layers_that_the_registry_names(name):
     assert backbone.layers[0] == FIRST_LAYER
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("alexnet", "vgg-f"))) for name in SMALLEST]
-)
+@pytest.mark.parametrize("name", ["squeezenet", *slow(*(name for name in SMALLEST if name != "squeezenet"))])
 def test_layers_below_and_above_any_cut_make_the_whole_network(name, tmp_path):
     path, size = save_weights(name, tmp_path / "weights.pth"), SMALLEST[name]
     whole = Extractor(name, path, image_size=size, device="cpu")(IMAGES)

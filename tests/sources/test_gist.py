@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -128,11 +129,9 @@ def test_grey_is_the_mean_of_the_channels(noise):
     np.testing.assert_array_equal(gist(noise), gist(noise[..., [2, 0, 1]]))
 
 
-@pytest.mark.parametrize(
-    "size", [1, pytest.param(3, marks=pytest.mark.slow), 64, pytest.param(100, marks=pytest.mark.slow)]
-)
-def test_batches_equal_the_whole(size):
-    images = np.random.default_rng(2).integers(0, 256, size=(150, 20, 16, 3), dtype=np.uint8)
+@pytest.mark.parametrize(("size", "n_images"), [(1, 20), (64, 70), *slow((1, 150), (3, 150), (64, 150), (100, 150))])
+def test_batches_equal_the_whole(size, n_images):
+    images = np.random.default_rng(2).integers(0, 256, size=(n_images, 20, 16, 3), dtype=np.uint8)
     batches = [gist(images[start : start + size]) for start in range(0, len(images), size)]
     np.testing.assert_array_equal(np.concatenate(batches), gist(images))
 
