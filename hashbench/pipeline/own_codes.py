@@ -1,5 +1,6 @@
 """Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -162,6 +163,11 @@ def read_own(
             content |= _read_labels(coarse, _COARSE_KEYS, counts)
             relevance = Hierarchy(*content.values())
     return OwnCodes(query, database, n_bits, distance, as_affinity(relevance), None, _fingerprint(content))
+
+
+def is_own(params: str) -> bool:
+    """Tell whether rows with these parameters (JSON) are of users' own codes."""
+    return bool(json.loads(params).get("codes") == OWN["codes"])
 
 
 def check_saving(name: str, dataset: str | None, *, is_labelled: bool) -> None:

@@ -1,12 +1,19 @@
 import json
+import re
+import shutil
+from pathlib import Path
 
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.own_codes import read_own
+from hashbench.store.results import read_rows
+from hashbench.store.score_cache import find_scores
 
 rng = np.random.default_rng(0)
 QUERY, DATABASE = rng.random((7, 11)) < 0.5, rng.random((40, 11)) < 0.5
@@ -133,6 +140,174 @@ def test_what_does_not_fit_is_said(save, codes, changes, complaint):
     with pytest.raises(HashbenchError, match=f"(?s){complaint}") as caught:
         scores(["AP"], **(codes | saved))
     assert "\n" not in str(caught.value)
+
+
+# ---------------------------------------------------------------- files of other programs
+
+
+OCTAVE = Path(__file__).parent / "octave" / "codes.mat"  # written by Octave 7.3.0: codes.m beside it
+FORMS_OF_OCTAVE = [
+    ("B_test", "B_train", None),  # logical, and -1/+1
+    ("B_test", "masks", 12),
+    ("packed_test", "packed_train", 12),
+    ("hex_test", "hex_train", None),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "n_bits"), FORMS_OF_OCTAVE)
+def test_codes_in_a_mat_file_of_octave_score_as_the_same_in_npy(save, ours, theirs, n_bits):
+    rows = np.arange(1, 41)
+    numbers = (rows * 37 + rows**2 // 3) % 4096
+    bits, labels = (numbers[:, None] >> np.arange(11, -1, -1) & 1).astype(bool), rows % 3
+    plain = {
+        **{"query_codes": save("q.npy", bits[:8]), "database_codes": save("d.npy", bits[8:])},
+        **{"query_labels": save("ql.npy", labels[:8]), "database_labels": save("dl.npy", labels[8:])},
+    }
+    keys = {"query_codes": ours, "database_codes": theirs, "query_labels": "y_test", "database_labels": "y_train"}
+    found = read_own(**{option: f"{OCTAVE}:{key}" for option, key in keys.items()}, n_bits=n_bits)
+    expected = read_own(**plain)
+    assert found.evaluate(["AP", "NDCG@5", "P@r2"]).summary == expected.evaluate(["AP", "NDCG@5", "P@r2"]).summary
+    assert (found.n_bits, found.fingerprint) == (12, expected.fingerprint)
+
+
+def hexadecimal(codes):
+    return [f"{int(''.join(str(int(bit)) for bit in code), 2):03x}" for code in codes]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "h5"])
+def test_codes_under_a_key_score_the_same(save, tmp_path, suffix):
+    path = tmp_path / f"codes.{suffix}"
+    if suffix == "npz":
+        np.savez(path, codes=~DATABASE, other=DATABASE)
+    else:
+        with h5py.File(path, "w") as file:
+            file["a/other"], file["codes"] = DATABASE, ~DATABASE
+    key = "other" if suffix == "npz" else "a/other"
+    found = scores(
+        ["AP"], query_codes=save("q.npy", QUERY), database_codes=f"{path}:{key}", affinity=save("a.npy", LEVELS)
+    )
+    np.testing.assert_allclose(found.scores["AP"].mean, by_hand(LEVELS), atol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "csv", "parquet"])
+def test_hexadecimal_texts_score_the_same(save, tmp_path, suffix):
+    path = tmp_path / f"codes.{suffix}"
+    table = pd.DataFrame({"hash": hexadecimal(DATABASE), "of": "image"})
+    if suffix == "npy":
+        np.save(path, hexadecimal(DATABASE))
+    elif suffix == "csv":
+        table.to_csv(path)
+    else:
+        pytest.importorskip("pyarrow")
+        table.to_parquet(path)
+    query = save("q.npy", np.array(hexadecimal(QUERY)))
+    found = scores(["AP"], query_codes=query, database_codes=str(path), affinity=save("a.npy", LEVELS), n_bits=11)
+    np.testing.assert_allclose(found.scores["AP"].mean, by_hand(LEVELS), atol=1e-12)
+
+
+def test_columns_whose_codes_pandas_loses_are_refused(tmp_path):
+    (tmp_path / "numbers.csv").write_text("hash\n0012\n0013\n")
+    (tmp_path / "headless.csv").write_text("00ff\n0a12\nff00\n")
+    for name, words in (("numbers", "one column of numbers"), ("headless", "first line .* reads like a code")):
+        path = str(tmp_path / f"{name}.csv")
+        with pytest.raises(HashbenchError, match=words):
+            read_own(query_codes=path, database_codes=path, affinity=path)
+
+
+def test_classes_may_be_words(save, codes):
+    words = [np.array(["cat", "dog", "owl"])[labels] for labels in CLASSES]
+    found = scores(["AP"], **codes, query_labels=save("ql.npy", words[0]), database_labels=save("dl.npy", words[1]))
+    np.testing.assert_allclose(found.scores["AP"].mean, by_hand((CLASSES[0][:, None] == CLASSES[1]).astype(int)))
+
+
+def test_the_fingerprint_is_of_what_labels_say_and_not_of_their_file(save, codes):
+    def fingerprint(levels):
+        return read_own(**codes, affinity=levels).fingerprint
+
+    dense = fingerprint(save("a.npy", LEVELS))
+    assert dense == fingerprint(save("b.npy", LEVELS.astype(float))) == fingerprint(save("c.npz", sp.coo_array(LEVELS)))
+    assert dense != fingerprint(save("e.npy", LEVELS[:, ::-1]))
+
+
+# ---------------------------------------------------------------- among the results
+
+
+@pytest.fixture
+def of_digits(digits, save):
+    """Options with codes of digits, of some length."""
+
+    def make(n_bits):
+        planes = np.random.default_rng(n_bits).normal(size=(64, n_bits))
+        bits = (digits.features - digits.features.mean(axis=0)) @ planes > 0
+        parts = {role: save(f"{role}{n_bits}.npy", bits[getattr(digits, role)]) for role in ("query", "database")}
+        return ["--query-codes", parts["query"], "--database-codes", parts["database"], "--dataset", "digits"]
+
+    return make
+
+
+def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench, digits_data, of_digits, empty_folder):
+    assert hashbench("run", "--method", "lsh", "--bits", 12, "--metric", "AP").exit_code == 0
+    for n_bits in (12, 16):
+        options = ["--save", "mine", "--metric", "AP", *["--keep-codes"] * (n_bits == 12)]
+        done = hashbench("evaluate", *of_digits(n_bits), *options, "--format", "csv")
+        assert done.exit_code == 0
+        assert "1 rows of 'mine'" in done.stderr
+        rows = read_rows(empty_folder / "results" / "digits.csv")
+        (row,) = (row for row in rows if (row.method, row.n_bits) == ("mine", n_bits))
+        assert f"AP,{row.value},{row.low},{row.high},200,0" in done.stdout
+    ours = next(row for row in rows if row.method == "lsh")
+    assert row[10:13] == ours[10:13]  # queries and fingerprint
+    assert json.loads(row.params) == {"codes": "own"}
+    assert find_scores(row) is not None
+    table = hashbench("tables", "--dataset", "digits", "--metric", "AP", "--significance").stdout
+    assert re.search(r"^\| mine codes=own \|[^|]+\| +- \| +0\.\d+ to 0\.\d+ \|", table, re.MULTILINE)
+    drawn = hashbench("plot", "code-usage", "precision-recall", "--bits", 12, "--format", "svg")
+    assert drawn.exit_code == 0
+    assert "not in the data folder" not in drawn.stderr
+    lacking = hashbench("plot", "precision-recall", "--bits", 16)
+    assert "hashbench evaluate --dataset digits --save mine --keep-codes" in lacking.stderr
+    assert "is known how long" in hashbench("plot", "time-quality", "--method", "mine", "--bits", 12).stderr
+
+
+def test_saved_again_rows_are_replaced_and_diff_tells(hashbench, save, codes, empty_folder):
+    own = ["evaluate", "--query-codes", codes["query_codes"], "--affinity", save("a.npy", LEVELS)]
+    own += ["--metric", "AP", "--save", "mine", "--dataset", "flowers"]
+    assert hashbench(*own, "--database-codes", codes["database_codes"]).exit_code == 0
+    (first,) = read_rows(empty_folder / "results" / "flowers.csv")
+    shutil.copytree(empty_folder / "results", empty_folder / "old")
+    assert hashbench(*own, "--database-codes", save("d2.npy", DATABASE ^ QUERY[0])).exit_code == 0
+    (second,) = read_rows(empty_folder / "results" / "flowers.csv")
+    assert first.key == second.key
+    assert (first.dataset, first.features, first.value != second.value) == ("flowers", "own", True)
+    assert "mine" in hashbench("diff", "old", "results", "--resamples", 99).stdout
+    assert hashbench(*own, "--database-codes", codes["database_codes"], "--seed", 3).exit_code == 0
+    assert [row.seed for row in read_rows(empty_folder / "results" / "flowers.csv")] == [0, 3]
+
+
+def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_folder):
+    outputs = np.random.default_rng(0).normal(size=(47, 5))
+    own = ["--query-codes", save("q.npy", outputs[:7]), "--database-codes", save("d.npy", outputs[7:])]
+    own += ["--affinity", save("a.npy", LEVELS), "--distance", "cosine", "--save", "mine", "--dataset", "flowers"]
+    assert hashbench("evaluate", *own, "--metric", "AP").exit_code == 0
+    (row,) = read_rows(empty_folder / "results" / "flowers.csv")
+    assert json.loads(row.params) == {"codes": "own", "distance": "cosine"}
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex"])
+def test_scores_are_laid_out_for_a_document(hashbench, save, codes, form):
+    own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]]
+    done = hashbench("evaluate", *own, "--affinity", save("a.npy", LEVELS), "--metric", "AP", "--format", form)
+    mean = f"{np.mean(by_hand(LEVELS)):.4f}"
+    line = {"markdown": rf"\| AP +\| {mean} \|", "latex": rf"AP & {mean} & .* \\\\$"}[form]
+    assert re.search(line, done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("form", "begins"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_curves_are_drawn_into_a_figure(hashbench, save, codes, tmp_path, form, begins):
+    own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]]
+    place = tmp_path / f"curves.{form}"
+    assert hashbench("evaluate", *own, "--affinity", save("a.npy", LEVELS), "--curves", place).exit_code == 0
+    assert place.read_bytes().startswith(begins)
 
 
 # ---------------------------------------------------------------- on the command line

@@ -11,6 +11,7 @@ import pandas as pd
 from hashbench._typing import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
+from hashbench.pipeline import own_codes
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import score
 from hashbench.registry import dataset_names, dataset_spec, method_names
@@ -98,7 +99,10 @@ def read_times(block: Block) -> pd.DataFrame:
     for file in find_codes(block):
         attributes = hdf5.read_attributes(file.path)
         seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
-        rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
+        if not np.isnan(list(seconds.values())).any():  # as of users' own codes
+            rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
+    if not rows:
+        raise HashbenchError(f"of no codes of {block.dataset} ({block.features}) is known how long they took to make.")
     times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
@@ -148,6 +152,10 @@ def _commands(block: Block, missing: pd.DataFrame) -> Iterator[str]:
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:
         yield _preparation(block)
+    is_own = missing["params"].map(own_codes.is_own)
+    for method in sorted(missing.loc[is_own, "method"].unique()):
+        yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"
+    missing = missing[~is_own]
     options = [_param_options(method, params) for method, params in zip(missing.method, missing.params, strict=True)]
     for params, rows in missing.assign(options=options).groupby("options", sort=True):
         parts = ["hashbench encode", f"--dataset {spec}"]
