@@ -9,6 +9,7 @@ The contracts and the ground they stand on; the folders beside them are rooms, e
     bits           bit order, packing
     distances      squared Euclidean distances
     registry       plug-ins by name
+    cards          what is known of a method without making one
     testing        the conformance suites
     errors         the exception for mistakes that can be mended
     _validation    what users bring, checked

@@ -1,18 +1,15 @@
-"""Plugins by name: the only place that opens methods and datasets, and only when asked."""
+"""Plugins by name: the only place that opens methods, datasets and metrics of others, and only when asked."""
 
 import inspect
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from inspect import cleandoc
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hashbench import _source_code
 from hashbench.errors import HashbenchError, one_line, unknown_name
@@ -23,56 +20,7 @@ if TYPE_CHECKING:
 
 
 _NOT_OURS = ("abc", "builtins", "numpy", "scipy", "sklearn", "torch", "typing")  # homes of bases, known by version
-_TELLING = ("recorded_params", "leaves_out", "check_parameters")  # by which a class decides more than its card tells
 _OF_OLD = ("_parameter_constraints", "depends_on", "on_epoch", "made_by")  # what methods once declared
-
-
-@dataclass(frozen=True, eq=False)
-class MethodCard:
-    """What is known of a method without making one; of a built-in one without importing it.
-
-    Parameters
-    ----------
-    name, summary : str
-        What users call it, and a line about it.
-    group, supervision : str
-        See `hashbench.method.HashMethod`.
-    version : int
-        Of the method.
-    modules : tuple of str
-        Where its class is, and of a third-party one its bases.
-    libraries : tuple of str
-        Packages that its codes depend on.
-    params : mapping
-        Defaults of its parameters, by name in alphabetical order.
-    meanings : mapping of str to str
-        What the docstrings say of them.
-    presets : mapping
-        Named settings; a value may be a function of the code length.
-    is_slow : bool
-        Whether a grid of quick methods does without it.
-    is_plain : bool
-        Whether its parameters are recorded as they are, and it runs all that it imports.
-    """
-
-    name: str
-    summary: str
-    group: str
-    supervision: str
-    version: int
-    modules: tuple[str, ...]
-    libraries: tuple[str, ...]
-    params: Mapping[str, Any]
-    meanings: Mapping[str, str] = field(default_factory=dict)
-    presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    is_slow: bool = False
-    is_plain: bool = False
-
-    def preset(self, name: str, n_bits: int) -> dict[str, Any]:
-        """Give the settings of a name for a code length."""
-        from hashbench._validation import preset_settings
-
-        return preset_settings(self.presets, self.name, name, n_bits)
 
 
 def method_names() -> list[str]:
@@ -83,6 +31,11 @@ def method_names() -> list[str]:
 def built_in_methods() -> list[str]:
     """List the names of hashbench's own methods, sorted."""
     return sorted(_module_names("hashbench.methods"))
+
+
+def is_built_in(name: str) -> bool:
+    """Tell whether a method is hashbench's own, and claimed by no plug-in."""
+    return name in _module_names("hashbench.methods") and name not in _entry_points("hashbench.methods")
 
 
 def dataset_names() -> list[str]:
@@ -209,82 +162,10 @@ def features_kind(features_name: str) -> str:
     return features_name.partition(" ")[0]
 
 
-@cache
-def method_card(name: str) -> MethodCard:
-    """Tell what is known of a method; of a built-in one its source is read, of others the class is imported."""
-    if name in _module_names("hashbench.methods") and name not in _entry_points("hashbench.methods"):
-        try:
-            card = _read_card(name)
-        except Exception:  # of whatever stands in the file; whoever imports it is told
-            card = None
-        if card is not None:
-            return card
-    return _card_of_class(name)
-
-
-def _card_of_class(name: str) -> MethodCard:
-    """Make the card of a method by importing it."""
-    cls = get_method(name)
-    try:
-        params = cls().get_params(deep=False)
-    except (Exception, SystemExit) as error:
-        raise HashbenchError(
-            f"method plugin {name!r} cannot be made: {type(error).__name__}: {one_line(error)}. Give its "
-            "parameters defaults."
-        ) from error
-    return MethodCard(
-        name=name,
-        summary=method_summary(name),
-        group=cls.group,
-        supervision=cls.supervision,
-        version=cls.version,
-        modules=(*modules_of(cls), *cls.modules),
-        libraries=cls.libraries,
-        params={key: params[key] for key in sorted(params)},
-        meanings=_meanings([base.__doc__ or "" for base in reversed(cls.__mro__)]),
-        presets=cls.presets,
-        is_slow=cls.is_slow,
-    )
-
-
-def _read_card(name: str) -> MethodCard | None:
-    """Read the card of a built-in method from its source; None if that does not tell all."""
-    module = f"hashbench.methods.{name.replace('-', '_')}"
-    classes = [found for found in _source_code.classes_of(module) if "supervision" in found.values]
-    if len(classes) != 1 or not {*classes[0].fields} <= {*classes[0].values}:
-        return None
-    (found,) = classes
-    keys = ("group", "supervision", "version", "libraries", "presets", "is_slow")
-    if not {*keys, "modules"} <= {*found.values}:
-        return None
-    return MethodCard(
-        name=name,
-        summary=method_summary(name),
-        modules=(module, *found.values["modules"]),
-        params={key: found.values[key] for key in sorted(found.fields)},
-        meanings=_meanings(found.docstrings),
-        is_plain=all(found.methods[key] == "HashMethod" for key in _TELLING),
-        **{key: found.values[key] for key in keys},
-    )
-
-
 def modules_of(cls: type) -> tuple[str, ...]:
     """Name the modules of a class and its bases, as far as plug-ins or hashbench bring them."""
     homes = dict.fromkeys(base.__module__ for base in cls.__mro__)
     return tuple(home for home in homes if home.partition(".")[0] not in _NOT_OURS)
-
-
-def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
-    """Read what docstrings say of parameters, in numpydoc's format; later ones have the last word."""
-    meanings = {}
-    for text in docstrings:
-        section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(text), re.DOTALL | re.MULTILINE)
-        told = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
-        for names, kind, meaning in told:
-            choices = re.search(r"{(.*)}", kind)
-            words = [f"({choices[1]})" if choices else "", *meaning.split()]
-            meanings.update(dict.fromkeys(names.split(", "), re.sub('[`"]', "", " ".join(words)).strip()))
-    return meanings
 
 
 def method_summary(name: str) -> str:
@@ -398,3 +279,11 @@ def _load(point: EntryPoint, kind: str) -> object:
     check_name(point.name, f"the name of {kind} plugin {point.value}")
     with _importing(kind, point.name):
         return point.load()
+
+
+@cache
+def import_metrics() -> None:
+    """Import the plug-ins of metrics, each once; their functions register themselves."""
+    for name, points in _entry_points("hashbench.metrics").items():
+        _demand_one("metric", name, is_built_in=False)
+        _load(points[0], "metric")

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from diffing import GIT_ENVIRONMENT, git
 
-from hashbench import registry
+from hashbench import cards, registry
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
 from hashbench.store import hdf5
@@ -93,7 +93,7 @@ def hashbench():
 def plugin(tmp_path, monkeypatch):
     """Install a third-party plug-in: its name, its source, and the object in it that the entry point names."""
     folder = tmp_path / "site"
-    caches = registry._entry_points, registry.method_card
+    caches = registry._entry_points, registry.import_metrics, cards.method_card
     modules = []
 
     def install(name, source, kind="methods", attribute="Mine"):

@@ -7,13 +7,13 @@ import sys
 import pytest
 from places import built_in_methods
 
-from hashbench import _source_code, registry
+from hashbench import _source_code, cards, registry
 from hashbench.errors import HashbenchError
 
 
 @pytest.mark.parametrize("name", built_in_methods())
 def test_the_card_of_a_method_is_that_of_its_class(name):
-    card, cls = registry.method_card(name), registry.get_method(name)
+    card, cls = cards.method_card(name), registry.get_method(name)
     assert dict(card.params) == cls().get_params(deep=False)
     assert (card.group, card.supervision, card.version) == (cls.group, cls.supervision, cls.version)
     assert (card.libraries, card.is_slow, card.modules) == (cls.libraries, cls.is_slow, (cls.__module__,))
@@ -21,15 +21,15 @@ def test_the_card_of_a_method_is_that_of_its_class(name):
     for preset in cls.presets:
         for n_bits in (16, 48):
             assert card.preset(preset, n_bits) == cls.preset(preset, n_bits)
-    from_the_class = registry._card_of_class(name)
+    from_the_class = cards._card_of_class(name)
     assert card.meanings == from_the_class.meanings
     assert card.summary == from_the_class.summary
 
 
 def test_cards_of_built_in_methods_are_read_without_importing_them():
     code = (
-        "import json, sys; from hashbench import registry\n"
-        "names = json.loads(sys.argv[1]); [registry.method_card(name) for name in names]\n"
+        "import json, sys; from hashbench import cards\n"
+        "names = json.loads(sys.argv[1]); [cards.method_card(name) for name in names]\n"
         "print([name for name in ('numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'torch') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code, json.dumps(built_in_methods())]

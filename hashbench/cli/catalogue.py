@@ -20,6 +20,7 @@ from hashbench.errors import HashbenchError
 def list_command(kind: str, speed: str | None) -> None:
     """List methods, datasets or metrics, each with a line about it; or datasets not prepared, and how to add them."""
     from hashbench import registry
+    from hashbench.cards import method_card
 
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
@@ -27,7 +28,7 @@ def list_command(kind: str, speed: str | None) -> None:
         names = registry.method_names()
         if speed is not None:
             names = registry.built_in_methods()
-            names = [name for name in names if registry.method_card(name).is_slow == (speed == "slow")]
+            names = [name for name in names if method_card(name).is_slow == (speed == "slow")]
         rows = [(name, registry.method_summary(name)) for name in names]
     elif kind == "datasets":
         rows = [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]

@@ -10,6 +10,7 @@ import click
 import numpy as np
 
 from hashbench import registry
+from hashbench.cards import method_card
 from hashbench.errors import HashbenchError
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _describe_usage(usage: "CodeUsage") -> str:
 
 
 def _describe_method(name: str) -> str:
-    card = registry.method_card(name)
+    card = method_card(name)
     facts = {
         "method": name,
         "about": card.summary,

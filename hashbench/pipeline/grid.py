@@ -9,10 +9,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from hashbench.bits import check_n_bits
+from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.failures import contained
-from hashbench.registry import MethodCard, dataset_names, get_method, method_card, resolve_dataset
+from hashbench.registry import dataset_names, get_method, resolve_dataset
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.registry import MethodCard, method_card, method_names
+from hashbench.registry import method_names
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged

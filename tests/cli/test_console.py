@@ -11,12 +11,13 @@ import pytest
 from places import built_in_methods
 
 from hashbench import evaluate
+from hashbench.cards import method_card
 from hashbench.cli import console, descriptions
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Outcome
-from hashbench.registry import get_method, method_card
+from hashbench.registry import get_method
 from hashbench.store import hdf5
 from hashbench.store.results import Row
 

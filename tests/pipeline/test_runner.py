@@ -12,10 +12,11 @@ import pytest
 from effort import ALL
 from places import built_in_methods
 
+from hashbench.cards import method_card
 from hashbench.errors import HashbenchError
 from hashbench.method import HashMethod
 from hashbench.pipeline import grid
-from hashbench.registry import get_method, method_card
+from hashbench.registry import get_method
 from hashbench.store import hdf5
 
 GRID = ["run", "--method", "itq", "--method", "lsh"]

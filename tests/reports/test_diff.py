@@ -9,7 +9,7 @@ import pytest
 from diffing import git, keep, needs_git, row, side, write
 from scipy import stats
 
-from hashbench import registry
+from hashbench import cards, registry
 from hashbench.reports.diff import Change, Incomparable, compare
 
 
@@ -147,7 +147,7 @@ def test_commit_with_another_seed_has_new_and_gone_rows(run_lsh, hashbench):
 @needs_git
 def test_commit_with_another_version_of_the_method_is_not_comparable(run_lsh, hashbench, monkeypatch):
     run_lsh(0)
-    card = replace(registry.method_card("lsh"), version=2)
+    card = replace(cards.method_card("lsh"), version=2)
     monkeypatch.setattr("hashbench.pipeline.grid.method_card", lambda name: card)
     run_lsh(0)
     result = hashbench("diff", "HEAD~1", "--fail-on-drop", 0)
