@@ -52,9 +52,7 @@ reproduce-tables: $(VENV)/.installed ## Run the quick methods, also on what is p
 
 reproduce-all: $(VENV)/.installed ## The same with the slower methods too
 	$(BIN)/hashbench run $(call methods,quick) $(call methods,slow) $(GRID) --available > $(VENV)/.grid
-	$(BIN)/hashbench run --method talr-ap --param continuation=5 $(GRID) --available > $(VENV)/.grid
-	$(BIN)/hashbench run --method talr-ap --method talr-ndcg --param relaxation=full $(GRID) --available > $(VENV)/.grid
-	$(BIN)/hashbench run --method dsh --param objective=dispersion $(GRID) --available > $(VENV)/.grid
+	$(BIN)/hashbench run --grid benchmarks/variants.toml $(GRID) --available > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
 tables: $(VENV)/.installed ## Make tables and figures of the results there are

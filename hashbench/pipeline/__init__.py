@@ -1,6 +1,7 @@
 """From a name to rows: prepare, encode, score, whatever of it is not done yet.
 
 grid         the jobs that options span, each with its method
+study        all that spans a grid, as options or a TOML file say it
 preparation  datasets: where they lie, made when asked for, found again by name
 steps        encode and score one job, each found again by its provenance
 failures     what plug-ins raise, told in a sentence, with the traceback in a log file

@@ -1,14 +1,17 @@
 """A study: what a TOML file may say, what options beside it change, and what a dry run tells."""
 
+import json
 import re
 
 import pytest
+from places import ROOT
 
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Sweep
 from hashbench.pipeline.study import Study, read_study
 from hashbench.store.results import read_rows
 
+RESULTS = read_rows(ROOT / "results" / "digits.csv")
 WHOLE = """
 datasets = ["digits", "digits-pairs"]
 bits = [16, 32]
@@ -101,6 +104,12 @@ def test_jobs_are_those_of_the_same_options(study):
 def test_what_a_file_cannot_mean_is_refused(study, text, words):
     with pytest.raises(HashbenchError, match=words):
         read_study(study(text))
+
+
+def test_the_committed_study_holds_the_variants_of_the_results():
+    study = read_study(ROOT / "benchmarks" / "variants.toml")
+    for name, params in study.methods:
+        assert any(json.loads(row.params).items() >= params.items() for row in RESULTS if row.method == name)
 
 
 # ---------------------------------------------------------------- options beside it

@@ -1,0 +1,44 @@
+"""What the page on grids says, letter by letter."""
+
+import re
+import shlex
+from collections import Counter
+
+import pytest
+from places import ROOT
+
+from hashbench.store.results import read_rows
+
+PAGE = (ROOT / "docs" / "grids.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_the_commands_of_the_page_do_what_it_says(hashbench, tmp_path, monkeypatch):
+    (study,) = blocks("toml")
+    (tmp_path / "study.toml").write_text(study)
+    (shown,) = blocks("text")
+    commands = [shlex.split(line)[1:] for line in "".join(blocks("sh")).splitlines()]
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        done = [hashbench(*command) for command in commands]
+    assert [result.exit_code for result in done] == [0] * 5
+    swept, own, whole, part, dry = (result.stdout.splitlines() for result in done)
+    assert [line.split()[1:3] for line in swept[2:]] == [["itq", "n_iter=5"], ["itq", "n_iter=20"], ["itq", "16"]]
+    assert [line.split()[1:4] for line in own[2:]] == [
+        ["lsh", "16", "0"],
+        ["sklsh", "gamma=0.5", "n_neighbors=20"],
+        ["sklsh", "gamma=2.0", "n_neighbors=20"],
+    ]
+    assert len(whole[2:]) == 2 * 5
+    assert [line.split()[1:5] for line in part[2:]] == [["itq", f"n_iter={n}", "16", "0"] for n in (10, 20)]
+    assert dry == shown.splitlines()
+    rows = read_rows(tmp_path / "results" / "digits.csv")
+    assert Counter(row.method for row in rows if row.metric == "AP") == {"itq": 6, "lsh": 2, "sklsh": 5}
+
+
+def test_every_command_of_the_page_is_run():
+    assert len("".join(blocks("sh")).splitlines()) == len(re.findall(r"^hashbench ", PAGE, flags=re.MULTILINE)) == 5
