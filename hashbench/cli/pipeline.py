@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 
 from hashbench._torch import DEVICES
+from hashbench.cli.completion import completing
 from hashbench.cli.options import (
     DRY_RUN,
     FORCE,
@@ -27,8 +28,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[DATASET]...")
-@click.option("--features", multiple=True, help="Kind of features, repeatable, where a dataset offers several.")
+@click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=completing("datasets"))
+@click.option(
+    "--features",
+    multiple=True,
+    shell_complete=completing("features"),
+    help="Kind of features, repeatable, where a dataset offers several.",
+)
 @SOURCE
 @WEIGHTS
 @click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
