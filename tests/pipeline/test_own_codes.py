@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from places import ROOT
 
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
@@ -376,3 +377,20 @@ def test_labels_in_one_column_are_refused_even_if_they_are_bits(tmp_path):
             database_codes=str(tmp_path / "c.npy"),
             query_labels=str(tmp_path / "l.npy"),
         )
+
+
+# ---------------------------------------------------------------- the page on own codes
+
+
+def test_the_commands_of_the_page_run_as_they_are(hashbench, digits_data, empty_folder):
+    text = (ROOT / "docs" / "own-codes.md").read_text()
+    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)), {})
+    commands = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)).splitlines()
+    done = [hashbench(*command.split()[1:]) for command in commands]
+    assert [one.exit_code for one in done] == [0] * 10
+    numbers = [re.findall(r"[01]\.\d{4}", one.stdout) for one in done[:3]]
+    assert len(numbers[0]) == 18
+    assert numbers[0] == numbers[1] == numbers[2]
+    assert "mine codes=own" in done[5].stdout
+    assert {"curves.svg", "curves.csv"} <= {path.name for path in empty_folder.iterdir()}
+    assert {path.name for path in (empty_folder / "results").glob("*.csv")} == {"digits.csv", "flowers.csv"}
