@@ -1,7 +1,7 @@
 """Encode and score: each step is found again by its provenance and not repeated."""
 
 import time
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -196,19 +196,24 @@ def _score(
     return evaluate_packed(
         *(codes.query, codes.database, codes.n_bits, dataset.affinity(), metric_names),
         undefined=undefined,
-        vectors=_vectors(dataset, metric_names),
+        vectors=vectors_of(dataset, metric_names),
         on_progress=on_progress,
     )
 
 
-def _vectors(dataset: Dataset, metric_names: Sequence[str]) -> "Vectors | None":
+def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":
     """Give the features, if there are any, for metrics that re-rank by them."""
     from hashbench.scoring.reranking import Vectors
 
-    if dataset.features is None or not any(get_metric(name).family.needs_candidates for name in metric_names):
+    if dataset.features is None or not needs_vectors(metric_names):
         return None
     query, database = (dataset.features[as_slice(rows)] for rows in (dataset.query, dataset.database))
     return Vectors(query, database, dataset.true_distance)
+
+
+def needs_vectors(metric_names: Iterable[str]) -> bool:
+    """Tell whether any metric re-ranks."""
+    return any(get_metric(name).family.needs_candidates for name in metric_names)
 
 
 def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress) -> None:
