@@ -59,7 +59,7 @@ def metrics() -> list[str]:
     patterns = [
         text
         for node in calls
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "register"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("register")
         for text in _texts(node.args[0])
     ]
     return [name.replace("@k", "@100").replace("@rN", "@r2") for name in patterns if ":" not in name]

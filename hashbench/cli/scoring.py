@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from hashbench.cli.completion import completing
 from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance")  # of the options on one's own c
 @click.argument("codes", type=FILE, required=False)
 @click.option(
     "--dataset",
+    shell_complete=completing("datasets"),
     help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your own.",
 )
 @click.option(
