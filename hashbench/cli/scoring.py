@@ -32,7 +32,7 @@ class _Array(click.ParamType[str]):
 
 _ARRAY = _Array()
 _OF_RUNS = ("run", "qrels", "complete", "metrics", "undefined", "form", "per_query")
-_NO_FILES = ("n_bits", "bit_order", "distance")  # of the options on one's own codes
+_NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the options on one's own codes
 
 
 @click.command()
@@ -63,6 +63,13 @@ _NO_FILES = ("n_bits", "bit_order", "distance")  # of the options on one's own c
     "--distance",
     type=click.Choice(["hamming", "cosine", "dot"]),
     help="How to rank your own; cosine and dot take real-valued outputs, before the sign. [hamming]",
+)
+@click.option(
+    "--query-vectors", type=_ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100 and its like."
+)
+@click.option("--database-vectors", type=_ARRAY, help="The same for the database.")
+@click.option(
+    "--true-distance", type=click.Choice(["euclidean", "cosine", "dot"]), help="Of these vectors. [euclidean]"
 )
 @click.option(
     "--run", type=FILE, help="Instead of codes: lists of documents by score, as TREC writes them, plain or gzip."
@@ -150,6 +157,7 @@ def evaluate(
         if save is not None:
             own_codes.check_saving(save, dataset, is_labelled=is_labelled)
         mine = own_codes.read_own(**own, dataset=None if is_labelled else dataset)
+        mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):

@@ -17,10 +17,12 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import dataset_path, load_dataset
 from hashbench.pipeline.rows import rows_of
+from hashbench.pipeline.steps import needs_vectors, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
-from hashbench.sources.array_files import read_array, read_codes, read_matrix
+from hashbench.scoring.reranking import Vectors
+from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, locked
@@ -49,7 +51,9 @@ class OwnCodes:
     dataset : Dataset or None
         The prepared dataset whose split and labels these are, if there is one.
     fingerprint : str
-        Its content, or that of the labels or affinity given.
+        Its content, or that of the labels or affinity given, and of the vectors.
+    vectors : Vectors or None
+        The float vectors that were coded, if they are given; else a dataset's features re-rank.
     """
 
     query: AnyArray
@@ -59,13 +63,24 @@ class OwnCodes:
     affinity: Affinity
     dataset: Dataset | None
     fingerprint: str
+    vectors: Vectors | None = None
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:
         """Score them; ``undefined`` as in `hashbench.evaluate`."""
         if self.distance == "hamming":
-            parts = (self.query, self.database, self.n_bits, self.affinity, metrics)
-            return evaluate_packed(*parts, undefined=undefined)
+            names = list(metrics)
+            parts = (self.query, self.database, self.n_bits, self.affinity, names)
+            vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
+            return evaluate_packed(*parts, undefined=undefined, vectors=vectors)
         return evaluate(self.query, self.database, self.affinity, metrics, distance=self.distance, undefined=undefined)
+
+    def check_metrics(self, metrics: Iterable[str]) -> None:
+        """Refuse vectors that no metric asks for."""
+        if self.vectors is not None and not needs_vectors(metrics):
+            raise HashbenchError(
+                "--query-vectors and --database-vectors re-rank, and no metric that is asked for does; name one, such "
+                "as --metric Recall@10:reranked=100, or leave them out."
+            )
 
     def save(
         self, name: str, scored: Evaluation, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
@@ -122,13 +137,16 @@ def read_own(
     n_bits: int | None = None,
     bit_order: str | None = None,
     distance: str = "hamming",
+    query_vectors: str | None = None,
+    database_vectors: str | None = None,
+    true_distance: str | None = None,
 ) -> OwnCodes:
     """Read codes, and what is relevant, each from ``FILE`` or ``FILE:KEY``; forms of codes as of `hashbench.evaluate`.
 
     Labels are classes (n,), numbers or words, with superclasses (n,) if there are any (level 2 for equal classes, 1 for
     equal superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
     levels, sparse in ``.npz`` as `scipy.sparse.save_npz` writes it; or ``dataset`` is a prepared dataset, in the order
-    of whose split the codes stand.
+    of whose split the codes stand. Vectors are float features (n, n_features), one a code; a dataset has its own.
     """
     for option, value in (("--bits", n_bits), ("--bit-order", bit_order)):
         if distance != "hamming" and value is not None:
@@ -138,6 +156,8 @@ def read_own(
     labels = {"--query-labels": query_labels, "--database-labels": database_labels}
     coarse = {"--query-coarse": query_coarse, "--database-coarse": database_coarse}
     _check_relevance(labels, coarse, affinity, dataset)
+    specs = {"--query-vectors": query_vectors, "--database-vectors": database_vectors}
+    vectors = _read_vectors(specs, true_distance, dataset, distance)
     query, database = read_codes(query_codes), read_codes(database_codes)
     if n_bits is None and query.ndim == database.ndim == 2 and query.shape[1] != database.shape[1]:
         raise HashbenchError(
@@ -162,7 +182,8 @@ def read_own(
         if query_coarse is not None:
             content |= _read_labels(coarse, _COARSE_KEYS, counts)
             relevance = Hierarchy(*content.values())
-    return OwnCodes(query, database, n_bits, distance, as_affinity(relevance), None, _fingerprint(content))
+    checked = as_affinity(relevance)
+    return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content, vectors), vectors)
 
 
 def is_own(params: str) -> bool:
@@ -231,9 +252,35 @@ def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int
     return found
 
 
-def _fingerprint(content: dict[str, Any]) -> str:
-    """Digest labels or an affinity, the same in whatever file, dense or sparse, and of whatever dtype they are."""
+def _read_vectors(
+    specs: dict[str, str | None], true_distance: str | None, dataset: str | None, distance: str
+) -> Vectors | None:
+    """Read the float vectors of queries and database, if they are given."""
+    options = " and ".join(specs)
+    query, database = specs.values()
+    if query is None and database is None:
+        if true_distance is not None:
+            raise HashbenchError(f"--true-distance says how {options} are compared; give these, or leave it out.")
+        return None
+    if query is None or database is None:
+        raise HashbenchError(f"vectors are needed of both: {options}.")
+    if dataset is not None:
+        raise HashbenchError(f"--dataset has features of its own to re-rank by; leave out {options}.")
+    if distance != "hamming":
+        raise HashbenchError(
+            f"{options} re-rank what is near in Hamming distance, and --distance {distance} has none; leave them out."
+        )
+    return Vectors(read_features(query), read_features(database), true_distance or "euclidean")
+
+
+def _fingerprint(content: dict[str, Any], vectors: Vectors | None) -> str:
+    """Digest labels or an affinity, the same in whatever file, dense or sparse, and of whatever dtype; and vectors."""
     digest = sha256()
+    if vectors is not None:
+        for part in (vectors.query, vectors.database):
+            digest.update(
+                f"{vectors.true_distance}:{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes()
+            )
     for name, array in content.items():
         if name == "affinity":
             from scipy.sparse import csr_array

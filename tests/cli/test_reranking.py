@@ -1,0 +1,97 @@
+"""Own codes re-ranked by the float vectors they were made of, as docs/metrics.md says."""
+
+import contextlib
+import json
+import shlex
+
+import numpy as np
+import pytest
+from places import ROOT
+
+import hashbench as package
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = np.random.default_rng(0)
+    vectors = {"q": rng.normal(size=(7, 6)), "d": rng.normal(size=(150, 6))}
+    arrays = {}
+    for role, part in vectors.items():
+        arrays |= {
+            f"{role}v": part.astype(np.float32),
+            role: part[:, :4] > 0,
+            f"{role}l": rng.integers(0, 4, len(part)),
+        }
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    with contextlib.chdir(tmp_path):
+        yield arrays
+
+
+def command():
+    (line,) = [
+        line
+        for line in (ROOT / "docs" / "metrics.md").read_text().splitlines()
+        if line.startswith("hashbench evaluate --query-codes")
+    ]
+    return shlex.split(line)[1:]
+
+
+def test_the_documented_command_scores_as_python_does(hashbench, files):
+    done = hashbench(*command(), "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    names = ["R@10", "R@10:reranked=100"]
+    expected = package.evaluate(
+        *(files["q"], files["d"], (files["ql"], files["dl"]), names),
+        vectors=(files["qv"], files["dv"]),
+        true_distance="cosine",
+    ).summary
+    found = json.loads(done.stdout)
+    assert list(found) == names
+    for name in names:
+        parts = [found[name][part] for part in ("mean", "low", "high")]
+        assert parts == pytest.approx(list(expected[name][:3]), abs=1e-12)
+
+
+def test_rows_of_other_vectors_have_another_content(hashbench, files, tmp_path):
+    for name in ("one", "other"):
+        saving = ("--save", name, "--dataset", "mine", "--results", tmp_path / "results")
+        assert hashbench(*command(), *saving).exit_code == 0
+        np.save("dv.npy", files["dv"][:, ::-1])
+    rows = (tmp_path / "results" / "mine.csv").read_text().splitlines()[1:]
+    fingerprints = {row.split(",")[2]: row.split(",")[-2] for row in rows}
+    assert len(rows) == 4
+    assert fingerprints["one"] != fingerprints["other"]
+
+
+def without(arguments, *options):
+    kept = list(arguments)
+    for option in options:
+        place = kept.index(option)
+        del kept[place : place + 2]
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda given: without(given, "--query-vectors"), "vectors are needed of both: --query-vectors and"),
+        (lambda given: without(given, "--query-vectors", "--database-vectors"), "--true-distance says how"),
+        (
+            lambda given: without(given, "--query-vectors", "--database-vectors", "--true-distance"),
+            "R@10:reranked=100 re-ranks items near in Hamming distance by the float vectors that were coded, and there",
+        ),
+        (lambda given: [*given[:-2]], "and no metric that is asked for does; name one, such as --metric Recall@10:rer"),
+        (lambda given: [*given, "--distance", "dot"], "near in Hamming distance, and --distance dot has none; leave"),
+        (
+            lambda given: [*without(given, "--query-labels", "--database-labels"), "--dataset", "digits"],
+            "--dataset has features of its own to re-rank by; leave out --query-vectors and --database-vectors",
+        ),
+        (lambda given: [arg.replace("dv.npy", "qv.npy") for arg in given], "there are 7 database vectors for 150 data"),
+    ],
+)
+def test_vectors_that_do_not_fit_are_refused_in_a_sentence(hashbench, files, change, message):
+    done = hashbench(*change(command()))
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
