@@ -18,6 +18,7 @@ try:
 
     from hashbench import __version__
     from hashbench.cli.catalogue import check, info, list_command
+    from hashbench.cli.export import export
     from hashbench.cli.pipeline import encode, prepare, run
     from hashbench.cli.reports import diff, plot, tables
     from hashbench.cli.results import results
@@ -122,5 +123,5 @@ def cli() -> None:
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
 
 
-for command in (list_command, info, prepare, encode, evaluate, run, check, tables, plot, diff, results):
+for command in (list_command, info, prepare, encode, export, evaluate, run, check, tables, plot, diff, results):
     cli.add_command(command)

@@ -9,8 +9,10 @@ from click.core import ParameterSource
 
 from hashbench._torch import DEVICES
 from hashbench.cli.completion import completing
+from hashbench.cli.export import encode_new
 from hashbench.cli.options import (
     DRY_RUN,
+    FILE,
     FORCE,
     FORMAT,
     LOCK_TIMEOUT,
@@ -20,6 +22,7 @@ from hashbench.cli.options import (
     SOURCE,
     WEIGHTS,
     Chosen,
+    chosen_params,
     of_grid,
 )
 
@@ -106,21 +109,48 @@ def prepare(
 @FORCE
 @RESUME
 @DRY_RUN
-def encode(chosen: Chosen, force: bool, resume: bool, dry_run: bool) -> None:
-    """Fit methods and write the codes of queries and database; prints the files."""
+@click.option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print that file too.")
+@click.option("--model", type=FILE, help="Fit nothing: encode new items with a method that was kept.")
+@click.option("--from", "items", help="New items for --model: FILE or FILE:KEY, as prepare reads them.")
+@click.option("--output", type=FILE, help="The .npy file for their codes: bool, (n, bits).")
+@click.option("--packed", is_flag=True, help="Eight bits a byte there, the first one the least significant.")
+def encode(
+    chosen: Chosen,
+    force: bool,
+    resume: bool,
+    dry_run: bool,
+    keep_model: bool,
+    model: Path | None,
+    items: str | None,
+    output: Path | None,
+    packed: bool,
+) -> None:
+    """Fit methods and write the codes of queries and database; prints the files.
+
+    \b
+    hashbench encode --method itq --bits 32 --keep-model
+    hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
+    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
 
+    if model is not None:
+        if items is None or output is None:
+            raise click.UsageError("--model goes with --from, the new items, and --output, a file for their codes.")
+        encode_new(model, items, output, packed=packed, device=_only_device({"model", "items", "output", "packed"}))
+        return
+    if items is not None or output is not None or packed:
+        raise click.UsageError("--from, --output and --packed are for new items; name a kept --model to encode them.")
     jobs = chosen.study().jobs()
     if dry_run:
-        _tell_plan(jobs, (), force)
+        _tell_plan(jobs, (), force, keep_models=keep_model)
         return
     outcomes = []
     try:
-        for outcome in console.run_jobs(jobs, (), force=force, resume=resume):
+        for outcome in console.run_jobs(jobs, (), force=force, resume=resume, keep_models=keep_model):
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
         for outcome in outcomes:
-            click.echo(str(outcome.codes))
+            click.echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
 
 
 @click.command()
@@ -173,12 +203,25 @@ def run(
             click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
 
 
-def _tell_plan(jobs: Sequence["Job"], metrics: Sequence[str], force: bool) -> None:
+def _only_device(others: set[str]) -> str | None:
+    """Give what --device says; a usage error if options but that and others are set, which have no effect."""
+    context = click.get_current_context()
+    device = None
+    for option in context.command.params:
+        if option.name in others or context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT:
+            continue
+        if option.name != "device":
+            raise click.UsageError(f"{option.opts[0]} has no effect with --model, which is fitted; leave it out.")
+        device = chosen_params(())[0].partition("=")[2]
+    return device
+
+
+def _tell_plan(jobs: Sequence["Job"], metrics: Sequence[str], force: bool, *, keep_models: bool = False) -> None:
     """Tell of each job what of it remains, and of all how many are done; without metrics they end with their codes."""
     from hashbench.pipeline.runner import remaining
 
     n_done = 0
-    for job, steps in zip(jobs, remaining(jobs, metrics, force=force), strict=True):
+    for job, steps in zip(jobs, remaining(jobs, metrics, force=force, keep_models=keep_models), strict=True):
         n_done += not steps
         click.echo(f"{job}: {steps or 'done'}")
     click.echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")

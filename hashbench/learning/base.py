@@ -26,7 +26,7 @@ from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_bac
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
+HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "train_from", "weights")
 
 
@@ -243,7 +243,7 @@ class LearnedHash(HashMethod):
             n_features = len(self.mean_)
             head = make_head(n_features, self.n_bits, self.n_hidden if self.head == "mlp" else 0, Generator())
             self.network_ = restored(
-                state["network_"], self.backbone, self._norm(n_features), head, self.device, self.train_from
+                state["network_"], self.backbone, self.norm_of_items, head, self.device, self.train_from
             )
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -294,7 +294,7 @@ class LearnedHash(HashMethod):
             self._train(head, torch.from_numpy(self._front_end(features)).float(), None, y, generator)
         else:
             extractor.network.requires_grad_(self.pretrained_multiplier > 0)
-            self.network_ = ImageNetwork(extractor, self.mean_, self._norm(n_features), head)
+            self.network_ = ImageNetwork(extractor, self.mean_, self.norm_of_items, head)
             self._train(self.network_, torch.from_numpy(inputs), vary, y, generator)
             self.network_.cpu()
         self.layers_ = networks.head_layers(head)
@@ -352,7 +352,7 @@ class LearnedHash(HashMethod):
         values = self._front_end(X)
         for position, (weights, bias) in enumerate(self.layers_):
             if position:
-                values = np.maximum(values, 0) - _HIDDEN_MEAN  # as CentredReLU
+                values = np.maximum(values, 0) - HIDDEN_MEAN  # as CentredReLU
             values = values @ weights + bias
         return values
 
@@ -362,13 +362,14 @@ class LearnedHash(HashMethod):
 
     def _front_end(self, X: FloatArray) -> FloatArray:
         centred: FloatArray = X - self.mean_
-        norm = self._norm(X.shape[1])
+        norm = self.norm_of_items
         if norm is None:
             return centred
         norms = np.linalg.norm(centred, axis=1, keepdims=True)
         centred /= np.where(norms > 0, norms, 1)
         return centred * norm
 
-    def _norm(self, n_features: int) -> float | None:
-        """Give the norm that the front end brings features to, None for that they have."""
-        return {"variance": float(np.sqrt(n_features / 2)), "norm": 1.0, "none": None}[self.scaling]
+    @property
+    def norm_of_items(self) -> float | None:
+        """The norm that the front end brings features to, None for that they have; known once fitted."""
+        return {"variance": float(np.sqrt(len(self.mean_) / 2)), "norm": 1.0, "none": None}[self.scaling]

@@ -10,9 +10,11 @@ from hashbench.errors import HashbenchError, JobFailure, Refusal
 from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
-from hashbench.pipeline.steps import ensure_codes, ensure_scores, missing_scores
+from hashbench.pipeline.rows import rows_of
+from hashbench.pipeline.steps import ensure_codes, ensure_scores, missing_scores, model_path
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
+from hashbench.store.models import holds_model
 from hashbench.store.results import Row
 
 
@@ -25,6 +27,7 @@ class Outcome:
     refusal: str = ""  # why it refused
     has_failed: bool = False  # whether it refused because something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
+    model: Path | None = None  # that of the fitted method, if it was kept and only codes were asked for
     rows: tuple[Row, ...] = ()  # for the results file
     n_neighbours: int = 0  # listed for each query, and relevant; 0 if another rule says what is
     notes: tuple[str, ...] = ()  # what was done and what was found again
@@ -36,12 +39,13 @@ def run(
     *,
     force: bool = False,
     resume: bool = False,
+    keep_models: bool = False,
     on_progress: Progress = silent,
 ) -> Iterator[Outcome]:
     """Do the jobs of a grid one after the other, and yield what became of each; none that fails stops the next.
 
     Without metrics they end with their codes. ``force`` repeats finished steps, ``resume`` goes on with interrupted
-    training where its last epoch ended.
+    training where its last epoch ended, ``keep_models`` keeps fitted methods beside their codes.
     """
     names = [get_metric(name).name for name in metric_names]
     datasets: dict[str, Dataset | HashbenchError] = {}
@@ -56,10 +60,13 @@ def run(
             if isinstance(dataset, HashbenchError):
                 raise dataset
             with contained(f"method {job.method!r}", str(job)):
-                path, how = ensure_codes(dataset, job, force=force, resume=resume, on_progress=on_progress)
+                path, how = ensure_codes(
+                    dataset, job, force=force, resume=resume, keep_model=keep_models, on_progress=on_progress
+                )
             notes.append(f"{how or 'reused'} codes")
             if not names:
-                yield Outcome(job, None, codes=path, notes=tuple(notes))
+                model = model_path(dataset, job) if keep_models else None
+                yield Outcome(job, None, codes=path, model=model, notes=tuple(notes))
                 continue
             with contained("scoring", str(job)):
                 scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
@@ -71,13 +78,15 @@ def run(
         yield Outcome(
             *(job, scored),
             codes=path,
-            rows=_rows(dataset, job, scored),
+            rows=rows_of(job.provenance(dataset), scored),
             n_neighbours=dataset.n_neighbours,
             notes=tuple(notes),
         )
 
 
-def remaining(jobs: Sequence[Job], metric_names: Sequence[str], *, force: bool = False) -> Iterator[str]:
+def remaining(
+    jobs: Sequence[Job], metric_names: Sequence[str], *, force: bool = False, keep_models: bool = False
+) -> Iterator[str]:
     """Tell of each job what `run` would still do, nothing if it is done; without doing or writing anything.
 
     Whether a method refuses shows only when it is run.
@@ -87,6 +96,8 @@ def remaining(jobs: Sequence[Job], metric_names: Sequence[str], *, force: bool =
     for job in jobs:
         dataset = datasets[job.dataset]
         missing = None if dataset is None or force else missing_scores(dataset, job, names)
+        if keep_models and dataset is not None and not holds_model(model_path(dataset, job), job.provenance(dataset)):
+            missing = None
         if missing is None:
             steps = [*([] if dataset else ["prepare"]), "encode", *(["score"] if names else [])]
             yield ", ".join(steps)
@@ -101,19 +112,3 @@ def _load(job: Job, on_progress: Progress) -> tuple[Dataset | HashbenchError, st
             return load_dataset(job.dataset, on_progress)
     except HashbenchError as error:
         return error, ""
-
-
-def _rows(dataset: Dataset, job: Job, scored: Evaluation) -> tuple[Row, ...]:
-    made = job.provenance(dataset).row
-    return tuple(
-        Row(
-            metric=name,
-            value=f"{summary.mean:.6f}",
-            low=f"{summary.low:.6f}",
-            high=f"{summary.high:.6f}",
-            n_queries=summary.n_queries,
-            n_undefined=summary.n_undefined,
-            **made,
-        )
-        for name, summary in scored.summary.items()
-    )

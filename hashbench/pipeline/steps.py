@@ -20,6 +20,7 @@ from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import Codes
+from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.provenance import Provenance, digest
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.reranking import Vectors
 
 _AGAIN = "re-encoded damaged"
-_BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
+BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
 
 
 def codes_path(dataset: Identified, job: Job) -> Path:
@@ -38,11 +39,19 @@ def codes_path(dataset: Identified, job: Job) -> Path:
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
-def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Progress = silent) -> Codes:
+def model_path(dataset: Identified, job: Job) -> Path:
+    """Tell where the fitted method of a job is kept, beside its codes; it need not exist."""
+    return codes_path(dataset, job).with_suffix(SUFFIX)
+
+
+def encode(
+    dataset: Dataset, job: Job, *, model: Path | None = None, resume: bool = False, on_progress: Progress = silent
+) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
     ``resume`` goes on from the checkpoint that an interrupted training left, if there is one. Progress is of epochs
-    done, with how the last one went, then of items encoded. Raises Refusal if the method cannot run on this dataset.
+    done, with how the last one went, then of items encoded. ``model`` is the file in which the fitted method is kept,
+    if it is to be. Raises Refusal if the method cannot run on this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches
@@ -61,13 +70,15 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
     for role in ("query", "database"):
         index = getattr(dataset, role)
         parts = []
-        for rows in gen_batches(len(index), _BATCH[method.input_kind]):
+        for rows in gen_batches(len(index), BATCH[method.input_kind]):
             codes = method.transform(_inputs(dataset, method, index[rows]))
             check_codes(codes, (rows.stop - rows.start, job.n_bits), f"method {job.method!r}")
             parts.append(pack(codes))
             n_done += rows.stop - rows.start
             on_progress("items", n_done, n_items)
         packed[role] = np.concatenate(parts)
+    if model is not None:
+        write_model(method, made, model)
     return Codes(
         query=packed["query"],
         database=packed["database"],
@@ -78,18 +89,25 @@ def encode(dataset: Dataset, job: Job, *, resume: bool = False, on_progress: Pro
 
 
 def ensure_codes(
-    dataset: Dataset, job: Job, *, force: bool = False, resume: bool = False, on_progress: Progress = silent
+    dataset: Dataset,
+    job: Job,
+    *,
+    force: bool = False,
+    resume: bool = False,
+    keep_model: bool = False,
+    on_progress: Progress = silent,
 ) -> tuple[Path, str]:
     """Encode, or find the codes again; gives the file, and in words whether it was made now: nothing if it was found.
 
-    A file that is damaged, of codes or a checkpoint, is made again.
+    A file that is damaged, of codes or a checkpoint, is made again; so are codes whose model is to be kept and is not.
     """
     path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
+    model = model_path(dataset, job) if keep_model else None
     with locked(path):
         found = hdf5.read_attributes(path)
         if path.exists() and not found:
             how = _AGAIN
-        if not force and _is_of(found, made):
+        if not force and _is_of(found, made) and (model is None or holds_model(model, made)):
             try:
                 with hdf5.open_codes(path):
                     return path, ""
@@ -98,10 +116,10 @@ def ensure_codes(
         checkpoint = _checkpoint_path(dataset, job)
         try:
             try:
-                codes = encode(dataset, job, resume=resume, on_progress=on_progress)
+                codes = encode(dataset, job, model=model, resume=resume, on_progress=on_progress)
             except Damaged:
                 how = "encoded afresh (checkpoint damaged)"
-                codes = encode(dataset, job, on_progress=on_progress)
+                codes = encode(dataset, job, model=model, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise

@@ -81,6 +81,14 @@ def read_model(path: Path) -> Model:
         return Model(from_arrays(cls, arrays), made)
 
 
+def holds_model(path: Path, made: Provenance) -> bool:
+    """Tell whether a file is there, and a sound model of this provenance."""
+    try:
+        return path.exists() and read_model(path).made == made
+    except HashbenchError:
+        return False
+
+
 def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyArray]:
     """Take a fitted method apart into arrays by name; ``about`` is told together with what they are."""
     arrays: dict[str, AnyArray] = {}

@@ -1,0 +1,286 @@
+"""Fitted methods and codes for other programs; what is written is read by the target's own library and compared."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hashbench._typing import AnyArray, BoolArray, ByteArray
+from hashbench.bits import n_bytes, unpack
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.models import encoded, read_inputs
+from hashbench.pipeline.preparation import find_by_content
+from hashbench.store import hdf5
+from hashbench.store.files import check_output, replacing
+from hashbench.store.models import Model, read_model
+
+MODEL_TARGETS, CODES_TARGETS = ("faiss", "npz", "onnx"), ("faiss", "hex", "npy", "pgvector", "usearch")
+PRECISIONS = ("float64", "float32")
+_SAMPLE = 1000  # items that are encoded to compare
+_TEXTS = 65536  # codes that are written as texts at a time
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an exported file gives for some items: how many, and how many of their bits differ from ours."""
+
+    reader: str  # who read the file, such as faiss 1.15.1
+    n_items: int
+    n_bits: int
+    n_differing: int
+
+
+def export(
+    path: Path,
+    target: str,
+    output: Path,
+    *,
+    role: str | None = None,
+    precision: str | None = None,
+    items: str | None = None,
+) -> Report:
+    """Write a model, or the codes of a codes file, in another program's form.
+
+    ``role`` says whose codes, by default the database's. ``precision`` is of ONNX and npz, float64 if it is not given.
+    ``items`` names those that both encode to be compared, by default those of the dataset that the model learned from.
+    """
+    is_codes = bool(hdf5.read_attributes(path))
+    targets = CODES_TARGETS if is_codes else MODEL_TARGETS
+    what = "codes" if is_codes else "a model"
+    if target not in targets:
+        raise HashbenchError(f"{path} holds {what}, which can be written for {', '.join(targets)}, got {target!r}.")
+    options = {"--role": role} if not is_codes else {"--precision": precision, "--from": items}
+    useless = [option for option, value in options.items() if value is not None]
+    if not is_codes and target == "faiss" and precision is not None:
+        useless.append("--precision")
+    if useless:
+        raise HashbenchError(f"{' and '.join(useless)} has no effect on {what} written for {target}; leave it out.")
+    check_output(output)
+    with _needing(target):
+        if is_codes:
+            return _export_codes(path, target, output, role or "database")
+        return _export_model(read_model(path), target, output, precision or "float64", items)
+
+
+@contextmanager
+def _needing(target: str) -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("faiss", "onnx", "onnxruntime", "usearch"):
+            raise
+        raise HashbenchError(
+            f"writing for {target} needs {error.name}, which is not installed: pip install 'hashbench[export]'."
+        ) from error
+
+
+# ---------------------------------------------------------------- models
+
+
+def _export_model(model: Model, target: str, output: Path, precision: str, items: str | None) -> Report:
+    method = model.method
+    write: Callable[[Model, Path, str], Any] = {"faiss": _faiss_model, "npz": _npz_model, "onnx": _onnx_model}[target]
+    some = _sample(model, items)
+    ours = encoded(method, some)
+    read, reader = _MODEL_READERS[target]
+    with replacing(output) as part:
+        write(model, part, precision)
+        theirs = read(part, some.astype(precision), method.n_bits)
+    return Report(reader(), len(some), method.n_bits, int((ours != theirs).sum()))
+
+
+def _sample(model: Model, items: str | None) -> AnyArray:
+    """Take the first items of a file, or of the dataset that the model learned from."""
+    if items is not None:
+        return read_inputs(model.method, items)[:_SAMPLE]
+    path = find_by_content(model.made.dataset_fingerprint)
+    if path is None:
+        raise HashbenchError(
+            f"the model learned from {model.made.dataset} with content {model.made.dataset_fingerprint}, which is not "
+            "prepared here. Give some items, by which the exported function is compared, as --from FILE."
+        )
+    dataset = hdf5.read_dataset(path)
+    held = dataset.images if model.method.input_kind == "images" else dataset.features
+    return np.asarray(np.asarray(held)[dataset.database[:_SAMPLE]])
+
+
+def _planes(model: Model, target: str) -> Any:
+    planes = model.method.hyperplanes()
+    if planes is None:
+        raise HashbenchError(
+            f"{model.made.method} with these parameters is not linear, and {target} takes linear functions alone. "
+            "Export it to onnx, or encode with it (hashbench encode --model) and export the codes."
+        )
+    return planes
+
+
+def _npz_model(model: Model, path: Path, precision: str) -> None:
+    planes = _planes(model, "npz")
+    about = json.dumps({"bit": "(x - origin) @ normals + offsets > 0", "made": model.made.attributes()}, sort_keys=True)
+    arrays = {name: value.astype(precision) for name, value in planes._asdict().items()}
+    with path.open("wb") as file:
+        np.savez(file, allow_pickle=False, about=np.array(about), **arrays)
+
+
+def _read_npz(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
+    with np.load(path, allow_pickle=False) as file:
+        return np.asarray((items - file["origin"]) @ file["normals"] + file["offsets"] > 0)
+
+
+def _onnx_model(model: Model, path: Path, precision: str) -> None:
+    from hashbench.pipeline.onnx_graphs import to_onnx
+
+    made = {key: str(value) for key, value in model.made.attributes().items()}
+    path.write_bytes(to_onnx(model.method, precision, made))
+
+
+def _read_onnx(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
+    return np.asarray(session.run(["codes"], {"X": items})[0])
+
+
+def _faiss_model(model: Model, path: Path, precision: str) -> None:
+    """Write a linear transform before an IndexLSH that rotates nothing.
+
+    faiss sets a bit where a value is not below its threshold; with the least positive float32 for a threshold that is
+    where it is above 0.
+    """
+    import faiss
+
+    planes, n_bits = _planes(model, "faiss"), model.method.n_bits
+    linear = faiss.LinearTransform(len(planes.origin), n_bits, True)
+    faiss.copy_array_to_vector(planes.normals.T.astype(np.float32).ravel(), linear.A)
+    faiss.copy_array_to_vector((planes.offsets - planes.origin @ planes.normals).astype(np.float32), linear.b)
+    linear.is_trained = True
+    index = faiss.IndexLSH(n_bits, n_bits, False, True)
+    faiss.copy_array_to_vector(np.full(n_bits, np.finfo(np.float32).tiny), index.thresholds)
+    index.is_trained = True
+    faiss.write_index(faiss.IndexPreTransform(linear, index), str(path))
+
+
+def _read_faiss(path: Path, items: AnyArray, n_bits: int) -> BoolArray:
+    import faiss
+
+    index = faiss.read_index(str(path))
+    return unpack(index.sa_encode(np.ascontiguousarray(items, np.float32)), n_bits)
+
+
+def _called(package: str) -> Callable[[], str]:
+    return lambda: f"{package.removesuffix('-cpu')} {version(package)}"
+
+
+_MODEL_READERS: dict[str, tuple[Callable[[Path, AnyArray, int], BoolArray], Callable[[], str]]] = {
+    "faiss": (_read_faiss, _called("faiss-cpu")),
+    "npz": (_read_npz, _called("numpy")),
+    "onnx": (_read_onnx, _called("onnxruntime")),
+}
+
+
+# ---------------------------------------------------------------- codes
+
+
+def _export_codes(path: Path, target: str, output: Path, role: str) -> Report:
+    write, read, reader = _CODES[target]
+    with hdf5.open_codes(path) as codes:
+        packed, n_bits = np.asarray(getattr(codes, role)[:]), codes.n_bits
+    some = packed[:_SAMPLE]
+    with replacing(output) as part:
+        write(packed, n_bits, part)
+        theirs = read(part, len(some), n_bits)
+    return Report(reader(), len(some), n_bits, int((unpack(some, n_bits) != theirs).sum()))
+
+
+def _write_npy(packed: ByteArray, n_bits: int, path: Path) -> None:
+    with path.open("wb") as file:
+        np.save(file, unpack(packed, n_bits))
+
+
+def _read_npy(path: Path, n_items: int, n_bits: int) -> BoolArray:
+    return np.asarray(np.load(path, mmap_mode="r")[:n_items])
+
+
+def _write_faiss(packed: ByteArray, n_bits: int, path: Path) -> None:
+    import faiss
+
+    index = faiss.IndexBinaryFlat(8 * n_bytes(n_bits))
+    index.add(packed)
+    faiss.write_index_binary(index, str(path))
+
+
+def _read_faiss_codes(path: Path, n_items: int, n_bits: int) -> BoolArray:
+    import faiss
+
+    index = faiss.read_index_binary(str(path))
+    held = faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)
+    return unpack(held[:n_items], n_bits)
+
+
+def _write_usearch(packed: ByteArray, n_bits: int, path: Path) -> None:
+    from usearch.index import Index
+
+    index = Index(ndim=8 * n_bytes(n_bits), metric="hamming", dtype="b1")
+    index.add(np.arange(len(packed)), np.packbits(unpack(packed, n_bits), axis=1))  # most significant bit first
+    index.save(str(path))
+
+
+def _read_usearch(path: Path, n_items: int, n_bits: int) -> BoolArray:
+    from usearch.index import Index
+
+    index = Index.restore(str(path))
+    held = np.asarray(index.get(np.arange(n_items)), dtype=np.uint8).reshape(n_items, -1)
+    return np.unpackbits(held, axis=1, count=n_bits).astype(bool)
+
+
+def _bit_texts(packed: ByteArray, n_bits: int) -> list[str]:
+    """Give codes as texts of 0 and 1, the first bit first."""
+    digits = unpack(packed, n_bits).astype(np.uint8) + ord("0")
+    return [row.decode() for row in digits.view(f"S{n_bits}").ravel()]
+
+
+def _write_texts(packed: ByteArray, n_bits: int, path: Path, head: str, line: Callable[[int, str], str]) -> None:
+    with path.open("w", encoding="ascii", newline="\n") as file:
+        file.write(head)
+        for start in range(0, len(packed), _TEXTS):
+            texts = _bit_texts(packed[start : start + _TEXTS], n_bits)
+            file.writelines(line(start + number, text) for number, text in enumerate(texts))
+
+
+def _read_texts(path: Path, n_items: int, n_bits: int, n_head: int, number: Callable[[str], int]) -> BoolArray:
+    lines = path.read_text(encoding="ascii").splitlines()[n_head : n_head + n_items]
+    return np.array([[bit == "1" for bit in f"{number(line):0{n_bits}b}"] for line in lines])
+
+
+def _write_pgvector(packed: ByteArray, n_bits: int, path: Path) -> None:
+    _write_texts(packed, n_bits, path, "", lambda number, text: f"{number}\t{text}\n")
+
+
+def _read_pgvector(path: Path, n_items: int, n_bits: int) -> BoolArray:
+    return _read_texts(path, n_items, n_bits, 0, lambda line: int(line.partition("\t")[2], 2))
+
+
+def _write_hex(packed: ByteArray, n_bits: int, path: Path) -> None:
+    width = -(-n_bits // 4)
+    _write_texts(packed, n_bits, path, "code\n", lambda number, text: f"{int(text, 2):0{width}x}\n")
+
+
+def _read_hex(path: Path, n_items: int, n_bits: int) -> BoolArray:
+    return _read_texts(path, n_items, n_bits, 1, lambda line: int(line, 16))
+
+
+_CODES: dict[
+    str, tuple[Callable[[ByteArray, int, Path], None], Callable[[Path, int, int], BoolArray], Callable[[], str]]
+]
+_CODES = {
+    "faiss": (_write_faiss, _read_faiss_codes, _called("faiss-cpu")),
+    "hex": (_write_hex, _read_hex, lambda: "Python"),
+    "npy": (_write_npy, _read_npy, _called("numpy")),
+    "pgvector": (_write_pgvector, _read_pgvector, lambda: "Python"),
+    "usearch": (_write_usearch, _read_usearch, _called("usearch")),
+}

@@ -1,0 +1,200 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashbench import registry
+from hashbench.bits import pack, unpack
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.exporting import export
+from hashbench.store import hdf5
+from hashbench.store.hdf5 import Codes
+from hashbench.store.models import write_model
+from hashbench.store.provenance import Provenance
+
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type [Ss]wig:DeprecationWarning")
+QUICK = {
+    "bre": {"max_sweeps": 1},
+    "fasthash": {"n_trees": 3, "n_similar": 10, "n_dissimilar": 10},
+    "ksh": {"n_anchors": 30, "n_steps": 1},
+    "machash": {"kernel": "rbf", "n_anchors": 30, "n_iter": 1},
+    "sdh": {"n_anchors": 30},
+    "structhash": {"n_anchors": 30, "n_cuts": 1, "n_steps": 1, "n_queries": 20},
+    "mihash": {"epochs": 2, "n_hidden": 32},
+    "dpsh": {"epochs": 1, "head": "linear", "scaling": "none"},
+}
+
+
+def made(method, dataset, n_bits):
+    version = registry.get_method(method).version
+    return Provenance(dataset.name, "pixels", method, "{}", n_bits, 0, dataset.fingerprint, version)
+
+
+@pytest.fixture
+def model(digits, train, tmp_path):
+    """Fit a method on some digits and keep it: the file, and codes of the first 200 items."""
+    np.save(tmp_path / "items.npy", digits.features[:200])
+
+    def keep(name, n_bits=12, **params):
+        method = registry.get_method(name)(n_bits, **{**QUICK.get(name, {}), **params})
+        method.fit(train[:150], digits.labels[digits.train][:150])
+        path = tmp_path / f"{name}.model.npz"
+        write_model(method, made(name, digits, n_bits), path)
+        return path, method.transform(digits.features[:200].astype(np.float64))
+
+    return keep
+
+
+@pytest.fixture
+def codes_file(tmp_path, digits):
+    """A codes file of 12 bits, and the codes in it."""
+    codes = np.random.default_rng(0).random((70, 12)) < 0.5
+    path = tmp_path / "codes.h5"
+    hdf5.write_codes(Codes(pack(codes[:20]), pack(codes), made("lsh", digits, 12)), path)
+    return path, codes
+
+
+FORMULAS = [
+    *("bre", "dpsh", "dsh-density", "fasthash", "itq", "ksh", "lsh", "machash", "mihash", "sdh", "sh", "sign"),
+    *("sklsh", "sph", "structhash"),
+]
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_onnxruntime_gives_the_same_bits_in_float64_and_nearly_in_float32(name, model, tmp_path, digits):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    path, codes = model(name)
+    # of sph, a training item lies on each sphere
+    for precision, most in (("float64", 0), ("float32", 15 if name == "sph" else 3)):
+        output, items = tmp_path / "m.onnx", str(tmp_path / "items.npy")
+        report = export(path, "onnx", output, precision=precision, items=items)
+        session = onnxruntime.InferenceSession(output.read_bytes())
+        (theirs,) = session.run(["codes"], {"X": digits.features[:200].astype(precision)})
+        assert report.n_differing == (theirs != codes).sum() <= most
+        assert (report.n_items, report.n_bits) == (200, 12)
+        assert session.get_modelmeta().custom_metadata_map["method"] == name
+
+
+def test_each_feature_method_but_the_baselines_can_be_written_as_onnx():
+    learned = {"dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"}  # of one front end and head
+    linear = {"pcah", "pca-rr"}  # as lsh
+    baselines = {"constant", "oracle-label", "random"}
+    assert {*FORMULAS, *learned, *linear, *baselines} == set(registry.built_in_methods())
+
+
+def test_plain_arrays_give_the_same_bits(model, tmp_path, digits):
+    path, codes = model("dsh-density")
+    report = export(path, "npz", tmp_path / "m.npz", items=str(tmp_path / "items.npy"))
+    assert report.n_differing == 0
+    with np.load(tmp_path / "m.npz", allow_pickle=False) as file:
+        values = (digits.features[:200].astype(float) - file["origin"]) @ file["normals"] + file["offsets"]
+        assert json.loads(str(file["about"]))["made"]["method"] == "dsh-density"
+    np.testing.assert_array_equal(values > 0, codes)
+
+
+@pytest.mark.parametrize("name", ["itq", "sign", "dsh-density", "bre"])
+def test_faiss_gives_the_same_bits_and_ranks_by_hamming_distance(name, model, tmp_path, digits):
+    faiss = pytest.importorskip("faiss")
+    path, codes = model(name)
+    report = export(path, "faiss", tmp_path / "m.faiss", items=str(tmp_path / "items.npy"))
+    index = faiss.read_index(str(tmp_path / "m.faiss"))
+    items = digits.features[:200].astype(np.float32)
+    theirs = unpack(index.sa_encode(items), 12)
+    assert report.n_differing == (theirs != codes).sum() <= 3
+    index.add(items)
+    distances, _ = index.search(items[:5], 200)
+    np.testing.assert_array_equal(distances, np.sort((theirs[:5, None] != theirs).sum(axis=2), axis=1))
+
+
+def test_a_value_of_exactly_0_is_a_0_in_faiss_too(model, tmp_path):
+    pytest.importorskip("faiss")
+    path, codes = model("sign")  # pixels that no item has are 0, and so is the threshold
+    assert not codes[:, 0].any()
+    assert export(path, "faiss", tmp_path / "m.faiss", items=str(tmp_path / "items.npy")).n_differing == 0
+
+
+def test_by_default_items_are_those_of_the_dataset_if_it_is_prepared(model, tmp_path, digits_data):
+    path, _ = model("lsh")
+    assert export(path, "npz", tmp_path / "m.npz").n_items == 1000
+
+
+def test_without_the_dataset_items_are_asked_for(model, tmp_path):
+    path, _ = model("lsh")
+    with pytest.raises(HashbenchError, match=r"not prepared here. Give some items"):
+        export(path, "npz", tmp_path / "m.npz")
+    assert not (tmp_path / "m.npz").exists()
+
+
+def test_faiss_finds_the_codes(codes_file, tmp_path):
+    faiss = pytest.importorskip("faiss")
+    path, codes = codes_file
+    assert export(path, "faiss", tmp_path / "c.faiss").n_differing == 0
+    index = faiss.read_index_binary(str(tmp_path / "c.faiss"))
+    distances, _ = index.search(pack(codes[:3]), 70)
+    np.testing.assert_array_equal(distances, np.sort((codes[:3, None] != codes).sum(axis=2), axis=1))
+
+
+def test_usearch_finds_the_codes(codes_file, tmp_path):
+    usearch = pytest.importorskip("usearch.index")
+    path, codes = codes_file
+    assert export(path, "usearch", tmp_path / "c.usearch").n_differing == 0
+    index = usearch.Index.restore(str(tmp_path / "c.usearch"))
+    found = index.search(np.packbits(codes[7]), 1, exact=True)
+    np.testing.assert_array_equal(codes[found.keys[0]], codes[7])
+
+
+def test_texts_have_the_first_bit_first(codes_file, tmp_path, hashbench):
+    path, codes = codes_file
+    assert export(path, "pgvector", tmp_path / "c.tsv", role="query").n_items == 20
+    lines = (tmp_path / "c.tsv").read_text().splitlines()
+    assert lines == [f"{row}\t{''.join('01'[bit] for bit in code)}" for row, code in enumerate(codes[:20].astype(int))]
+    assert export(path, "hex", tmp_path / "c.csv").n_differing == 0
+    head, *digits = (tmp_path / "c.csv").read_text().splitlines()
+    assert (head, len(digits)) == ("code", 70)
+    assert [f"{int(text, 16):012b}" for text in digits[:20]] == [line.partition("\t")[2] for line in lines]
+    assert export(path, "npy", tmp_path / "c.npy").reader.startswith("numpy")
+    np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), codes)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "options", "message"),
+    [
+        ("sklsh", "faiss", {}, "sklsh with these parameters is not linear, and faiss takes linear functions alone"),
+        ("sklsh", "npz", {}, "npz takes linear functions alone"),
+        ("random", "onnx", {}, "random cannot be written as ONNX here"),
+        ("lsh", "pgvector", {}, "holds a model, which can be written for faiss, npz, onnx, got 'pgvector'"),
+        ("lsh", "npz", {"role": "query"}, "--role has no effect"),
+        ("lsh", "faiss", {"precision": "float32"}, "--precision has no effect"),
+    ],
+)
+def test_what_cannot_be_written_is_told_and_no_file_left(name, target, options, message, model, tmp_path):
+    if target == "onnx":
+        pytest.importorskip("onnx")
+    path, _ = model(name)
+    with pytest.raises(HashbenchError, match=message):
+        export(path, target, tmp_path / "out", items=str(tmp_path / "items.npy"), **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_codes_take_no_options_of_models(codes_file, tmp_path):
+    with pytest.raises(HashbenchError, match="--precision has no effect on codes"):
+        export(codes_file[0], "npy", tmp_path / "c.npy", precision="float32")
+    with pytest.raises(HashbenchError, match="holds codes, which can be written for faiss, hex"):
+        export(codes_file[0], "onnx", tmp_path / "c.npy")
+
+
+def test_a_library_that_is_missing_is_named(codes_file, tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "usearch.index", None)
+    monkeypatch.setitem(__import__("sys").modules, "usearch", None)
+    with pytest.raises(HashbenchError, match=r"needs usearch.*pip install 'hashbench\[export\]'"):
+        export(codes_file[0], "usearch", tmp_path / "c.usearch")
+    assert not list(Path(tmp_path).glob("*.usearch"))
+
+
+def test_the_command_tells_how_many_bits_differ(codes_file, tmp_path, hashbench):
+    result = hashbench("export", codes_file[0], "--to", "npy", "--output", tmp_path / "c.npy")
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"wrote {tmp_path / 'c.npy'}. Of 70 items, read by numpy ")
+    assert result.stdout.endswith(", 0 of 840 bits differ.\n")

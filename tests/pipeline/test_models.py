@@ -1,0 +1,72 @@
+import numpy as np
+import pytest
+
+from hashbench import registry
+from hashbench.bits import pack
+
+
+@pytest.fixture(scope="module")
+def itq(train):
+    return registry.get_method("itq")(12).fit(train)
+
+
+@pytest.fixture
+def kept(hashbench, digits_data):
+    """A model of ITQ on digits, as the command keeps it."""
+    told = hashbench("encode", "--method", "itq", "--bits", 12, "--keep-model").stdout.splitlines()
+    assert told[0].endswith("itq-12-s0.h5")
+    return told[1]
+
+
+def test_new_items_get_the_codes_that_the_method_gives(hashbench, kept, itq, digits, tmp_path):
+    np.save(tmp_path / "new.npy", digits.features[:50])
+    command = ("encode", "--model", kept, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
+    assert hashbench(*command).stdout == f"wrote {tmp_path / 'codes.npy'}: codes of 50 items, 12 bits.\n"
+    codes = itq.transform(digits.features[:50])
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), codes)
+    assert "12 bits, packed" in hashbench(*command, "--packed").stdout
+    np.testing.assert_array_equal(np.load(tmp_path / "codes.npy"), pack(codes))
+
+
+def test_a_kept_model_is_found_again_and_one_that_is_missing_or_damaged_made_again(hashbench, kept):
+    from pathlib import Path
+
+    command = ("encode", "--method", "itq", "--bits", 12, "--keep-model")
+    assert "reused codes" in hashbench(*command).stderr
+    whole = Path(kept).read_bytes()
+    Path(kept).write_bytes(whole[:-100])
+    assert "0 of 1 jobs done" in hashbench(*command, "--dry-run").stdout
+    assert "encoded codes" in hashbench(*command).stderr
+    assert Path(kept).read_bytes() == whole
+    Path(kept).unlink()
+    assert "encoded codes" in hashbench(*command).stderr
+    assert Path(kept).read_bytes() == whole
+
+
+def test_without_the_option_nothing_is_kept(hashbench, digits_data):
+    hashbench("encode", "--method", "lsh", "--bits", 8)
+    assert not list(digits_data.rglob("*.model.npz"))
+
+
+def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
+    np.save(tmp_path / "new.npy", np.ones((3, 5), np.float32))
+    command = ("encode", "--model", kept, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
+    result = hashbench(*command)
+    assert result.exit_code == 1
+    assert "holds 5 features an item, and the model learned from 64" in result.stderr
+    assert not (tmp_path / "codes.npy").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--model", "m.npz"], "--model goes with --from"),
+        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"], "--seed has no effect"),
+        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"], "--keep-model has no effect"),
+        (["--method", "itq", "--bits", "8", "--packed"], "--packed are for new items"),
+    ],
+)
+def test_options_that_do_not_go_together_are_a_usage_error(hashbench, options, message):
+    result = hashbench("encode", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
