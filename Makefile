@@ -92,6 +92,7 @@ golden: $(VENV)/.installed ## Rewrite tests/golden; review the diff
 bench: $(VENV)/.bench ## Measure speed side by side with peers
 	$(BIN)/python benchmarks/evaluator.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/reranking.py
 
 check: lint types test ## All that must be green before a commit
 
