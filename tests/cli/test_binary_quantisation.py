@@ -1,0 +1,62 @@
+"""The page on binary quantisation, letter by letter, and what it claims."""
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+from places import ROOT
+from scipy.spatial.distance import cdist
+
+PAGE = (ROOT / "docs" / "binary-quantisation.md").read_text()
+BLOCKS = re.findall(r"^```(python|sh)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+COMMANDS = [shlex.split(line)[1:] for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder that the page's files lie in, to work in."""
+    monkeypatch.chdir(tmp_path)
+    for kind, block in BLOCKS:
+        if kind == "python":
+            exec(block, {"np": np})
+    yield tmp_path
+    monkeypatch.undo()
+
+
+def test_the_commands_run_and_recall_is_that_of_exact_re_ranking(folder, hashbench):
+    scores = {}
+    for command in COMMANDS:
+        done = hashbench(*command, *([] if command[0] == "prepare" else ["--format", "json"]))
+        assert done.exit_code == 0, done.stderr
+        scores[" ".join(command)] = done.stdout
+    prepared, plain, reranked, *_, asymmetric = scores.values()
+    assert "level 1 for the 10 nearest by cosine distance" in prepared
+    (plain,), (reranked,) = (
+        [{name: list(parts.values())[:3] for name, parts in job["scores"].items()} for job in json.loads(text)]
+        for text in (plain, reranked)
+    )
+    assert plain["R@100"] == pytest.approx(reranked["R@10:reranked=100"], abs=1e-12)
+
+    queries, items = (np.load(f"{name}.npy").astype(float) for name in ("queries", "database"))
+    true, hamming = cdist(queries, items, "cosine"), cdist(queries > 0, items > 0, "cityblock")
+    neighbours, rng, recalls = true.argsort(axis=1)[:, :10], np.random.default_rng(0), []
+    for _ in range(20):  # orders of ties
+        candidates = np.argsort(hamming + rng.random(hamming.shape) / 2, axis=1)[:, :100]
+        order = np.take_along_axis(true, candidates, axis=1).argsort(axis=1)[:, :10]
+        first = np.take_along_axis(candidates, order, axis=1)
+        recalls.append((first[:, :, None] == neighbours[:, None]).any(axis=2).mean())
+    mean, low, high = plain["R@100"]
+    assert low <= min(recalls) <= max(recalls) <= high
+    assert np.mean(recalls) == pytest.approx(mean, abs=0.001)
+
+    first = (queries @ np.where(items > 0, 1, -1).T).argsort(axis=1)[:, -10:]
+    recall = (first[:, :, None] == neighbours[:, None]).any(axis=2).mean()
+    assert json.loads(asymmetric)["R@10"]["mean"] == pytest.approx(recall, abs=1e-12)
+
+
+def test_the_page_shows_what_the_first_run_prints(folder, hashbench):
+    assert hashbench(*COMMANDS[0]).exit_code == 0
+    (shown,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert hashbench(*COMMANDS[1]).stdout.strip("\n") == shown.strip("\n")
