@@ -6,5 +6,8 @@ preparation  datasets: where they lie, made when asked for, found again by name
 steps        encode and score one job, each found again by its provenance
 failures     what plug-ins raise, told in a sentence, with the traceback in a log file
 runner       the jobs of a grid one after the other, and the rows they give
+models       new items encoded with a kept method
+exporting    models and codes in the forms of other programs, compared with ours
+onnx_graphs  fitted methods as ONNX
 own_codes    scores of codes that users bring in files
 """

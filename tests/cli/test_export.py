@@ -1,0 +1,33 @@
+import re
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+from places import ROOT
+
+PAGE = (ROOT / "docs" / "models.md").read_text()
+
+
+@pytest.mark.filterwarnings("ignore:builtin type [Ss]wig:DeprecationWarning")
+def test_the_commands_of_the_page_do_what_it_says(hashbench, prepared, tmp_path, monkeypatch):
+    for library in ("faiss", "onnx", "onnxruntime", "usearch"):
+        pytest.importorskip(library)
+    shutil.copytree(prepared, tmp_path / "data")
+    blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    told = []
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setenv("HASHBENCH_DATA", "data")
+        for language, block in blocks:
+            if language == "python":
+                exec(block, {})
+                continue
+            for line in block.splitlines():
+                result = hashbench(*shlex.split(line)[1:])
+                assert result.exit_code == 0, result.stderr
+                told += result.stdout.splitlines()
+    assert told[:2] == ["data/codes/digits/itq-32-s0.h5", "data/codes/digits/itq-32-s0.model.npz"]
+    assert len(told) == 2 + 1 + 8
+    assert all(", 0 of 32,000 bits differ." in line for line in told[3:-1])
+    assert np.load(tmp_path / "codes.npy").shape == (2, 32)
