@@ -221,6 +221,9 @@ COMMANDS = f"""
 1 | encode --method iqt --bits 8 | unknown method 'iqt'
 1 | encode --method itq --bits 100 | itq needs n_bits <= 61
 2 | encode --method itq | Missing option '--bits'
+2 | encode --model none.npz | --model goes with --from
+1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
+1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | results merge
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
