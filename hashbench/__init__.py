@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluation import Evaluation, Summary
     from hashbench.scoring.evaluator import evaluate
     from hashbench.scoring.histogram import TieHistogram
-    from hashbench.scoring.metrics import Scores
+    from hashbench.scoring.metrics import Scores, register_metric
     from hashbench.scoring.runs import evaluate_run
     from hashbench.sources.download import Needed, demand, fetch
     from hashbench.sources.features.extraction import extract
@@ -78,6 +78,7 @@ __all__ = [
     "read_qrels",
     "read_run",
     "real",
+    "register_metric",
     "setting",
     "whole",
 ]
@@ -94,7 +95,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
-    "hashbench.scoring.metrics": ("Scores",),
+    "hashbench.scoring.metrics": ("Scores", "register_metric"),
     "hashbench.scoring.runs": ("evaluate_run",),
     "hashbench.sources.download": ("Needed", "demand", "fetch"),
     "hashbench.sources.features.extraction": ("extract",),

@@ -1,4 +1,4 @@
-"""Public conformance suites: what every method and dataset plugin must keep to.
+"""Public conformance suites: what every plugin of a method, dataset or metric must keep to.
 
 ``hashbench check method NAME`` runs them, and so can a plugin's own tests::
 
@@ -10,7 +10,8 @@
 import inspect
 import io
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from hashbench.bits import MAX_BITS
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, HashMethod
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import Metric
 from hashbench.store.hdf5 import read_dataset, write_dataset
 from hashbench.store.models import from_arrays, to_arrays
 
@@ -187,6 +190,70 @@ DATASET_CHECKS: tuple[Callable[[DatasetAdapter], None], ...] = (
     check_survives_a_round_trip,
     check_queries_have_relevant_items,
 )
+
+
+def check_is_described(metric: Metric) -> None:
+    """Check that the metric's function has a docstring, and its definition a source."""
+    _demand(bool(metric.family.summary), "the function has no docstring")
+    _demand(bool(metric.family.source), "no source of the definition is given")
+
+
+def check_gives_three_numbers_a_query(metric: Metric) -> None:
+    """Check that mean, low and high are finite, in order, and NaN for a query without relevant items."""
+    for histogram in _tied_rankings():
+        given = metric.family.function(histogram, *metric.arguments)
+        parts = metric.scores(histogram)
+        for shape, part in zip(map(np.shape, given), parts, strict=True):
+            _demand(shape == (histogram.n_queries,), f"{histogram.n_queries} queries give scores of shape {shape}")
+            _demand(bool(np.isfinite(part).all()), "a query with relevant items has no finite score")
+        mean, low, high = parts
+        _demand(bool((low <= mean + 1e-9).all() and (mean <= high + 1e-9).all()), "low, mean and high are out of order")
+    nothing = TieHistogram(np.array([[[2, 1], [0, 0]]]), largest_bucket=np.array([[1, 1]]))
+    _demand(bool(np.isnan(metric.scores(nothing).mean).all()), "a query without relevant items has a score")
+
+
+def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
+    """Check that mean, low and high are those of the metric's own values over every order of tied items.
+
+    A metric inside a Hamming ball has no ties to order.
+    """
+    if metric.family.pattern.endswith("@rN"):
+        return
+    for histogram in _tied_rankings():
+        values = metric.scores(_untied(histogram)).mean
+        expected = values.mean(), values.min(), values.max()
+        for name, found, value in zip(("mean", "low", "high"), metric.scores(histogram), expected, strict=True):
+            _demand(
+                abs(float(found[0]) - value) < 1e-9,
+                f"counts {histogram.counts[0].tolist()} (level, tie) give {name} {found[0]:.9f}, but over all "
+                f"{len(values)} orders of tied items it is {value:.9f}",
+            )
+
+
+METRIC_CHECKS: tuple[Callable[[Metric], None], ...] = (
+    check_is_described,
+    check_gives_three_numbers_a_query,
+    check_ties_are_averaged_over_all_orders,
+)
+
+
+def _tied_rankings() -> Iterator[TieHistogram]:
+    """Make rankings of one query with up to seven items in up to three ties, at levels 0 to 2, the same every time."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        counts = np.zeros((1, 3, 3), dtype=np.int64)
+        ties = rng.integers(0, 3, size=rng.integers(2, 8))
+        np.add.at(counts[0], (rng.integers(0, 3, size=len(ties)), ties), 1)
+        counts[0, 1, ties[0]] += not counts[0, 1:].any()
+        yield TieHistogram(counts, np.arange(3), largest_bucket=np.minimum(counts.sum(axis=1), 1))
+
+
+def _untied(histogram: TieHistogram) -> TieHistogram:
+    """Write one query's ranking as one for each order of its tied items, each a query without ties."""
+    n_levels = len(histogram.levels)
+    ties = [np.repeat(np.arange(n_levels), counts) for counts in histogram.counts[0].T]
+    orders = np.array([np.concatenate(order) for order in product(*(permutations(tie) for tie in ties))], dtype=int)
+    return TieHistogram((orders[:, None, :] == np.arange(n_levels)[:, None]).astype(np.int64), histogram.levels)
 
 
 def example_dataset(*, labelled: bool = True) -> Dataset:

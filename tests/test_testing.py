@@ -1,9 +1,15 @@
+import csv
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from places import ROOT
 
-from hashbench import registry, testing
+from hashbench import evaluate, register_metric, registry, testing
 from hashbench.errors import HashbenchError
 from hashbench.methods.lsh import LSH
+from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, get_metric
 from hashbench.testing import ConformanceError
 
 
@@ -43,6 +49,7 @@ def transforming(change):
     return Mine
 
 
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
 WRONG = {  # of n items, where the suite once looked at 7 and 50 of 250 items alone
     "too short for one item": lambda values: values[0] if len(values) == 1 else values,
     "too short for two items": lambda values: values[:1] if len(values) == 2 else values,
@@ -150,3 +157,105 @@ def test_hyperplanes_cut_the_bits(name):
     method, X, y = testing.example(registry.get_method(name))
     origin, normals, offsets = method.fit(X, y).hyperplanes()
     np.testing.assert_array_equal((X - origin) @ normals + offsets > 0, method.transform(X))
+
+
+# ---------------------------------------------------------------- metrics
+
+
+@pytest.mark.parametrize(
+    "name", ["AP", "AP@3:retrieved", "NDCG:linear", "NDCG@2", "R@2", "RPrec", "RR", "Hit@2", "P@r1"]
+)
+@pytest.mark.parametrize("check", testing.METRIC_CHECKS, ids=lambda check: check.__name__)
+def test_metrics_keep_the_contract(name, check):
+    check(get_metric(name))
+
+
+def of(function, pattern="Mine"):
+    return Metric(pattern, Family(pattern, function, (), "a book", 0.0))
+
+
+def first_in_given_order(histogram):
+    """Take the first item at the lowest level for the first of a tie."""
+    first = (histogram.size > 0).argmax(axis=1)
+    value = 1.0 - (histogram.counts[np.arange(len(first)), 0, first] > 0)
+    return Scores(value, value, value)
+
+
+def not_finite(histogram):
+    """Give what is no number."""
+    value = histogram.n_rel[:, 0] + np.inf
+    return Scores(value, value, value)
+
+
+def mean_above_high(histogram):
+    """Mix up the numbers."""
+    mean, low, high = get_metric("AP").scores(histogram)
+    return Scores(high + 1, low, mean)
+
+
+def one_number(histogram):
+    """Average over queries."""
+    return Scores(*(np.mean(part) for part in get_metric("AP").scores(histogram)))
+
+
+@pytest.mark.parametrize(
+    ("function", "check", "words"),
+    [
+        (first_in_given_order, testing.check_ties_are_averaged_over_all_orders, "over all"),
+        (not_finite, testing.check_gives_three_numbers_a_query, "no finite score"),
+        (mean_above_high, testing.check_gives_three_numbers_a_query, "out of order"),
+        (one_number, testing.check_gives_three_numbers_a_query, "of shape ()"),
+        (lambda histogram: one_number(histogram), testing.check_is_described, "no docstring"),
+    ],
+)
+def test_suite_finds_what_is_wrong_with_a_metric(function, check, words):
+    with pytest.raises(ConformanceError, match=re.escape(words)):
+        check(of(function))
+
+
+(MISS,) = [
+    block
+    for block in re.findall(r"```python\n(.*?)```", CONTRIBUTING, re.DOTALL)
+    if '@register_metric("Miss@k"' in block
+]
+
+
+def test_a_metric_of_a_package_is_listed_checked_and_scored(plugin, hashbench, tmp_path):
+    plugin("miss", MISS, kind="metrics", attribute="miss_at")
+    try:
+        assert "Share of irrelevant items among the first k. [a book]" in hashbench("list", "metrics").stdout
+        assert hashbench("check", "metric", "Miss@2").exit_code == 0
+        found = evaluate([[0, 0]], [[0, 0], [0, 1], [1, 1]], [[1, 0, 0]], ["Miss@1", "Miss@2", "P@2"]).summary
+        assert [found[name].mean for name in ("Miss@1", "Miss@2", "P@2")] == [0, 0.5, 0.5]
+    finally:
+        FAMILIES.pop("Miss@k", None)
+
+
+def test_scores_of_a_packages_metric_are_computed_anew(plugin, hashbench, digits_data, tmp_path):
+    def score():
+        found = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "Miss@5", "--results", tmp_path)
+        (row,) = csv.DictReader((tmp_path / "digits.csv").read_text().splitlines())
+        return found.stderr, float(row["value"])
+
+    plugin("miss", MISS, kind="metrics", attribute="miss_at")
+    try:
+        _, value = score()
+        family = FAMILIES["Miss@k"]
+        FAMILIES["Miss@k"] = replace(family, function=lambda *given: Scores(*(family.function(*given)[0] / 2,) * 3))
+        FAMILIES["Miss@k"].function.__module__ = "miss"
+        told, half = score()
+        assert "computed scores" in told
+        assert half == pytest.approx(value / 2, abs=1e-6)
+    finally:
+        FAMILIES.pop("Miss@k", None)
+
+
+def test_a_metric_that_is_there_already_is_refused(plugin):
+    plugin("miss", MISS.replace("Miss@k", "P@k"), kind="metrics", attribute="miss_at")
+    with pytest.raises(HashbenchError, match=r"'P@k' is claimed by hashbench\.scoring\.metrics\.precision and by miss"):
+        get_metric("Miss@2")
+
+
+def test_a_metric_has_a_name_of_letters():
+    with pytest.raises(HashbenchError, match="called 'my metric', expected letters"):
+        register_metric("my metric", source="a book")

@@ -60,21 +60,27 @@ def info(name: str) -> None:
 
 
 @click.command()
-@click.argument("kind", type=Word(["method", "dataset"]))
-@click.argument("name", shell_complete=completing("methods", "datasets"))
+@click.argument("kind", type=Word(["method", "dataset", "metric"]))
+@click.argument("name", shell_complete=completing("methods", "datasets", "metrics"))
 @FEATURES
 @SOURCE
 @WEIGHTS
 def check(kind: str, name: str, features: str | None, source: Path | None, weights: Path | None) -> None:
-    """Run the conformance suite on a method or dataset, built-in or your own plugin."""
+    """Run the conformance suite on a method, dataset or metric, built-in or your own plugin."""
     from hashbench import registry, testing
     from hashbench.adapter import Options
+    from hashbench.scoring.metrics import get_metric
 
-    if kind == "method" and (features or source or weights):
+    if kind != "dataset" and (features or source or weights):
         raise click.UsageError("--features, --source and --weights are for datasets.")
     options = Options(features=features, source=source, weights=weights)
-    subject: Any = registry.get_method(name) if kind == "method" else registry.get_dataset(name, options)
-    checks: Any = testing.METHOD_CHECKS if kind == "method" else testing.DATASET_CHECKS
+    suites: dict[str, tuple[Any, Any]] = {
+        "method": (registry.get_method, testing.METHOD_CHECKS),
+        "dataset": (lambda name: registry.get_dataset(name, options), testing.DATASET_CHECKS),
+        "metric": (get_metric, testing.METRIC_CHECKS),
+    }
+    find, checks = suites[kind]
+    subject = find(name)
     failures, cannot_be_made = 0, False
     for one in checks:
         title = one.__name__.removeprefix("check_").replace("_", " ")

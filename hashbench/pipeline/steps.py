@@ -183,7 +183,8 @@ def ensure_scores(
         if missing:
             scores = _score(dataset, path, codes, missing, "skip", on_progress).scores
             known |= {name: np.stack(values) for name, values in scores.items()}
-            kept.write(known)
+            if ours := {name: values for name, values in known.items() if get_metric(name).is_built_in}:
+                kept.write(ours)
     n_undefined = int(np.isnan(known[names[0]][0]).sum())
     return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), how if missing else ""
 

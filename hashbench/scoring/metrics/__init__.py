@@ -24,6 +24,14 @@ from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metr
     precision,
     reranked,
 )
-from hashbench.scoring.metrics._grammar import FAMILIES, Family, Metric, Scores, get_metric, metric_names
+from hashbench.scoring.metrics._grammar import (
+    FAMILIES,
+    Family,
+    Metric,
+    Scores,
+    get_metric,
+    metric_names,
+    register_metric,
+)
 
-__all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "metric_names"]
+__all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "metric_names", "register_metric"]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hashbench import registry
 from hashbench._typing import FloatArray
 from hashbench._validation import MAX_NAME
 from hashbench.errors import HashbenchError, unknown_name
@@ -75,7 +76,7 @@ ALIASES = {"Recall": "R", "Precision": "P", "MRR": "RR", "mAP": "AP", "MAP": "AP
 FAMILIES: dict[str, Family] = {}
 
 
-def register(
+def register_metric(
     pattern: str,
     *,
     source: str,
@@ -95,9 +96,20 @@ def register(
     -------
     callable
         A decorator that leaves the function as it is.
+
+    Raises
+    ------
+    HashbenchError
+        If the pattern is none, or the metric of another module.
     """
+    if not _PATTERN.fullmatch(pattern):
+        raise HashbenchError(f"a metric is called {pattern!r}, expected letters, then @k or @rN if it has a cutoff.")
 
     def enter(function: Callable[..., Scores]) -> Callable[..., Scores]:
+        known = FAMILIES.get(pattern)
+        if known is not None and known.function.__module__ != function.__module__:
+            claims = f"{known.function.__module__} and by {function.__module__}"
+            raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
         FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, needs_buckets, needs_candidates)
         return function
 
@@ -152,6 +164,11 @@ class Metric:
         is_defined = histogram.n_relevant > 0
         return Scores(*(np.where(is_defined, part, value) for part in scores))
 
+    @property
+    def is_built_in(self) -> bool:
+        """Whether it is hashbench's own, whose code is part of what scores are kept by."""
+        return self.family.function.__module__.startswith("hashbench.")
+
     def lacks_vectors(self) -> HashbenchError:
         """Say that there is nothing to re-rank by."""
         return HashbenchError(
@@ -160,6 +177,7 @@ class Metric:
         )
 
 
+_PATTERN = re.compile(r"[A-Za-z]+(@k|@rN)?(:reranked=m)?")
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(
     r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
@@ -197,6 +215,8 @@ def get_metric(name: str) -> Metric:
         raise unknown_name("metric", name, FAMILIES)
     stem = ALIASES.get(match["stem"], match["stem"])
     cutoff = "" if match["cutoff"] is None else "@rN" if match["radius"] else "@k"
+    if stem + cutoff not in FAMILIES:
+        registry.import_metrics()
     family = FAMILIES.get(stem + cutoff)
     if family is None and not cutoff and f"{stem}@k" in FAMILIES:
         raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}@100.")
@@ -244,5 +264,6 @@ def _reranked(name: str, family: Family) -> Family:
 
 
 def metric_names() -> list[str]:
-    """List the patterns of all metrics, such as ``AP@k``, sorted."""
+    """List the patterns of all metrics, built-in and third-party, such as ``AP@k``, sorted."""
+    registry.import_metrics()
     return sorted(FAMILIES)

@@ -7,11 +7,11 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import Cut, cut_at, harmonic_range
 
 
-@register("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
+@register_metric("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
 def average_precision(histogram: TieHistogram) -> Scores:
     """Mean over the relevant items of the precision at their rank.
 
@@ -46,7 +46,7 @@ def average_precision(histogram: TieHistogram) -> Scores:
     return Scores(*(part.sum(axis=1) / histogram.n_relevant for part in terms))
 
 
-@register(
+@register_metric(
     "AP@k",
     options=("retrieved", "relevant", "capped"),
     source="CBIR metrics eq. 2 (retrieved); McSherry & Najork, ECIR 2008 (relevant)",

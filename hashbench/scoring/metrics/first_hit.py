@@ -4,11 +4,11 @@ import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-@register("RR", source="McSherry & Najork, ECIR 2008")
+@register_metric("RR", source="McSherry & Najork, ECIR 2008")
 def reciprocal_rank(histogram: TieHistogram) -> Scores:
     """One over the rank of the first relevant item.
 
@@ -42,7 +42,7 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     return Scores(mean, found / (before + size - n_rel + 1), found / (before + 1))
 
 
-@register("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)")
+@register_metric("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)")
 def hit_at(histogram: TieHistogram, k: int) -> Scores:
     """Whether any of the first k is relevant: the probability over tie orders.
 

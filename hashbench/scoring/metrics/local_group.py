@@ -7,10 +7,10 @@ import numpy as np
 
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 
 
-@register("LGAP@rN", source="mLGAP eq. 10", needs_buckets=True)
+@register_metric("LGAP@rN", source="mLGAP eq. 10", needs_buckets=True)
 def local_group_average_precision(histogram: TieHistogram, radius: int) -> Scores:
     """Relevant items inside each Hamming ball up to a radius, over those it could hold at its largest bucket's size.
 

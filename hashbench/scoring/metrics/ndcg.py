@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import check_whole, discount_sums
 
 Discounts = Callable[[IntArray, IntArray], FloatArray]
 
 
-@register(
+@register_metric(
     "NDCG",
     options=("exponential", "linear", "trec"),
     source="TALR eq. 7, 20 (exponential); Linear NDCG (linear); trec_eval's ndcg (trec)",
@@ -65,7 +65,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     return ndcg_at(histogram, _n_ranks(histogram), gain)
 
 
-@register(
+@register_metric(
     "NDCG@k",
     options=("exponential", "trec"),
     source="TALR eq. 7, 20; the ideal is cut at k too; trec_eval's ndcg_cut (trec)",

@@ -3,11 +3,11 @@
 import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import check_whole
 
 
-@register("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear")
+@register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear")
 def pairwise_error(histogram: TieHistogram) -> Scores:
     """Level differences of the pairs ranked the wrong way round, over the ideal linear gain.
 

@@ -3,11 +3,11 @@
 import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import cut_at
 
 
-@register("P@k", source="McSherry & Najork, ECIR 2008")
+@register_metric("P@k", source="McSherry & Najork, ECIR 2008")
 def precision_at(histogram: TieHistogram, k: int) -> Scores:
     """Share of relevant items among the first k.
 
@@ -39,7 +39,7 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     return cut_at(histogram, k).share_of(divisor)
 
 
-@register("R@k", source="McSherry & Najork, ECIR 2008")
+@register_metric("R@k", source="McSherry & Najork, ECIR 2008")
 def recall_at(histogram: TieHistogram, k: int) -> Scores:
     """Share of the relevant items that are among the first k.
 
@@ -58,7 +58,7 @@ def recall_at(histogram: TieHistogram, k: int) -> Scores:
     return cut_at(histogram, k).share_of(histogram.n_relevant)
 
 
-@register("RPrec", source="McSherry & Najork, ECIR 2008")
+@register_metric("RPrec", source="McSherry & Najork, ECIR 2008")
 def r_precision(histogram: TieHistogram) -> Scores:
     """Precision of the first R, where R is the number of relevant items.
 
@@ -75,7 +75,7 @@ def r_precision(histogram: TieHistogram) -> Scores:
     return cut_at(histogram, histogram.n_relevant).share_of(histogram.n_relevant)
 
 
-@register("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
+@register_metric("P@rN", source="mLGAP sec. 3: an empty ball has precision 0")
 def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     """Share of relevant items inside a Hamming ball; 0 if it is empty.
 
@@ -98,7 +98,7 @@ def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     return Scores(precision, precision, precision)
 
 
-@register("R@rN", source="mLGAP sec. 3")
+@register_metric("R@rN", source="mLGAP sec. 3")
 def recall_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     """Share of the relevant items that are inside a Hamming ball.
 

@@ -12,14 +12,14 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.candidates import Candidates
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _reranking_loops
-from hashbench.scoring.metrics._grammar import Scores, register
+from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import cut_at, discount_sums
 from hashbench.scoring.metrics.ndcg import exponential_gains, ideal_at
 
 _SOURCE = "two-stage search: Hamming distance, then the exact one"
 
 
-@register("R@k:reranked=m", source=_SOURCE, needs_candidates=True)
+@register_metric("R@k:reranked=m", source=_SOURCE, needs_candidates=True)
 def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Share of the relevant items among the first k, once the first m by Hamming distance are in float order.
 
@@ -41,7 +41,7 @@ def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(histogram.n_relevant)
 
 
-@register("P@k:reranked=m", source=_SOURCE, needs_candidates=True)
+@register_metric("P@k:reranked=m", source=_SOURCE, needs_candidates=True)
 def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Share of relevant items among the first k, once the first m by Hamming distance are in float order.
 
@@ -60,7 +60,7 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
     return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(divisor)
 
 
-@register("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
+@register_metric("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
 def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """Discounted gain 2^level - 1 of the first k of m re-ranked items, over that of the ideal first k of the database.
 
@@ -79,7 +79,7 @@ def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     return found.sums_of(gains, discount_sums(found.k)).over(ideal_at(histogram, k))
 
 
-@register("AP@k:reranked=m", options=("capped", "relevant"), source=_SOURCE, needs_candidates=True)
+@register_metric("AP@k:reranked=m", options=("capped", "relevant"), source=_SOURCE, needs_candidates=True)
 def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int, divisor: str = "capped") -> Scores:
     """Sum of the precision at each relevant item among the first k of m re-ranked items, over a divisor.
 
