@@ -1,5 +1,6 @@
 """The page on binary quantisation, letter by letter, and what it claims."""
 
+import csv
 import json
 import re
 import shlex
@@ -60,3 +61,21 @@ def test_the_page_shows_what_the_first_run_prints(folder, hashbench):
     assert hashbench(*COMMANDS[0]).exit_code == 0
     (shown,) = re.findall(r"^```text\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
     assert hashbench(*COMMANDS[1]).stdout.strip("\n") == shown.strip("\n")
+
+
+def test_tables_are_those_of_the_rows_that_the_script_wrote():
+    with (ROOT / "benchmarks" / "binary_quantisation.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    for dataset in ("squeezenet", "clusters"):
+        table = re.search(rf"<!-- {dataset} -->\n(.*?)\n<!-- end -->", PAGE, re.DOTALL)[1]
+        shown = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+        assert {(method, bits) for method, bits, *_ in shown} == {
+            (row["method"], row["n_bits"]) for row in rows if row["dataset"] == dataset
+        }
+        for method, bits, *cells in shown:
+            ours = [row for row in rows if (row["dataset"], row["method"], row["n_bits"]) == (dataset, method, bits)]
+            order = [("hamming", n) for n in ("10", "50", "100", "500")] + [("faiss", "100"), ("asymmetric", "100")]
+            by_column = {(row["ranking"], row["n_candidates"]): row for row in ours}
+            assert cells == [f"{float(by_column[column]['recall']):.3f}" for column in order]
+            hamming, peer = by_column["hamming", "100"], float(by_column["faiss", "100"]["recall"])
+            assert float(hamming["low"]) - 1e-4 <= peer <= float(hamming["high"]) + 1e-4
