@@ -57,8 +57,8 @@ class LearnedHash(HashMethod):
         The first layer of the pretrained network that is trained, such as fire5 of squeezenet; those before
         it stay as they are, and what they give for an image is computed once, in float32, and kept as float16.
     augmentation : {"none", "flip", "crop"}, default="none"
-        Whether training images are mirrored at random, and also moved by up to an eighth; the latter only
-        where all layers are trained.
+        Whether training images are mirrored at random, and also moved by up to an eighth; below
+        ``train_from`` an image and its mirror image are computed once, and what these layers give is moved.
     head : {"mlp", "linear"}, default="mlp"
         A hidden layer of rectified units and a linear layer, or the latter alone.
     n_hidden : int, default=1024
@@ -172,12 +172,6 @@ class LearnedHash(HashMethod):
             )
         if self.backbone is not None and self.train_from not in get_backbone(self.backbone).layers:
             raise unknown_name("layer", self.train_from, get_backbone(self.backbone).layers)
-        if self.augmentation == "crop" and self._is_set("train_from"):
-            raise HashbenchError(
-                f"{self.label} got augmentation=crop, which moves images anew each time, and train_from="
-                f"{self.train_from}, below which an image is computed once. Choose augmentation=flip, or train_from="
-                f"{FIRST_LAYER}."
-            )
         if find_spec("torch") is None:
             raise HashbenchError(
                 f"{self.label} needs PyTorch, which is not installed: pip install 'hashbench[learned]'."

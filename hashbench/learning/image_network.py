@@ -8,7 +8,7 @@ import numpy as np
 
 from hashbench._torch import find_device, import_torch
 from hashbench._typing import AnyArray, FloatArray
-from hashbench.learning.networks import are_mirrored, augmented, reproducible
+from hashbench.learning.networks import are_mirrored, augmented, moved, reproducible
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
 from hashbench.sources.features.weights import Weights, find_weights, in_batches, weights_digest
@@ -102,7 +102,8 @@ def seen_in_training(
 ) -> Callable[[Tensor, torch.Generator], Tensor]:
     """Give the function that varies inputs of some rows as training sees them: ``augmentation`` as of `augmented`.
 
-    Images are varied themselves; activations are those of an image or of its mirror image, which are kept too.
+    Images are varied themselves; activations are those of an image or of its mirror image, which are kept too, and what
+    moves is they.
     """
     plain = torch.from_numpy(inputs)
     if not extractor.n_frozen or augmentation == "none":
@@ -111,7 +112,8 @@ def seen_in_training(
 
     def drawn(rows: Tensor, generator: torch.Generator) -> Tensor:
         which = are_mirrored(len(rows), generator)
-        return torch.where(which.view(-1, *[1] * (plain.ndim - 1)), mirrored[rows], plain[rows])
+        seen = torch.where(which[:, None, None, None], mirrored[rows], plain[rows])
+        return moved(seen, generator) if augmentation == "crop" else seen
 
     return drawn
 

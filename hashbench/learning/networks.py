@@ -100,11 +100,19 @@ def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
     """
     if how == "none":
         return images
-    n, height, width = images.shape[:3]
-    rows, columns = (torch.arange(length).expand(n, length) for length in (height, width))
     if how == "crop":
-        rows, columns = (_moved(indices, generator) for indices in (rows, columns))
-    columns = torch.where(are_mirrored(n, generator)[:, None], columns.flip(1), columns)
+        images = moved(images, generator)
+    which = are_mirrored(len(images), generator)
+    return torch.where(which[:, None, None, None], images.flip(2), images)
+
+
+def moved(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Move images, or what layers gave for them, (n, height, width, n_channels), each its own way.
+
+    By up to an eighth of height and width, one cell at least; what moves in repeats the edge.
+    """
+    n, height, width = images.shape[:3]
+    rows, columns = (_moved(length, n, generator) for length in (height, width))
     return images[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
@@ -119,10 +127,10 @@ def head_layers(head: nn.Sequential) -> Layers:
     return [(_as_array(layer.weight).T.copy(), _as_array(layer.bias)) for layer in linear]
 
 
-def _moved(indices: Tensor, generator: torch.Generator) -> Tensor:
-    n, length = indices.shape
-    most = length // _SHIFT
-    return (indices + torch.randint(-most, most + 1, (n, 1), generator=generator)).clamp(0, length - 1)
+def _moved(length: int, n: int, generator: torch.Generator) -> Tensor:
+    """Draw which rows, or columns, of n images are seen: (n, length)."""
+    most = max(length // _SHIFT, 1)
+    return (torch.arange(length) + torch.randint(-most, most + 1, (n, 1), generator=generator)).clamp(0, length - 1)
 
 
 def _linear(n_in: int, n_out: int, variance: float, generator: torch.Generator) -> nn.Linear:

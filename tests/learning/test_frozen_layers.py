@@ -10,6 +10,7 @@ from trained import StoppedError, session, stop_after
 
 from hashbench import registry
 from hashbench.errors import HashbenchError
+from hashbench.learning import networks
 from hashbench.sources.features.activations import FrozenBelow
 
 
@@ -97,6 +98,14 @@ def test_a_layer_that_is_none_is_told_with_those_there_are(weights, few):
         make(weights, train_from="fire10").fit(*few)
 
 
-def test_images_that_move_cannot_be_computed_once(weights, few):
-    with pytest.raises(HashbenchError, match="Choose augmentation=flip, or train_from=conv1"):
-        make(weights, train_from="fire5", augmentation="crop").fit(*few)
+def test_what_frozen_layers_give_is_moved_by_one_cell_at_random(weights, few):
+    params = {"train_from": "fire5", "augmentation": "crop"}
+    first, again, flipped = (
+        make(weights, **params | changes).fit(*few) for changes in ({}, {}, {"augmentation": "flip"})
+    )
+    np.testing.assert_array_equal(first.project(few[0]), again.project(few[0]))
+    assert not np.array_equal(first.project(few[0]), flipped.project(few[0]))
+    grid = torch.arange(12.0).reshape(1, 3, 4, 1).expand(500, -1, -1, -1)
+    found = {image.numpy().tobytes() for image in networks.moved(grid, torch.Generator().manual_seed(0))}
+    padded = np.pad(grid[0, :, :, 0].numpy(), 1, mode="edge")
+    assert found == {padded[y : y + 3, x : x + 4].tobytes() for y in range(3) for x in range(3)}
