@@ -31,16 +31,20 @@ if TYPE_CHECKING:
     from hashbench.learning.base import LearnedHash
     from hashbench.learning.batch import Batch
     from hashbench.method import HashMethod, choice, real, setting, whole
+    from hashbench.reports.python import plot, run, tables
     from hashbench.scoring.code_statistics import CodeUsage, code_usage
+    from hashbench.scoring.curves import curves
     from hashbench.scoring.evaluation import Evaluation, Summary
     from hashbench.scoring.evaluator import evaluate
     from hashbench.scoring.histogram import TieHistogram
     from hashbench.scoring.metrics import Scores, register_metric
     from hashbench.scoring.runs import evaluate_run
+    from hashbench.scoring.scorer import scorer
     from hashbench.sources.download import Needed, demand, fetch
     from hashbench.sources.features.extraction import extract
     from hashbench.sources.run_files import read_qrels, read_run
     from hashbench.sources.splits import draw_any, draw_by_label, draw_split
+    from hashbench.store.results import read_results
 
 __all__ = [
     "Affinity",
@@ -67,6 +71,7 @@ __all__ = [
     "__version__",
     "choice",
     "code_usage",
+    "curves",
     "demand",
     "draw_any",
     "draw_by_label",
@@ -75,11 +80,16 @@ __all__ = [
     "evaluate_run",
     "extract",
     "fetch",
+    "plot",
     "read_qrels",
+    "read_results",
     "read_run",
     "real",
     "register_metric",
+    "run",
+    "scorer",
     "setting",
+    "tables",
     "whole",
 ]
 
@@ -91,16 +101,20 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.learning.base": ("LearnedHash",),
     "hashbench.learning.batch": ("Batch",),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
+    "hashbench.reports.python": ("plot", "run", "tables"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
+    "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
     "hashbench.scoring.evaluator": ("evaluate",),
     "hashbench.scoring.histogram": ("TieHistogram",),
     "hashbench.scoring.metrics": ("Scores", "register_metric"),
     "hashbench.scoring.runs": ("evaluate_run",),
+    "hashbench.scoring.scorer": ("scorer",),
     "hashbench.sources.download": ("Needed", "demand", "fetch"),
     "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
     "hashbench.sources.splits": ("draw_any", "draw_by_label", "draw_split"),
+    "hashbench.store.results": ("read_results",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 

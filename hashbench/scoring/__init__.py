@@ -12,6 +12,7 @@
     metrics/         from histograms to expectation, minimum and maximum over tie orders
     evaluation       the result: scores of every query, and their means
     curves           precision and recall of many cutoffs as the points of curves
+    scorer           of fitted methods, for scikit-learn's searches
     code_statistics  how codes use their bits, without any labels
 
 `evaluation` and `metrics` import NumPy alone; what counts imports numba.

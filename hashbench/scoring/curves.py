@@ -1,13 +1,57 @@
 """Precision-recall curves as data: by Hamming radius, and by rank averaged over ties."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
+from hashbench.bits import as_packed_pair
 from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluator import evaluate
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def curves(
+    query_codes: npt.ArrayLike,
+    database_codes: npt.ArrayLike,
+    affinity: Any,
+    *,
+    n_bits: int | None = None,
+    bit_order: str | None = None,
+    distance: str = "hamming",
+) -> "pd.DataFrame":
+    """Compute precision-recall curves of codes of any origin.
+
+    Parameters
+    ----------
+    query_codes, database_codes, affinity, n_bits, bit_order, distance
+        As of `hashbench.evaluate`.
+
+    Returns
+    -------
+    DataFrame
+        One point a row: ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, means over the
+        queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball).
+
+    Raises
+    ------
+    HashbenchError
+        If codes and affinity do not fit together.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
+    >>> points = curves(codes[:1], codes[1:], (np.array([5]), np.array([5, 7])))
+    >>> points[["curve", "cutoff", "precision"]].iloc[0].tolist()
+    ['radius', 0, 1.0]
+    """
+    by_radius = distance == "hamming"
+    width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)[2] if by_radius else 0
+    points = curve_metrics(width, len(np.asarray(database_codes)), by_radius=by_radius)
+    codes = query_codes, database_codes
+    return lay_out(evaluate(*codes, affinity, points, n_bits=n_bits, bit_order=bit_order, distance=distance))
 
 
 def curve_metrics(n_bits: int, n_database: int, *, by_radius: bool = True, n_ranks: int = 50) -> list[str]:

@@ -91,3 +91,14 @@ class Evaluation:
             for name, scores in self.scores.items()
         ]
         return pd.concat(frames, ignore_index=True)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row a metric: metric, mean, low, high, n_queries, n_undefined."""
+        import pandas as pd
+
+        return pd.DataFrame([{"metric": name, **values._asdict()} for name, values in self.summary.items()])
+
+    def _repr_html_(self) -> str:
+        """Show the means as a table, in a notebook."""
+        table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
+        return table

@@ -9,12 +9,12 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench import __version__
 from hashbench._typing import AnyArray
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.registry import get_method
@@ -42,7 +42,7 @@ def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
     """Write a fitted method, whole or not at all; raises HashbenchError if its state holds what no file can."""
     about = {
         "format": _FORMAT,
-        "hashbench": __version__,
+        "hashbench": version("hashbench"),
         "made": made.attributes(),
         "parameters": method.get_params(deep=False),
     }

@@ -303,12 +303,33 @@ def read_content(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def read_results(folder: Path) -> "pd.DataFrame":
-    """Read all results of a folder, a `Row` a line, ``value``, ``low`` and ``high`` as float; refuse one without."""
-    import pandas as pd
+def read_results(folder: str | Path = "results") -> "pd.DataFrame":
+    """Read all results of a folder.
 
-    rows = read_folder(folder).values()
+    Parameters
+    ----------
+    folder : str or Path, default="results"
+        Holds ``<dataset>.csv`` files.
+
+    Returns
+    -------
+    DataFrame
+        A `Row` a line; ``value``, ``low`` and ``high`` are float.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no result in the folder, or a file of it cannot be read.
+    """
+    rows = read_folder(Path(folder)).values()
     if not rows:
         raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
+    return to_frame(rows)
+
+
+def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
+    """Lay out rows, one a line; ``value``, ``low`` and ``high`` are float."""
+    import pandas as pd
+
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({"value": float, "low": float, "high": float})

@@ -83,6 +83,10 @@ class Table:
         """
         return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
+    def _repr_markdown_(self) -> str:
+        """Show the table in a notebook."""
+        return self.to_markdown()
+
     def to_latex(self, digits: int = 3, *, has_spread: bool = True) -> str:
         """Write the table for a paper.
 

@@ -1,0 +1,198 @@
+"""From Python: what the commands run, tables and plot do, as data frames, tables and figures."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.runner import run as run_jobs
+from hashbench.pipeline.study import Study
+from hashbench.scoring.evaluation import DEFAULT_METRICS
+from hashbench.store.results import Row, merge_rows, to_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from hashbench.reports.tables import Table
+
+
+def run(
+    methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]],
+    n_bits: int | Sequence[int],
+    datasets: str | Sequence[str] = "digits",
+    *,
+    seeds: int | Sequence[int] = 0,
+    metrics: str | Sequence[str] = DEFAULT_METRICS,
+    params: Mapping[str, Any] | None = None,
+    results: str | Path | None = None,
+    force: bool = False,
+    resume: bool = False,
+) -> "pd.DataFrame":
+    """Prepare, encode and score, whatever of it is not done yet, as ``hashbench run`` does.
+
+    Parameters
+    ----------
+    methods : str, sequence of str, or mapping
+        Names, or for each name the parameters of that method.
+    n_bits : int or sequence of int
+        Code lengths.
+    datasets : str or sequence of str, default="digits"
+        Names, ``NAME:FEATURES``, or dataset files.
+    seeds : int or sequence of int, default=0
+        Random states; methods without randomness run with 0 alone.
+    metrics : str or sequence of str, optional
+        Such as ``AP`` or ``NDCG@100``.
+    params : mapping, optional
+        Parameters of all methods.
+    results : str or Path, optional
+        A folder: the rows are also merged into its ``<dataset>.csv`` files, as those of the command are.
+    force : bool, default=False
+        Do finished steps again.
+    resume : bool, default=False
+        Go on with interrupted training where its last epoch ended.
+
+    Returns
+    -------
+    DataFrame
+        A row a job and metric, with the columns of a results file; ``value``, ``low`` and ``high`` are float.
+
+    Warns
+    -----
+    UserWarning
+        For each job that cannot run, or fails, while others go on.
+
+    Raises
+    ------
+    HashbenchError
+        If a name or number is none, or no job could run.
+    """
+    variants = methods.items() if isinstance(methods, Mapping) else ((name, {}) for name in _several(methods))
+    study = Study(
+        *(_several(datasets), tuple(variants), _several(n_bits), _several(seeds), _several(metrics), params or {})
+    )
+    rows: list[Row] = []
+    refusals = []
+    for outcome in run_jobs(study.jobs(), study.metrics, force=force, resume=resume):
+        if outcome.evaluation is None:
+            refusals.append(outcome.refusal)
+            continue
+        rows += outcome.rows
+        if results is not None:
+            merge_rows(Path(results) / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+    if not rows:
+        raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method and a code length.")
+    for refusal in refusals:
+        warnings.warn(refusal, stacklevel=2)
+    return to_frame(rows)
+
+
+def tables(
+    *names: str,
+    results: str | Path = "results",
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    features: Sequence[str] = (),
+    n_bits: Sequence[int] = (),
+    variants: bool = False,
+) -> "dict[str, Table]":
+    """Lay out results like the papers' tables, as ``hashbench tables`` does; nothing is written.
+
+    Parameters
+    ----------
+    *names : str
+        Such as ``table1``; by default all, or a table of what is chosen by dataset, method, metric or features.
+    results : str or Path, default="results"
+        Folder of the result files.
+    datasets, methods, metrics, features : sequence of str
+        Which rows; empty for all.
+    n_bits : sequence of int
+        Columns other than the papers'.
+    variants : bool, default=False
+        All parameters and versions of a method, not only one line of each.
+
+    Returns
+    -------
+    dict of str to Table
+        By name; each has ``cells`` (a DataFrame), ``to_markdown()`` and ``to_latex()``, and shows itself in a notebook.
+
+    Raises
+    ------
+    HashbenchError
+        If a name is unknown, or no row is chosen.
+    """
+    from hashbench.reports.tables import Selection, make_tables
+
+    chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
+    selection = Selection(**{key: _several(value) for key, value in chosen.items()}, variants=variants)
+    return make_tables(Path(results), names, selection)
+
+
+def plot(
+    name: str,
+    *,
+    results: str | Path = "results",
+    datasets: str | Sequence[str] = (),
+    methods: str | Sequence[str] = (),
+    n_bits: int | Sequence[int] = (),
+    metric: str = "AP",
+    features: str | Sequence[str] = (),
+    variants: bool = False,
+    width: float = 6.9,
+    has_title: bool = True,
+    bands: bool | None = None,
+) -> "Figure":
+    """Draw one figure of the results, as ``hashbench plot`` does.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``ap-bits`` or ``tie-ranges``.
+    results : str or Path, default="results"
+        Folder of the result files.
+    datasets, methods, features : str or sequence of str
+        Which lines; empty for all.
+    n_bits : int or sequence of int
+        Code lengths; by default all, or one by figure.
+    metric : str, default="AP"
+        What methods are judged by.
+    variants : bool, default=False
+        All parameters and versions of a method, not only one line of each.
+    width : float, default=6.9
+        In inches; a column has 3.3.
+    has_title : bool, default=True
+        Whether what is shown is told above it.
+    bands : bool, optional
+        Ranges over tie-breaking behind lines; by default up to four lines in a panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Not known to pyplot: ``figure.savefig(...)`` writes it, a notebook shows it.
+
+    Raises
+    ------
+    HashbenchError
+        If a name is unknown, or the choice leaves no figure, or several.
+    """
+    from hashbench.reports.plots import draw_figures
+    from hashbench.reports.plots.selection import Selection
+    from hashbench.reports.plots.style import Layout
+
+    chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
+    selection = Selection(**{key: _several(value) for key, value in chosen.items()}, metric=metric, variants=variants)
+    drawings = list(draw_figures(Path(results), [name], selection, Layout(width, has_title, bands)))
+    figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
+    if len(figures) > 1:
+        raise HashbenchError(
+            f"{name} is {len(figures)} figures of these results: {', '.join(drawing.stem for drawing in drawings)}. "
+            "Choose one by datasets and features."
+        )
+    return figures[0]
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """Take one for a sequence of one."""
+    return (value,) if isinstance(value, str | int) else tuple(value)

@@ -1,0 +1,60 @@
+"""A scorer of fitted methods, as scikit-learn's searches take one."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench.errors import HashbenchError
+from hashbench.scoring.evaluator import evaluate
+from hashbench.scoring.metrics import get_metric
+
+if TYPE_CHECKING:
+    from hashbench.method import HashMethod
+
+
+def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.ArrayLike], float]":
+    """Make a scorer for ``GridSearchCV`` and its like.
+
+    Items that were not fitted on are encoded; those at even positions are queries to those at odd ones, and the other
+    way round. So each is a query once, and none finds itself.
+
+    Parameters
+    ----------
+    metric : str, default="AP"
+        Such as ``AP``, ``NDCG@100`` or ``P@r2``.
+
+    Returns
+    -------
+    callable
+        From a fitted method, items X (n, n_features) and their labels y, (n,) or multi-hot, to the mean over queries.
+
+    Raises
+    ------
+    HashbenchError
+        If there is no such metric; of the scorer, if there are no labels, or fewer than two items.
+
+    Examples
+    --------
+    >>> from hashbench.methods.itq import ITQ
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> 0 <= scorer("AP")(ITQ(n_bits=4).fit(X), X, np.arange(60) % 2) <= 1
+    True
+    """
+    name = get_metric(metric).name
+
+    def score(method: "HashMethod", X: npt.ArrayLike, y: Any = None) -> float:
+        if y is None or len(labels := np.asarray(y)) < 2:
+            raise HashbenchError(
+                f"{metric} needs labels of two items or more to score a method by; give y, such as search.fit(X, y)."
+            )
+        codes = method.transform(X)
+        halves = (slice(0, None, 2), slice(1, None, 2))
+        ways = [
+            evaluate(codes[query], codes[database], (labels[query], labels[database]), [metric]).scores[name].mean
+            for query, database in (halves, halves[::-1])
+        ]
+        return float(np.nanmean(np.concatenate(ways)))
+
+    return score

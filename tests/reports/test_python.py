@@ -1,0 +1,120 @@
+"""What users call from Python: the functions beside the commands of the same names."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from places import ROOT
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV
+
+import hashbench as package
+from hashbench.errors import HashbenchError
+from hashbench.methods.itq import ITQ
+from hashbench.methods.lsh import LSH
+
+DOCUMENT = (ROOT / "docs" / "python.md").read_text()
+
+
+@pytest.fixture
+def few(tmp_path):
+    """Results of two methods on digits."""
+    header, *lines = (ROOT / "results" / "digits.csv").read_text().splitlines(keepends=True)
+    (tmp_path / "digits.csv").write_text(header + "".join(line for line in lines if re.search(",(itq|lsh),", line)))
+    return tmp_path
+
+
+def test_run_gives_the_rows_that_the_command_writes(hashbench, digits_data, tmp_path):
+    command = ["run", "--method", "itq", "--method", "lsh", "--bits", 8, "--bits", 12, "--metric", "AP", "--seed", 1]
+    assert hashbench(*command, "--param", "itq:n_iter=3", "--results", tmp_path / "command").exit_code == 0
+    kept = tmp_path / "kept"
+    frame = package.run({"itq": {"n_iter": 3}, "lsh": {}}, [8, 12], seeds=1, metrics="AP", results=kept)
+    assert (kept / "digits.csv").read_bytes() == (tmp_path / "command" / "digits.csv").read_bytes()
+    expected = pd.read_csv(kept / "digits.csv", keep_default_na=False)
+    pd.testing.assert_frame_equal(frame.sort_values(["method", "n_bits"], ignore_index=True), expected)
+    pd.testing.assert_frame_equal(package.read_results(kept), expected)
+
+
+def test_run_warns_of_what_cannot_run_and_refuses_if_nothing_can(digits_data):
+    with pytest.warns(UserWarning, match="pcah"):
+        frame = package.run(["lsh", "pcah"], 100, metrics="AP")
+    assert frame["method"].unique().tolist() == ["lsh"]
+    with pytest.raises(HashbenchError, match="pcah"):
+        package.run("pcah", 100)
+    with pytest.raises(HashbenchError, match="unknown method"):
+        package.run("pcha", 8)
+
+
+def test_figures_and_tables_are_those_of_the_folder(few):
+    figure = package.plot("ap-bits", results=few, methods="itq")
+    assert {line.get_label() for line in figure.axes[0].get_lines()} >= {"itq"}
+    table = package.tables("table1", results=str(few), methods=["lsh"])["table1"]
+    assert table.cells["method"].unique().tolist() == ["lsh"]
+    assert table._repr_markdown_() == table.to_markdown()
+
+
+def test_several_figures_are_told_by_name(few):
+    text = (few / "digits.csv").read_text()
+    (few / "other.csv").write_text(re.sub("^digits,", "other,", text, flags=re.MULTILINE))
+    with pytest.raises(HashbenchError, match=r"2 figures .* ap-bits-digits-pixels, ap-bits-other-pixels\. Choose one"):
+        package.plot("ap-bits", results=few)
+    assert package.plot("ap-bits", results=few, datasets="digits")
+
+
+def test_an_evaluation_is_a_frame_and_a_table_in_a_notebook():
+    found = package.evaluate([[0, 0]], [[0, 1], [0, 0], [1, 0]], [[1, 0, 1]], ["AP", "P@1"])
+    frame = found.to_frame().set_index("metric")
+    assert frame.columns.tolist() == ["mean", "low", "high", "n_queries", "n_undefined"]
+    for name, values in found.summary.items():
+        assert frame.loc[name].tolist() == list(values)
+    assert f"<td>{found.summary['AP'].mean:.4f}</td>" in found._repr_html_()
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cosine"])
+def test_curves_are_precision_and_recall_of_the_evaluation(distance):
+    rng = np.random.default_rng(0)
+    codes, levels = rng.integers(0, 2, (30, 6)) * 2 - 1.0, rng.integers(0, 2, (10, 20))
+    given = codes[:10].astype(int), codes[10:].astype(int)
+    points = package.curves(*(given if distance == "hamming" else (codes[:10], codes[10:])), levels, distance=distance)
+    kinds = {"hamming": {"radius", "rank"}, "cosine": {"rank"}}
+    assert set(points["curve"]) == kinds[distance]
+    names = [f"P@{'r' * (point.curve == 'radius')}{point.cutoff}" for point in points.itertuples()]
+    scores = package.evaluate(*given, levels, [name for name in names if distance == "hamming" or "r" not in name])
+    assert points["precision"].tolist() == pytest.approx([scores.summary[name].mean for name in names])
+
+
+def test_scorer_ranks_each_half_of_the_items_for_the_other():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(21, 200)), rng.integers(0, 3, 21)
+    method = LSH(n_bits=4096).fit(X)  # so long that none tie
+    codes = method.transform(X).astype(int)
+    found = []
+    for query in range(21):
+        others = np.arange(1 - query % 2, 21, 2)
+        near = -np.abs(codes[others] - codes[query]).sum(axis=1)
+        assert len(set(near)) == len(near)
+        found.append(average_precision_score(y[others] == y[query], near))
+    assert package.scorer("AP")(method, X, y) == pytest.approx(np.mean(found))
+
+
+def test_scorer_goes_with_a_search_and_needs_labels(train, digits):
+    X, y = train[:200], np.asarray(digits.labels)[digits.train][:200]
+    search = GridSearchCV(ITQ(n_bits=16), {"n_bits": [4, 16]}, scoring=package.scorer("mAP"), cv=2).fit(X, y)
+    assert search.best_params_ == {"n_bits": 16}
+    with pytest.raises(HashbenchError, match="needs labels of two items or more"):
+        package.scorer("AP")(search.best_estimator_, X)
+    with pytest.raises(HashbenchError, match="unknown metric 'APP'"):
+        package.scorer("APP")
+
+
+def test_the_documents_examples_run_as_they_stand(digits_data, empty_folder, few):
+    blocks = re.findall(r"```python\n(.*?)```", DOCUMENT, re.DOTALL)
+    notebook = next(block for block in blocks if "hashbench.run(" in block)
+    assert len(blocks) == 4
+    shutil.copytree(few, empty_folder / "results", ignore=shutil.ignore_patterns("here", "site"))
+    for block in (*(block for block in blocks if block is not notebook), notebook):
+        scope = {}
+        exec(block, scope)
+    assert set(scope["frame"]["method"]) == {"itq", "lsh"}
