@@ -57,7 +57,7 @@ def complain(hashbench, digits_data, tmp_path):
         ([*RUN, "--dataset", "digit"], ["unknown dataset 'digit'", "Did you mean 'digits'?"]),
         ([*RUN, "--dataset", "none.h5"], ["no file none.h5"]),
         ([*RUN, "--dataset", "/"], ["/"]),
-        ([*RUN, "--metric", "mAP"], ["unknown metric 'mAP'", "Did you mean 'AP'?"]),
+        ([*RUN, "--metric", "aP"], ["unknown metric 'aP'", "Did you mean 'AP'?"]),
         ([*RUN, "--metric", "AP@0"], ["'AP@0'", "cutoff"]),
         ([*RUN, "--metric", "AP@10:best"], ["'best'", "retrieved, relevant, capped"]),
         ([*RUN, "--param", "n_iter=5"], ["n_iter"]),

@@ -44,8 +44,8 @@ def curves(
     --------
     >>> codes = np.array([[0, 0], [0, 0], [1, 1]])
     >>> points = curves(codes[:1], codes[1:], (np.array([5]), np.array([5, 7])))
-    >>> points[["curve", "cutoff", "precision"]].iloc[0].tolist()
-    ['radius', 0, 1.0]
+    >>> points["precision"].round(2).tolist()
+    [1.0, 1.0, 0.5, 1.0, 0.5]
     """
     by_radius = distance == "hamming"
     width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)[2] if by_radius else 0

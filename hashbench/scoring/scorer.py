@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.ArrayLike], float]":
     """Make a scorer for ``GridSearchCV`` and its like.
 
-    Items that were not fitted on are encoded; those at even positions are queries to those at odd ones, and the other
-    way round. So each is a query once, and none finds itself.
+    Items that were not fitted on are encoded, and dealt into two halves, the same each time; those of one are queries to
+    those of the other, and the other way round. So each is a query once, and none finds itself.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
     Raises
     ------
     HashbenchError
-        If there is no such metric; of the scorer, if there are no labels, or fewer than two items.
+        If there is no such metric; of the scorer, if there are no labels, or no item is relevant to another.
 
     Examples
     --------
@@ -50,11 +50,15 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
                 f"{metric} needs labels of two items or more to score a method by; give y, such as search.fit(X, y)."
             )
         codes = method.transform(X)
-        halves = (slice(0, None, 2), slice(1, None, 2))
-        ways = [
-            evaluate(codes[query], codes[database], (labels[query], labels[database]), [metric]).scores[name].mean
-            for query, database in (halves, halves[::-1])
-        ]
-        return float(np.nanmean(np.concatenate(ways)))
+        halves = np.array_split(np.random.default_rng(0).permutation(len(labels)), 2)
+        values = np.concatenate(
+            [
+                evaluate(codes[query], codes[database], (labels[query], labels[database]), [name]).scores[name].mean
+                for query, database in (halves, halves[::-1])
+            ]
+        )
+        if np.isnan(values).all():
+            raise HashbenchError(f"none of {len(labels)} items is relevant to another; {metric} has no value.")
+        return float(np.nanmean(values))
 
     return score

@@ -95,8 +95,8 @@ def test_scorer_ranks_each_half_of_the_items_for_the_other():
     rng = np.random.default_rng(1)
     X, y = rng.choice(4096, (21, 1), replace=False), np.arange(21) // 2 % 3
     found = []
-    for query in range(21):
-        others = np.arange(1 - query % 2, 21, 2)
+    halves = np.split(np.random.default_rng(0).permutation(21), [11])
+    for query, others in [(query, half) for half, whole in (halves, halves[::-1]) for query in whole]:
         near = -np.abs(X[others, 0] - X[query])
         assert len(set(near)) == len(near)
         found.append(average_precision_score(y[others] == y[query], near))
@@ -109,6 +109,8 @@ def test_scorer_goes_with_a_search_and_needs_labels(train, digits):
     assert search.best_params_ == {"n_bits": 16}
     with pytest.raises(HashbenchError, match="needs labels of two items or more"):
         package.scorer("AP")(search.best_estimator_, X)
+    with pytest.raises(HashbenchError, match="none of 5 items is relevant to another; AP has no value"):
+        package.scorer("AP")(search.best_estimator_, X[:5], np.arange(5))
     with pytest.raises(HashbenchError, match="unknown metric 'APP'"):
         package.scorer("APP")
 
