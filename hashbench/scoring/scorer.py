@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.ArrayLike], float]":
     """Make a scorer for ``GridSearchCV`` and its like.
 
-    Items that were not fitted on are encoded, and dealt into two halves, the same each time; those of one are queries to
-    those of the other, and the other way round. So each is a query once, and none finds itself.
+    Items that were not fitted on are encoded, and dealt into two halves, the same each time; those of one are queries
+    to those of the other, and the other way round. So each is a query once, and none finds itself.
 
     Parameters
     ----------
