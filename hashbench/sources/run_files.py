@@ -110,9 +110,10 @@ def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str
 
 
 def _opened(path: Path, is_zipped: bool) -> TextIO:
+    encoding = "utf-8-sig"  # some editors begin a file with a byte-order mark
     if is_zipped:
-        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8"))
-    return path.open(encoding="utf-8")
+        return cast(TextIO, gzip.open(path, "rt", encoding=encoding))
+    return path.open(encoding=encoding)
 
 
 def _number(text: str) -> float:

@@ -18,12 +18,21 @@ def written(tmp_path):
     return write
 
 
-@pytest.mark.parametrize(
+plain_or_zipped = pytest.mark.parametrize(
     "pack", [str.encode, lambda text: gzip.compress(text.encode(), mtime=0)], ids=["plain", "gzip"]
 )
+
+
+@plain_or_zipped
 def test_lines_are_read_plain_or_zipped_whatever_the_ending(pack, written):
     assert read_run(written(pack(RUN))) == {"q1": {"d1": 2.5, "d2": -0.001}, "q2": {"d1": 7.0}}
     assert read_qrels(str(written(pack(QRELS)))) == {"q1": {"d1": 1, "d3": -2}, "q2": {"d1": 0}}
+
+
+@plain_or_zipped
+def test_a_byte_order_mark_is_no_part_of_the_first_query(pack, written):
+    assert list(read_run(written(pack("\ufeff" + RUN)))) == ["q1", "q2"]
+    assert list(read_qrels(written(pack("\ufeff" + QRELS)))) == ["q1", "q2"]
 
 
 def test_lines_of_windows_and_names_in_any_script_are_read(written):
