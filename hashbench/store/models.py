@@ -125,6 +125,11 @@ def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) 
             "texts, lists, dicts, dataclasses. Give others in fitted_state and set_fitted_state."
         )
     kind, content = parts
+    if odd := [key for key in content if not isinstance(key, str)] if isinstance(content, dict) else []:
+        raise HashbenchError(
+            f"{cls.__name__} cannot be kept: {name} is a dict with the key {odd[0]!r}, expected texts as keys. Give it "
+            "otherwise in fitted_state and set_fitted_state."
+        )
     named = content.items() if isinstance(content, dict) else enumerate(content)
     inner = {str(key): _taken_apart(part, f"{name}.{key}", arrays, cls) for key, part in named}
     if ":" in kind:

@@ -74,6 +74,14 @@ def test_what_is_no_plain_value_is_refused(value):
         to_arrays(method, {})
 
 
+@pytest.mark.parametrize(("value", "key"), [({1: 2.0}, "1"), ({"a": [{"b": 1, None: 2}]}, "None")])
+def test_keys_that_would_come_back_as_texts_are_refused(value, key):
+    method = LSH(4).fit(X)
+    method.odd_ = value
+    with pytest.raises(HashbenchError, match=f"odd_.* is a dict with the key {key}, expected texts"):
+        to_arrays(method, {})
+
+
 def test_a_file_makes_no_objects_but_the_methods_own(path):
     rewrite(path, lambda about, arrays: about["state"].update(mean_={"class": "subprocess:Popen", "fields": {}}))
     with pytest.raises(Damaged, match="'subprocess:Popen', which LSH does not use"):
