@@ -100,29 +100,32 @@ def ensure_codes(
     """Encode, or find the codes again; gives the file, and in words whether it was made now: nothing if it was found.
 
     A file that is damaged, of codes or a checkpoint, is made again; so are codes whose model is to be kept and is not.
+    A model of other codes does not outlive them.
     """
     path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
-    model = model_path(dataset, job) if keep_model else None
+    model = model_path(dataset, job)
     with locked(path):
         found = hdf5.read_attributes(path)
         if path.exists() and not found:
             how = _AGAIN
-        if not force and _is_of(found, made) and (model is None or holds_model(model, made)):
+        if not force and _is_of(found, made) and (not keep_model or holds_model(model, made)):
             try:
                 with hdf5.open_codes(path):
                     return path, ""
             except Damaged:
                 how = _AGAIN
-        checkpoint = _checkpoint_path(dataset, job)
+        checkpoint, kept = _checkpoint_path(dataset, job), model if keep_model else None
         try:
             try:
-                codes = encode(dataset, job, model=model, resume=resume, on_progress=on_progress)
+                codes = encode(dataset, job, model=kept, resume=resume, on_progress=on_progress)
             except Damaged:
                 how = "encoded afresh (checkpoint damaged)"
-                codes = encode(dataset, job, model=model, on_progress=on_progress)
+                codes = encode(dataset, job, model=kept, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
+        if not (keep_model or holds_model(model, made)):
+            model.unlink(missing_ok=True)
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
     return path, how

@@ -48,6 +48,18 @@ def test_without_the_option_nothing_is_kept(hashbench, digits_data):
     assert not list(digits_data.rglob("*.model.npz"))
 
 
+def test_a_model_goes_with_its_codes_and_stays_with_the_same(hashbench, tiny_file, data):
+    command = ("encode", "--method", "lsh", "--bits", 2, "--dataset")
+    first = tiny_file()
+    assert hashbench(*command, first, "--keep-model").exit_code == 0
+    (model,) = data.rglob("*.model.npz")
+    whole = model.read_bytes()
+    assert "encoded codes" in hashbench(*command, first, "--force").stderr
+    assert model.read_bytes() == whole
+    assert "encoded codes" in hashbench(*command, tiny_file(seed=1)).stderr
+    assert not model.exists()
+
+
 def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
     np.save(tmp_path / "new.npy", np.ones((3, 5), np.float32))
     command = ("encode", "--model", kept, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
