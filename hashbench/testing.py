@@ -200,6 +200,7 @@ def check_is_described(metric: Metric) -> None:
 
 def check_gives_three_numbers_a_query(metric: Metric) -> None:
     """Check that mean, low and high are finite, in order, and NaN for a query without relevant items."""
+    _demand_no_vectors(metric)
     for histogram in _tied_rankings():
         given = metric.family.function(histogram, *metric.arguments)
         parts = metric.scores(histogram)
@@ -217,6 +218,7 @@ def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
 
     A metric inside a Hamming ball has no ties to order.
     """
+    _demand_no_vectors(metric)
     if metric.family.pattern.endswith("@rN"):
         return
     for histogram in _tied_rankings():
@@ -235,6 +237,11 @@ METRIC_CHECKS: tuple[Callable[[Metric], None], ...] = (
     check_gives_three_numbers_a_query,
     check_ties_are_averaged_over_all_orders,
 )
+
+
+def _demand_no_vectors(metric: Metric) -> None:
+    needs = metric.family.needs_candidates
+    _demand(not needs, f"{metric.name} re-ranks by float vectors, of which the suite has none")
 
 
 def _tied_rankings() -> Iterator[TieHistogram]:

@@ -259,3 +259,14 @@ def test_a_metric_that_is_there_already_is_refused(plugin):
 def test_a_metric_has_a_name_of_letters():
     with pytest.raises(HashbenchError, match="called 'my metric', expected letters"):
         register_metric("my metric", source="a book")
+
+
+@pytest.mark.parametrize("pattern", ["Recall@k", "mAP", "AP:reranked=m", "P@rN:reranked=m"])
+def test_a_metric_that_no_name_would_reach_is_refused(pattern):
+    with pytest.raises(HashbenchError, match=f"called '{pattern}', expected letters"):
+        register_metric(pattern, source="a book")
+
+
+def test_suite_says_that_it_has_no_float_vectors():
+    with pytest.raises(ConformanceError, match="re-ranks by float vectors"):
+        testing.check_gives_three_numbers_a_query(get_metric("R@2:reranked=5"))

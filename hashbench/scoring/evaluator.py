@@ -11,6 +11,7 @@ from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_com
 from hashbench._typing import AnyArray, ByteArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
+from hashbench.distances import DISTANCES as TRUE_DISTANCES
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.cosine import CosineRanking
@@ -89,7 +90,14 @@ def evaluate(
         raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
         raise HashbenchError(f"vectors are a pair (query_vectors, database_vectors), got a {type(vectors).__name__}.")
+    if true_distance not in TRUE_DISTANCES:
+        raise HashbenchError(f"true_distance must be one of {', '.join(TRUE_DISTANCES)}, got {true_distance!r}.")
     if distance != "hamming":
+        if n_bits is not None or bit_order is not None:
+            raise HashbenchError(
+                f"distance={distance!r} ranks by real-valued outputs, which have no n_bits and no bit_order; leave "
+                "them out."
+            )
         if vectors is not None:
             raise HashbenchError(
                 f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."

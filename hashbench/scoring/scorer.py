@@ -28,12 +28,14 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
     Returns
     -------
     callable
-        From a fitted method, items X (n, n_features) and their labels y, (n,) or multi-hot, to the mean over queries.
+        From a fitted method, items X (n, n_features) and their labels y, (n,) or multi-hot, to the mean over queries;
+        of an error, to its negative.
 
     Raises
     ------
     HashbenchError
-        If there is no such metric; of the scorer, if there are no labels, or no item is relevant to another.
+        If there is no such metric, or it re-ranks by float vectors; of the scorer, if there are no labels, or no item
+        is relevant to another.
 
     Examples
     --------
@@ -42,7 +44,10 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
     >>> 0 <= scorer("AP")(ITQ(n_bits=4).fit(X), X, np.arange(60) % 2) <= 1
     True
     """
-    name = get_metric(metric).name
+    chosen = get_metric(metric)
+    name, sign = chosen.name, -1 if chosen.family.is_error else 1
+    if chosen.family.needs_candidates:
+        raise HashbenchError(f"{metric} re-ranks by float vectors, which a scorer has not; choose another metric.")
 
     def score(method: "HashMethod", X: npt.ArrayLike, y: Any = None) -> float:
         if y is None or len(labels := np.asarray(y)) < 2:
@@ -59,6 +64,6 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
         )
         if np.isnan(values).all():
             raise HashbenchError(f"none of {len(labels)} items is relevant to another; {metric} has no value.")
-        return float(np.nanmean(values))
+        return sign * float(np.nanmean(values))
 
     return score

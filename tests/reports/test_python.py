@@ -109,6 +109,10 @@ def test_scorer_goes_with_a_search_and_needs_labels(train, digits):
     assert search.best_params_ == {"n_bits": 16}
     with pytest.raises(HashbenchError, match="needs labels of two items or more"):
         package.scorer("AP")(search.best_estimator_, X)
+    error, share = (package.scorer(name)(search.best_estimator_, X, y) for name in ("PairwiseError", "NDCG:linear"))
+    assert error == pytest.approx(share - 1)
+    with pytest.raises(HashbenchError, match="re-ranks by float vectors, which a scorer has not"):
+        package.scorer("R@10:reranked=20")
     with pytest.raises(HashbenchError, match="none of 5 items is relevant to another; AP has no value"):
         package.scorer("AP")(search.best_estimator_, X[:5], np.arange(5))
     with pytest.raises(HashbenchError, match="unknown metric 'APP'"):

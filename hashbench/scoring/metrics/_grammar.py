@@ -50,6 +50,8 @@ class Family:
         Whether it asks for ``TieHistogram.largest_bucket``.
     needs_candidates : bool
         Whether it asks for ``TieHistogram.candidates``, and so for float vectors.
+    is_error : bool
+        Whether less is better.
     """
 
     pattern: str
@@ -59,6 +61,7 @@ class Family:
     paper_value: float
     needs_buckets: bool = False
     needs_candidates: bool = False
+    is_error: bool = False
 
     @property
     def summary(self) -> str:
@@ -84,12 +87,13 @@ def register_metric(
     paper_value: float = 0.0,
     needs_buckets: bool = False,
     needs_candidates: bool = False,
+    is_error: bool = False,
 ) -> Callable[[Callable[..., Scores]], Callable[..., Scores]]:
     """Register a function as a metric.
 
     Parameters
     ----------
-    pattern, source, options, paper_value, needs_buckets, needs_candidates
+    pattern, source, options, paper_value, needs_buckets, needs_candidates, is_error
         See `Family`.
 
     Returns
@@ -102,15 +106,20 @@ def register_metric(
     HashbenchError
         If the pattern is none, or the metric of another module.
     """
-    if not _PATTERN.fullmatch(pattern):
-        raise HashbenchError(f"a metric is called {pattern!r}, expected letters, then @k or @rN if it has a cutoff.")
+    match = _PATTERN.fullmatch(pattern)
+    if match is None or match[1] in ALIASES:
+        raise HashbenchError(
+            f"a metric is called {pattern!r}, expected letters, then @k or @rN if it has a cutoff, and not "
+            f"{', '.join(ALIASES)}, which are other names of ours."
+        )
 
     def enter(function: Callable[..., Scores]) -> Callable[..., Scores]:
         known = FAMILIES.get(pattern)
         if known is not None and known.function.__module__ != function.__module__:
             claims = f"{known.function.__module__} and by {function.__module__}"
             raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
-        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, needs_buckets, needs_candidates)
+        needs = (needs_buckets, needs_candidates)
+        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, *needs, is_error)
         return function
 
     return enter
@@ -177,7 +186,8 @@ class Metric:
         )
 
 
-_PATTERN = re.compile(r"[A-Za-z]+(@k|@rN)?(:reranked=m)?")
+_RERANKED = ":reranked=m"
+_PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN)?")
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(
     r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
@@ -205,40 +215,25 @@ def get_metric(name: str) -> Metric:
     """
     if len(name) > MAX_NAME:
         raise HashbenchError(f"metric {name[:20]!r}... has {len(name):,} characters, at most {MAX_NAME} are read.")
-    if name in FAMILIES and name[-1] in "kN" and "@" in name:
-        raise HashbenchError(f"metric {name!r} lacks its cutoff; put a number for {name[-1]}, such as {name[:-1]}2.")
-    if name in FAMILIES and name.endswith("=m"):
-        example = name.replace("@k", "@10").replace("=m", "=100")
-        raise HashbenchError(f"metric {name!r} lacks its cutoffs; put numbers for k and m, such as {example}.")
     match = _NAME.fullmatch(name)
     if match is None:
-        raise unknown_name("metric", name, FAMILIES)
-    stem = ALIASES.get(match["stem"], match["stem"])
-    cutoff = "" if match["cutoff"] is None else "@rN" if match["radius"] else "@k"
-    if stem + cutoff not in FAMILIES:
-        registry.import_metrics()
-    family = FAMILIES.get(stem + cutoff)
-    if family is None and not cutoff and f"{stem}@k" in FAMILIES:
-        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}@100.")
-    if family is None:
-        raise unknown_name("metric", name, FAMILIES, like=stem + cutoff)
-    if match["reranked"]:
-        family = _reranked(name, family)
+        raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names())
+    family = _find_family(name, match)
     arguments: list[int | str] = []
-    canonical = stem
-    if cutoff:
-        value = int(match["cutoff"])
-        if cutoff == "@k" and value < 1:
-            raise HashbenchError(f"metric {name!r} has cutoff {value}; a cutoff counts items, 1 or more.")
-        arguments.append(min(value, _LARGEST_CUTOFF))
-        canonical += f"@{match['radius'] or ''}{value}"
-    if match["reranked"]:
-        n_reranked = int(match["n_reranked"])
-        if n_reranked < value:
+    canonical = ALIASES.get(match["stem"], match["stem"])
+    if match["cutoff"]:
+        cutoff = int(match["cutoff"])
+        if not match["radius"] and cutoff < 1:
+            raise HashbenchError(f"metric {name!r} has cutoff {cutoff}; a cutoff counts items, 1 or more.")
+        arguments.append(min(cutoff, _LARGEST_CUTOFF))
+        canonical += f"@{match['radius'] or ''}{cutoff}"
+        if match["reranked"] and int(match["n_reranked"]) < cutoff:
             raise HashbenchError(
-                f"metric {name!r} scores {value} items of {n_reranked} that are re-ranked; re-rank as many or more."
+                f"metric {name!r} scores {cutoff} items of {match['n_reranked']} that are re-ranked; re-rank as many "
+                "or more."
             )
-        arguments.append(min(n_reranked, _LARGEST_CUTOFF))
+    if match["reranked"]:
+        arguments.append(min(int(match["n_reranked"]), _LARGEST_CUTOFF))
     option = match["option"]
     if match["reranked"] and family.options and not option:  # it is another default than without re-ranking: tell it
         option = family.options[0]
@@ -250,17 +245,35 @@ def get_metric(name: str) -> Metric:
         if option != family.options[0] or match["reranked"]:
             canonical += f":{option}"
     if match["reranked"]:
-        canonical += f":reranked={n_reranked}"
+        canonical += f":reranked={int(match['n_reranked'])}"
     return Metric(canonical, family, tuple(arguments))
 
 
-def _reranked(name: str, family: Family) -> Family:
-    """Find the family that scores the re-ranked candidates."""
-    pattern = f"{family.pattern}:reranked=m"
-    if pattern not in FAMILIES:
-        known = ", ".join(other for other in metric_names() if other.endswith("=m"))
-        raise HashbenchError(f"metric {name!r}: {family.pattern} does not score re-ranked candidates; {known} do.")
-    return FAMILIES[pattern]
+def _find_family(name: str, match: re.Match[str]) -> Family:
+    """Find the family of a name, among those of plug-ins too."""
+    stem = ALIASES.get(match["stem"], match["stem"])
+    pattern = stem + ("" if match["cutoff"] is None else "@rN" if match["radius"] else "@k")
+    wanted = pattern + _RERANKED * bool(match["reranked"])
+    if wanted not in FAMILIES:
+        registry.import_metrics()
+    if wanted in FAMILIES:
+        return FAMILIES[wanted]
+    if match["cutoff"] is None and f"{stem}@k" in FAMILIES:
+        raise HashbenchError(f"metric {name!r} needs a cutoff, such as {stem}@100.")
+    if pattern in FAMILIES:
+        known = ", ".join(other for other in metric_names() if other.endswith(_RERANKED))
+        raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
+    raise unknown_name("metric", name, metric_names(), like=pattern)
+
+
+def _lacks_number(pattern: str) -> HashbenchError:
+    """Say that a pattern such as ``AP@k`` stands where a name with numbers is wanted."""
+    if pattern.endswith(_RERANKED):
+        example = pattern.replace("@k", "@10").replace("=m", "=100")
+        return HashbenchError(f"metric {pattern!r} lacks its cutoffs; put numbers for k and m, such as {example}.")
+    return HashbenchError(
+        f"metric {pattern!r} lacks its cutoff; put a number for {pattern[-1]}, such as {pattern[:-1]}2."
+    )
 
 
 def metric_names() -> list[str]:

@@ -7,7 +7,7 @@ from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import check_whole
 
 
-@register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear")
+@register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear", is_error=True)
 def pairwise_error(histogram: TieHistogram) -> Scores:
     """Level differences of the pairs ranked the wrong way round, over the ideal linear gain.
 
