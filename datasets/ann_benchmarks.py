@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MOST_TRAIN = 100_000  # drawn where the user does not say how many
 _ARRAYS = ("train", "test", "neighbors", "distances")
 _KINDS = ("biuf", "biuf", "iu", "biuf")
-_SAME = {"euclidean": "euclidean", "angular": "cosine", "hamming": "euclidean", "dot": "dot"}  # as we call them
+_NOT_EUCLIDEAN = {"angular": "cosine", "dot": "dot"}  # as we call them
 _EXAMPLE = Needed(
     "sift-128-euclidean.hdf5",
     "http://ann-benchmarks.com/sift-128-euclidean.hdf5",
@@ -72,7 +72,7 @@ class AnnBenchmarks(DatasetAdapter):
             database=np.arange(n_database),
             train=train,
             rule="neighbours",
-            rule_params={"true_distance": _SAME[distance]} if distance in _SAME else {},
+            rule_params={"true_distance": _NOT_EUCLIDEAN[distance]} if distance in _NOT_EUCLIDEAN else {},
             neighbours=neighbours,
             features_name="features",
             about={

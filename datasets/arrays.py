@@ -60,19 +60,17 @@ class Arrays(DatasetAdapter):
         rule = _rule(own, labels)
         is_split_drawn = own.n_train is not None or not (n_given or protocol.startswith(_BY_FOLDER))
         _refuse_idle(own, rule, is_drawn=is_split_drawn or (rule == "distance" and len(train) > _THRESHOLD_ITEMS))
-        params: dict[str, Any] = {} if own.true_distance is None else {"true_distance": own.true_distance}
+        distance = own.true_distance or "euclidean"
+        params: dict[str, Any] = {} if distance == "euclidean" else {"true_distance": distance}
         neighbours = None
         if rule == "neighbours" and own.neighbours is not None:
             if features is None:
                 raise HashbenchError(
                     "rule 'neighbours' needs features to compare, and these are images only; choose other --features."
                 )
-            params = {"true_distance": own.true_distance or "euclidean"}
             parts = features[query], features[database]
-            neighbours, n_tied = find_neighbours(
-                *parts, own.neighbours, params["true_distance"], self.options.on_progress
-            )
-            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, params['true_distance'], n_tied)}"
+            neighbours, n_tied = find_neighbours(*parts, own.neighbours, distance, self.options.on_progress)
+            protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, n_tied)}"
         if rule == "distance" and features is not None:
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
             params = distance_rule(features[measured])["rule_params"]

@@ -202,9 +202,9 @@ def test_neighbours_out_of_order_are_not_cut(tmp_path):
 @pytest.mark.parametrize(
     ("name", "ours"), [("euclidean", "euclidean"), ("angular", "cosine"), ("hamming", "euclidean"), ("dot", "dot")]
 )
-def test_the_true_distance_is_the_one_of_the_file(tmp_path, name, ours):
+def test_the_true_distance_is_the_one_of_the_file_and_kept_unless_it_is_euclidean(tmp_path, name, ours):
     dataset = prepared(write(tmp_path / "named.hdf5", arrays(), distance=name))
-    assert dataset.rule_params == {"true_distance": ours}
+    assert dataset.rule_params == ({} if ours == "euclidean" else {"true_distance": ours})
     assert dataset.true_distance == ours
 
 

@@ -119,6 +119,7 @@ def test_nearest_items_can_be_relevant(prepare, save, options, metric):
     nearest = cdist(X[dataset.query], X[dataset.database], metric).argsort(axis=1)[:, :5]
     np.testing.assert_array_equal(dataset.neighbours, nearest)
     assert (dataset.rule, dataset.true_distance) == ("neighbours", metric)
+    assert dataset.rule_params == ({} if metric == "euclidean" else {"true_distance": metric})
     assert f"level 1 for the 5 nearest by {metric} distance" in dataset.about["protocol"]
     assert "the 5 listed for each query are relevant" in said
     again, _ = prepare(save("X", X), "--neighbours", 5, "--queries", 9, *options)  # which says the rule, too
@@ -137,7 +138,9 @@ def test_the_distance_that_labelled_items_are_meant_for_is_kept(prepare, save):
     items, options = save("X", X), ("--labels", save("y", LABELS))
     dataset, _ = prepare(items, *options, "--true-distance", "dot")
     assert (dataset.rule, dataset.true_distance) == ("same-label", "dot")
-    assert prepare(items, *options)[0].true_distance == "euclidean"
+    plain, _ = prepare(items, *options)
+    assert plain.true_distance == "euclidean"
+    assert prepare(items, *options, "--true-distance", "euclidean")[0].fingerprint == plain.fingerprint
 
 
 def test_images_alone_have_no_neighbours(complaint, photos):
