@@ -41,16 +41,18 @@ class Study:
     def changed(self, methods: Sequence[str] = (), params: Mapping[str, Any] | None = None, **others: Any) -> "Study":
         """Give this study with what is said besides in place of what it says itself.
 
-        Methods keep the parameters that it has for them; parameters go before its own of the same name.
+        Methods keep the parameters that it has for them; parameters go before its own of the same name, also before
+        those of one method, and its parameters of methods that are not chosen are left out.
         """
         said = params or {}
+        kept = {key: value for key, value in self.params.items() if _still_holds(key, said, methods)}
         chosen = [variant for name in dict.fromkeys(methods) for variant in self._variants(name)]
         variants = [
             (name, {key: value for key, value in own.items() if key not in said})
             for name, own in (chosen if methods else self.methods)
         ]
         given = {key: tuple(values) for key, values in others.items() if values}
-        return replace(self, methods=tuple(variants), params={**self.params, **said}, **given)
+        return replace(self, methods=tuple(variants), params={**kept, **said}, **given)
 
     def _variants(self, name: str) -> list[tuple[str, Mapping[str, Any]]]:
         return [variant for variant in self.methods if variant[0] == name] or [(name, {})]
@@ -58,6 +60,12 @@ class Study:
     def jobs(self) -> list[Job]:
         """Span the grid; refuse what cannot be run before any work is done."""
         return grid(self.datasets, self.methods, self.n_bits, self.seeds, self.params)
+
+
+def _still_holds(key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
+    """Tell whether a study's parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of an unchosen method."""
+    method, _, name = key.rpartition(":")
+    return name not in said and (not methods or method in ("", *methods))
 
 
 def read_study(path: Path) -> Study:

@@ -126,6 +126,24 @@ def test_options_go_before_what_the_study_says():
     assert said.changed(methods=["lsh", "ksh"]).methods == (("lsh", {}), ("ksh", {"n_items": 5}))
 
 
+def test_options_go_before_what_the_study_says_of_one_method():
+    said = Study(methods=(("lsh", {}), ("itq", {})), params={"itq:n_iter": 20, "itq:n_jobs": 2, "ridge": 0.5})
+    assert said.changed(params={"n_iter": 5}).params == {"n_iter": 5, "itq:n_jobs": 2, "ridge": 0.5}
+    both = {"n_iter": 5, "itq:n_iter": 7}
+    assert said.changed(params=both).params == {**both, "itq:n_jobs": 2, "ridge": 0.5}
+    assert said.changed(methods=["lsh"]).params == {"ridge": 0.5}
+    assert said.changed(methods=["itq"]).params == said.params
+
+
+def test_a_parameter_said_for_a_method_that_is_not_chosen_is_refused(hashbench, study):
+    path = study('bits = 8\nmethods = ["lsh", "itq"]\nparams = {"itq:n_iter" = 20}')
+    command = ["encode", "--grid", path, "--dry-run", "--method", "lsh"]
+    assert hashbench(*command).stdout.startswith("digits lsh 8 bits seed 0: ")
+    assert "itq:n_iter is for itq alone" in hashbench(*command, "--param", "itq:n_iter=5").stderr
+    changed = hashbench("encode", "--grid", path, "--dry-run", "--method", "itq", "--param", "n_iter=5").stdout
+    assert changed.startswith("digits itq n_iter=5 8 bits seed 0: ")
+
+
 @pytest.mark.usefixtures("digits_data")
 def test_run_takes_a_study_and_a_dry_run_of_it_writes_nothing(hashbench, study, data, tmp_path):
     path = study('bits = 8\nmetrics = "AP"\n[methods]\nlsh = {}\nitq.n_iter = [2, 3]')
