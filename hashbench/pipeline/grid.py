@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
 _FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
+_QUOTED_OR_ONE = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)  # or one character
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three of nested ones
 
 
@@ -165,12 +167,15 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def _values(text: str) -> list[Any]:
-    """Read the values of a parameter that commas keep apart."""
-    if text.strip() and not text.rstrip().endswith(","):
-        with suppress(*_NO_LITERAL):
-            return list(ast.literal_eval(f"[{text}]"))
-    parts = text.split(",")
-    return [text] if len(parts) == 1 else [_value(part.strip()) for part in parts]
+    """Read the values of a parameter that commas keep apart, outside brackets and quotes."""
+    parts, depth = [""], 0
+    for piece in _QUOTED_OR_ONE.findall(text):
+        depth = max(0, depth + (piece in "([{") - (piece in ")]}"))
+        if piece == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return [_value(part.strip()) for part in parts] if len(parts) > 1 else [_value(text)]
 
 
 def _value(text: str) -> Any:

@@ -85,6 +85,7 @@ def test_a_seed_that_no_method_takes_is_refused():
         ("n=[1, 2]", [1, 2]),
         ("n=(1, 2)", (1, 2)),
         ("n='a,b'", "a,b"),
+        ("n=[x,y]", "[x,y]"),
         *((f"n={text}", text) for text in ("{[]: 1}", "{[1]}", "-" * 6_000 + "1", "(" * 10_000)),
     ],
 )
@@ -102,6 +103,14 @@ def test_parameter_is_a_python_literal_or_else_a_string(text, value):
         ("[1,2],[3]", ([1, 2], [3])),
         ("full,simplified", ("full", "simplified")),
         ("5, full", (5, "full")),
+        ("hello,(1,2)", ("hello", (1, 2))),
+        ("'x,y',z", ("x,y", "z")),
+        ('z,"it\'s,one"', ("z", "it's,one")),
+        (r"'a\',b',z", ("a',b", "z")),
+        ("{'a,(': [1, 2]},z", ({"a,(": [1, 2]}, "z")),
+        ("[x,y],z", ("[x,y]", "z")),
+        ("it's,bob's", ("it's", "bob's")),
+        ("a),b", ("a)", "b")),
     ],
 )
 def test_values_with_commas_between_them_are_a_sweep(text, values):
