@@ -225,6 +225,12 @@ def test_best_leaves_out_the_sanity_baselines():
     assert (shown["oracle-label"], shown["itq"], shown["lsh"]) == (["1.0000"], ["**0.6000**"], ["0.1000"])
 
 
+def test_of_errors_the_least_is_the_best():
+    rows = [cell(method, metric="PairwiseError", value=value) for method, value in (("itq", 0.1), ("lsh", 0.4))]
+    cells = chosen(*rows, metrics=["PairwiseError"]).cells
+    assert cells.loc[cells["is_best"], "method"].tolist() == ["itq"]
+
+
 def test_best_is_found_in_each_column_block_and_metric():
     made = table(
         *(cell(n_bits=16, value=0.9), cell(n_bits=32, value=0.1)),
