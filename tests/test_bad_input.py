@@ -324,7 +324,7 @@ COMMANDS = f"""
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 2 | {LABELLED} --dataset digits | has labels of its own, or names those of yours for --save
 2 | {LABELLED} --keep-codes | --keep-codes goes with --save
-2 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
+1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
 1 | {LABELLED} --save mine | say which: --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | 'digits' is a dataset with labels of its own

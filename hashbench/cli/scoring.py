@@ -138,7 +138,8 @@ def evaluate(
     from hashbench.sources.array_files import split_spec
 
     outputs = [path for path in (per_query, curves) if path is not None]
-    _check_saving(save, undefined)
+    if save is None:
+        _refuse_options_of_saving()
     if run is not None or qrels is not None or complete:
         score, metrics = _of_run(run, qrels, complete, undefined, outputs), metrics or RUN_METRICS
     elif codes is not None:
@@ -155,7 +156,8 @@ def evaluate(
         inputs = [split_spec(value)[0] for key, value in own.items() if key not in _NO_FILES and value is not None]
         _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
         if save is not None:
-            own_codes.check_saving(save, dataset, is_labelled=is_labelled)
+            how = {"distance": own["distance"], "undefined": undefined, "keep_codes": keep_codes}
+            own_codes.check_saving(save, dataset, is_labelled=is_labelled, **how)
         mine = own_codes.read_own(**own, dataset=None if is_labelled else dataset)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
@@ -164,29 +166,23 @@ def evaluate(
         evaluation = score(metrics or DEFAULT_METRICS)
     for note in evaluation.notes:
         click.echo(note, err=True)
+    if save is not None:
+        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes):
+            click.echo(told, err=True)
     if per_query is not None:
         _write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] in (None, "hamming"))))
         _write_curves(curves, points, save or (codes.stem if codes else "codes"), sizes)
-    if save is not None:
-        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes):
-            click.echo(told, err=True)
     click.echo(console.format_evaluation(evaluation, form), err=_STDOUT in map(_place, outputs))
 
 
-def _check_saving(save: str | None, undefined: str) -> None:
-    """Refuse options that say how to save where nothing is, and rows unlike all others."""
+def _refuse_options_of_saving() -> None:
+    """Refuse options that say how to save, where nothing is saved."""
     context = click.get_current_context()
-    given = [
-        f"--{key.replace('_', '-')}"
-        for key in ("seed", "keep_codes", "results")
-        if context.get_parameter_source(key) is not ParameterSource.DEFAULT
-    ]
-    if save is None and given:
-        raise click.UsageError(f"{given[0]} goes with --save NAME.")
-    if save is not None and undefined != "skip":
-        raise click.UsageError("results leave queries without relevant items out; --save goes with --undefined skip.")
+    for key in ("seed", "keep_codes", "results"):
+        if context.get_parameter_source(key) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{key.replace('_', '-')} goes with --save NAME.")
 
 
 def _of_file(

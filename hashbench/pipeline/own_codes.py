@@ -88,13 +88,8 @@ class OwnCodes:
         """Add rows to ``results`` as if a method called ``name`` had made the codes; say in words what was written.
 
         Queries' scores are kept for tests of significance, and on demand the codes, for figures. ``dataset`` is the
-        name of the dataset, for rows of labels or an affinity of one's own.
+        name of the dataset, for rows of labels or an affinity of one's own. `check_saving` must have passed.
         """
-        check_saving(name, dataset, is_labelled=self.dataset is None)
-        if keep_codes and self.distance != "hamming":
-            raise HashbenchError(
-                f"--keep-codes keeps binary codes, and --distance {self.distance} has none; leave it out."
-            )
         params = OWN if self.distance == "hamming" else {**OWN, "distance": self.distance}
         made = Provenance(
             dataset=self.dataset.name if self.dataset else dataset,
@@ -191,8 +186,14 @@ def is_own(params: str) -> bool:
     return bool(json.loads(params).get("codes") == OWN["codes"])
 
 
-def check_saving(name: str, dataset: str | None, *, is_labelled: bool) -> None:
-    """Refuse names under which rows cannot be saved, of codes and dataset; ``is_labelled`` by labels of one's own."""
+def check_saving(
+    name: str, dataset: str | None, *, is_labelled: bool, distance: str, undefined: str, keep_codes: bool
+) -> None:
+    """Refuse what cannot be saved, before anything is scored or written; ``is_labelled`` by labels of one's own."""
+    if undefined != "skip":
+        raise HashbenchError("results leave queries without relevant items out; --save goes with --undefined skip.")
+    if keep_codes and distance != "hamming":
+        raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
     if name.casefold() in map(str.casefold, method_names()):
         raise HashbenchError(f"{name!r} is the name of a method; save your codes under another.")

@@ -294,6 +294,25 @@ def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_fo
     assert json.loads(row.params) == {"codes": "own", "distance": "cosine"}
 
 
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--distance", "cosine", "--keep-codes"], "--keep-codes keeps binary codes"),
+        (["--undefined", "paper"], "--save goes with --undefined skip"),
+        ([], "conflict marker"),
+    ],
+)
+def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, empty_folder, options, complaint):
+    (empty_folder / "results").mkdir()
+    (empty_folder / "results" / "flowers.csv").write_text("<<<<<<< ours\n")
+    own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"], *options]
+    own += ["--affinity", save("a.npy", LEVELS), "--metric", "AP", "--save", "mine", "--dataset", "flowers"]
+    done = hashbench("evaluate", *own, "--per-query", "scores.csv", "--curves", "curves.csv")
+    assert done.exit_code == 1
+    assert complaint in done.stderr
+    assert [path.name for path in empty_folder.iterdir()] == ["results"]
+
+
 @pytest.mark.parametrize("form", ["markdown", "latex"])
 def test_scores_are_laid_out_for_a_document(hashbench, save, codes, form):
     own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]]
