@@ -63,9 +63,11 @@ def evaluate_run(
     Notes
     -----
     All relevant documents count, retrieved or not: R, and the ideal of NDCG, are those of the qrels, and no cutoff
-    reaches what was not retrieved. P@k divides by k also where a list is shorter. So without ties AP, NDCG:trec,
-    NDCG@k:trec, P@k, R@k, RR, RPrec and Hit@k are trec_eval's map, ndcg, ndcg_cut, P, recall, recip_rank, Rprec and
-    success; with ties trec_eval's value, which the names of the documents decide, lies between low and high.
+    reaches what was not retrieved. P@k divides by k also where a list is shorter. So for a query with relevant
+    documents whose scores differ in float32, AP, NDCG:trec, NDCG@k:trec, P@k, R@k, RR, RPrec and Hit@k are trec_eval's
+    map, ndcg, ndcg_cut, P, recall, recip_rank, Rprec and success; with ties trec_eval's value, which the names of the
+    documents decide, lies between low and high. Scores that differ in float64 alone are ties in trec_eval, and not
+    here; a note counts such lists. trec_eval has queries without relevant documents as 0 in its means.
 
     Examples
     --------
@@ -96,6 +98,7 @@ class _Judged(NamedTuple):
     unretrieved: IntArray  # grades above 0
     n_negative: int
     n_last: int  # documents that share the last score
+    is_tied_in_32_bits: bool  # some scores that differ are
 
     @classmethod
     def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any]) -> "_Judged":
@@ -113,9 +116,12 @@ class _Judged(NamedTuple):
         known = dict(zip(grades, whole.tolist(), strict=True))
         retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.int64)
         left = np.array([one for one in known.values() if one > 0], dtype=np.int64)
-        _, groups, sizes = np.unique(-score, return_inverse=True, return_counts=True)
+        distinct, groups, sizes = np.unique(-score, return_inverse=True, return_counts=True)
         n_last = int(sizes[-1]) if sizes.size else 0
-        return cls(np.asarray(groups), retrieved, left, int((grade < 0).sum()), n_last)
+        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite in trec_eval, too
+            single = distinct.astype(np.float32)
+        is_tied = bool((single[1:] == single[:-1]).any())
+        return cls(np.asarray(groups), retrieved, left, int((grade < 0).sum()), n_last, is_tied)
 
 
 class _RunRanking:
@@ -141,11 +147,17 @@ class _RunRanking:
         return TieHistogram(counts, self.levels, by_radius=False, unretrieved=unretrieved)
 
     def notes(self) -> list[str]:
-        """Tell of grades below 0, and of lists that end inside a tie at the depth of several."""
+        """Tell of grades below 0, of ties in 32 bits alone, and of lists that end in a tie at the depth of several."""
         notes = []
         n_negative = sum(one.n_negative for one in self.lists)
         if n_negative:
             notes.append(f"Grades below 0 count as 0, not relevant; there are {n_negative:,}.")
+        n_tied = sum(one.is_tied_in_32_bits for one in self.lists)
+        if n_tied:
+            notes.append(
+                f"{n_tied} of {len(self.lists)} lists have scores that differ here, and that trec_eval, which reads "
+                "them in 32 bits, ties."
+            )
         ends = [one.n_last for one in self.lists if len(one.groups) == self.depth]
         n_cut = sum(n_last > 1 for n_last in ends)
         if n_cut and len(ends) > 1:

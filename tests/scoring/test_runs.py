@@ -96,6 +96,25 @@ def test_the_name_of_a_document_decides_in_trec_eval_and_not_here():
         assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"][:3] == (0.75, 0.5, 1.0)
 
 
+@pytest.mark.parametrize(("first", "second"), [(1.00000001, 1.0), (2e39, 1e39), (2e-46, 1e-46)])
+def test_scores_that_trec_eval_alone_ties_are_told(first, second):
+    judged = {"right": 1}
+    run = {"a": {"right": first, "z": second}, "b": {"right": 2.0, "z": 1.0}, "c": {"right": 1.0, "a": 1.0}}
+    qrels = dict.fromkeys(run, judged)
+    assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.5, 1.0, 1.0]
+    found = hashbench.evaluate_run(run, qrels, ["AP"])
+    np.testing.assert_array_equal(found.scores["AP"], [[1, 1, 0.75], [1, 1, 0.5], [1, 1, 1]])
+    assert found.notes[0] == (
+        "1 of 3 lists have scores that differ here, and that trec_eval, which reads them in 32 bits, ties."
+    )
+
+
+def test_queries_without_relevant_documents_are_0_in_trec_eval_and_undefined_here():
+    run, qrels = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 0}, "b": {"x": 1}}
+    assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.0, 1.0]
+    assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"] == (1.0, 1.0, 1.0, 2, 1)
+
+
 @pytest.mark.parametrize("name", LISTED)
 def test_mean_low_and_high_equal_those_over_every_order_of_tied_documents(name):
     rng = np.random.default_rng(LISTED.index(name))
