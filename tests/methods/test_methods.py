@@ -28,7 +28,7 @@ ALIKE = ("dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ndcg")  # encode by t
 OF_BASES = {  # what methods get from their bases, so that others need not show it before a commit
     testing.check_codes_are_boolean_of_any_usual_length: ALIKE,
     testing.check_batches_encode_like_the_whole: ALIKE,
-    testing.check_is_a_scikit_learn_estimator: (*ALIKE, "bre", "machash", "structhash"),
+    testing.check_is_a_scikit_learn_estimator: (*ALIKE, "bre", "fasthash", "machash", "structhash"),
 }
 
 

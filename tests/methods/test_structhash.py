@@ -123,6 +123,7 @@ def test_no_bit_is_another_one_again(train, fitted):
     assert (np.abs(same - 0.5)[np.triu_indices(24, k=1)] < 0.5).all()
 
 
+@pytest.mark.slow
 def test_many_queries_and_a_ridge_serve_items_that_were_not_learnt_from():
     rng = np.random.default_rng(0)
     y = np.arange(1600) % 8
