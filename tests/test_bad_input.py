@@ -328,6 +328,7 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine | say which: --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | 'digits' is a dataset with labels of its own
+1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
 1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
 1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
 1 | {OWN} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597

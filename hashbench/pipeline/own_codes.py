@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hashbench.pipeline.steps import needs_vectors, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
+from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.sources.formats import LABEL_KEYS
@@ -51,7 +53,7 @@ class OwnCodes:
     dataset : Dataset or None
         The prepared dataset whose split and labels these are, if there is one.
     fingerprint : str
-        Its content, or that of the labels or affinity given, and of the vectors.
+        Its content, or that of the labels or affinity given.
     vectors : Vectors or None
         The float vectors that were coded, if they are given; else a dataset's features re-rank.
     """
@@ -101,22 +103,42 @@ class OwnCodes:
             dataset_fingerprint=self.fingerprint,
             method_version=1,
         )
+        parts: dict[Provenance, dict[str, Scores]] = {}
+        for metric, values in scored.scores.items():
+            content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
+            parts.setdefault(replace(made, dataset_fingerprint=content), {})[metric] = values
         path = results / f"{made.dataset}.csv"
-        rows = rows_of(made, scored)
+        rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
         merge_rows(path, rows)
         told = [f"{len(rows)} rows of {name!r}, {self.n_bits} bits, are in {path}."]
         if self.distance == "hamming":
-            codes = Codes(self.query, self.database, made)
-            with score_cache.opened(codes) as kept:
-                known = {metric: np.stack(values) for metric, values in scored.scores.items()}
-                kept.write({**_readable(kept), **known})
-            if keep_codes:
-                folder = f"{made.dataset}-{made.dataset_fingerprint}"  # beside those of methods
-                file = data_dir() / "codes" / folder / f"{name}-{self.n_bits}-s{seed}.h5"
-                with locked(file):
-                    hdf5.write_codes(codes, file)
-                told.append(f"Codes with content {codes.content} are kept in {file}.")
+            for one, scores in parts.items():
+                told += self._keep(one, scores, keep_codes)
         return told
+
+    @cached_property
+    def _reranked_fingerprint(self) -> str:
+        """Digest the vectors, too, by which candidates are re-ranked."""
+        if self.vectors is None:
+            return self.fingerprint
+        digest = sha256(f"{self.fingerprint}:{self.vectors.true_distance};".encode())
+        for part in (self.vectors.query, self.vectors.database):
+            digest.update(f"{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes())
+        return digest.hexdigest()[:16]
+
+    def _keep(self, made: Provenance, scores: dict[str, Scores], keep_codes: bool) -> list[str]:
+        """Keep every query's scores, and on demand the codes; say in words where these are."""
+        codes = Codes(self.query, self.database, made)
+        with score_cache.opened(codes) as kept:
+            known = {metric: np.stack(values) for metric, values in scores.items()}
+            kept.write({**_readable(kept), **known})
+        if not keep_codes:
+            return []
+        folder = f"{made.dataset}-{made.dataset_fingerprint}"  # beside those of methods
+        file = data_dir() / "codes" / folder / f"{made.method}-{made.n_bits}-s{made.seed}.h5"
+        with locked(file):
+            hdf5.write_codes(codes, file)
+        return [f"Codes with content {codes.content} are kept in {file}."]
 
 
 def read_own(
@@ -178,7 +200,7 @@ def read_own(
             content |= _read_labels(coarse, _COARSE_KEYS, counts)
             relevance = Hierarchy(*content.values())
     checked = as_affinity(relevance)
-    return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content, vectors), vectors)
+    return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content), vectors)
 
 
 def is_own(params: str) -> bool:
@@ -201,9 +223,11 @@ def check_saving(
         raise HashbenchError("--save adds rows to DATASET.csv of the results; say which: --dataset NAME.")
     if is_labelled:
         check_name(dataset, "a dataset's name")
-        if dataset in dataset_names() or dataset_path(dataset).exists():
+        known = [*dataset_names(), *(path.stem for path in dataset_path(dataset).parent.glob("*.h5"))]
+        taken = [one for one in known if one.casefold() == dataset.casefold()]
+        if taken:
             raise HashbenchError(
-                f"{dataset!r} is a dataset with labels of its own; leave out yours, or choose another --dataset."
+                f"{taken[0]!r} is a dataset with labels of its own; leave out yours, or choose another --dataset."
             )
 
 
@@ -274,14 +298,9 @@ def _read_vectors(
     return Vectors(read_features(query), read_features(database), true_distance or "euclidean")
 
 
-def _fingerprint(content: dict[str, Any], vectors: Vectors | None) -> str:
-    """Digest labels or an affinity, the same in whatever file, dense or sparse, and of whatever dtype; and vectors."""
+def _fingerprint(content: dict[str, Any]) -> str:
+    """Digest labels or an affinity, the same in whatever file, dense or sparse, and of whatever dtype."""
     digest = sha256()
-    if vectors is not None:
-        for part in (vectors.query, vectors.database):
-            digest.update(
-                f"{vectors.true_distance}:{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes()
-            )
     for name, array in content.items():
         if name == "affinity":
             from scipy.sparse import csr_array

@@ -9,6 +9,8 @@ import pytest
 from places import ROOT
 
 import hashbench as package
+from hashbench.store.results import read_rows
+from hashbench.store.score_cache import find_scores
 
 
 @pytest.fixture
@@ -53,15 +55,22 @@ def test_the_documented_command_scores_as_python_does(hashbench, files):
         assert parts == pytest.approx(list(expected[name][:3]), abs=1e-12)
 
 
-def test_rows_of_other_vectors_have_another_content(hashbench, files, tmp_path):
+def test_rows_of_other_vectors_have_another_content_where_these_rerank(hashbench, files, tmp_path, data):
+    saving = ("--dataset", "mine", "--results", tmp_path / "results", "--save")
     for name in ("one", "other"):
-        saving = ("--save", name, "--dataset", "mine", "--results", tmp_path / "results")
-        assert hashbench(*command(), *saving).exit_code == 0
+        assert hashbench(*command(), *saving, name, "--keep-codes").exit_code == 0
         np.save("dv.npy", files["dv"][:, ::-1])
-    rows = (tmp_path / "results" / "mine.csv").read_text().splitlines()[1:]
-    fingerprints = {row.split(",")[2]: row.split(",")[-2] for row in rows}
-    assert len(rows) == 4
-    assert fingerprints["one"] != fingerprints["other"]
+    plain = without(command()[: command().index("--metric")], "--query-vectors", "--database-vectors")
+    plain = without(plain, "--true-distance")
+    assert hashbench(*plain, "--metric", "Recall@10", *saving, "none").exit_code == 0
+    rows = read_rows(tmp_path / "results" / "mine.csv")
+    contents = {(row.method, row.metric): row.dataset_fingerprint for row in rows}
+    assert len(contents) == 5
+    assert contents["one", "R@10"] == contents["other", "R@10"] == contents["none", "R@10"]
+    assert len({contents["none", "R@10"], *(contents[name, "R@10:reranked=100"] for name in ("one", "other"))}) == 3
+    assert all(find_scores(row) is not None for row in rows)
+    kept = {path.parent.name for path in data.glob("codes/*/o*.h5")}
+    assert kept == {f"mine-{content}" for content in contents.values()}
 
 
 def without(arguments, *options):

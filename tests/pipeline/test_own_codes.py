@@ -12,7 +12,9 @@ from places import ROOT
 
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.own_codes import read_own
+from hashbench.pipeline.own_codes import check_saving, read_own
+from hashbench.pipeline.preparation import dataset_path
+from hashbench.store import hdf5
 from hashbench.store.results import read_rows
 from hashbench.store.score_cache import find_scores
 
@@ -311,6 +313,15 @@ def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, e
     assert done.exit_code == 1
     assert complaint in done.stderr
     assert [path.name for path in empty_folder.iterdir()] == ["results"]
+
+
+def test_labels_of_ones_own_take_no_name_of_a_prepared_dataset_in_whatever_case(tiny):
+    hdf5.write_dataset(tiny(name="Flowers"), dataset_path("Flowers"))
+    saving = {"is_labelled": True, "distance": "hamming", "undefined": "skip", "keep_codes": False}
+    check_saving("mine", "trees", **saving)
+    for name in ("Flowers", "flowers"):
+        with pytest.raises(HashbenchError, match="'Flowers' is a dataset with labels of its own"):
+            check_saving("mine", name, **saving)
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
