@@ -101,7 +101,7 @@ def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str) -> None:
 def check_n_bits(n_bits: int) -> None:
     """Refuse code lengths outside 1 to 4096 bits."""
     if not isinstance(n_bits, Integral) or not 1 <= n_bits <= MAX_BITS:
-        raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}.")
+        raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}. Give a whole number in this range.")
 
 
 def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:

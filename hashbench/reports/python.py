@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.runner import run as run_jobs
 from hashbench.pipeline.study import Study
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 def run(
     methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]],
     n_bits: int | Sequence[int],
-    datasets: str | Sequence[str] = "digits",
+    datasets: str | Path | Sequence[str | Path] = "digits",
     *,
     seeds: int | Sequence[int] = 0,
     metrics: str | Sequence[str] = DEFAULT_METRICS,
@@ -38,7 +40,7 @@ def run(
         Names, or for each name the parameters of that method.
     n_bits : int or sequence of int
         Code lengths.
-    datasets : str or sequence of str, default="digits"
+    datasets : str, Path, or sequence of them, default="digits"
         Names, ``NAME:FEATURES``, or dataset files.
     seeds : int or sequence of int, default=0
         Random states; methods without randomness run with 0 alone.
@@ -68,9 +70,9 @@ def run(
     HashbenchError
         If a name or number is none, or no job could run.
     """
-    variants = methods.items() if isinstance(methods, Mapping) else ((name, {}) for name in _several(methods))
+    variants = methods.items() if isinstance(methods, Mapping) else ((name, {}) for name in _names(methods))
     study = Study(
-        *(_several(datasets), tuple(variants), _several(n_bits), _several(seeds), _several(metrics), params or {})
+        *(_names(datasets), tuple(variants), _several(n_bits), _several(seeds), _names(metrics), params or {})
     )
     rows: list[Row] = []
     refusals = []
@@ -195,4 +197,9 @@ def plot(
 
 def _several(value: Any) -> tuple[Any, ...]:
     """Take one for a sequence of one."""
-    return (value,) if isinstance(value, str | int) else tuple(value)
+    return tuple(value) if np.iterable(value) and not isinstance(value, str) else (value,)
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """Take names as they are spelt; a file is named by its path, and what is no name is found to be unknown."""
+    return tuple(map(str, _several(value)))

@@ -46,6 +46,33 @@ def test_run_warns_of_what_cannot_run_and_refuses_if_nothing_can(digits_data):
         package.run("pcha", 8)
 
 
+def test_one_value_of_any_kind_is_a_sequence_of_one(digits_data, few):
+    by_name = package.run("lsh", 8, seeds=1, metrics="AP")
+    (path,) = digits_data.rglob("digits.h5")
+    by_path = package.run("lsh", np.int64(8), path, seeds=np.uint8(1), metrics=np.str_("AP"))
+    assert by_path.loc[0, ["method", "n_bits", "seed", "value"]].equals(
+        by_name.loc[0, ["method", "n_bits", "seed", "value"]]
+    )
+    assert set(package.run({"lsh"}, np.array([8]), seeds=range(2), metrics=("AP",))["seed"]) == {0, 1}
+    assert package.plot("ap-bits", results=few, n_bits=np.array([16, 32]))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_bits": 16.0}, "1 to 4096 bits, got 16.0. Give a whole number"),
+        ({"n_bits": None}, "1 to 4096 bits, got None. Give a whole number"),
+        ({"seeds": 1.5}, "Got 1.5 instead"),
+        ({"methods": None}, "unknown method 'None'"),
+        ({"datasets": 5}, "unknown dataset '5'"),
+        ({"metrics": 5}, "unknown metric '5'"),
+    ],
+)
+def test_one_value_that_is_none_of_its_kind_is_refused_in_a_sentence(options, words, digits_data):
+    with pytest.raises(HashbenchError, match=words):
+        package.run(**{"methods": "lsh", "n_bits": 8, "datasets": "digits", **options})
+
+
 def test_figures_and_tables_are_those_of_the_folder(few):
     figure = package.plot("ap-bits", results=few, methods="itq")
     assert {line.get_label() for line in figure.axes[0].get_lines()} >= {"itq"}
