@@ -12,14 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._choices import BIT_ORDERS
 from hashbench._typing import BoolArray, ByteArray, WordArray
 from hashbench._validation import as_array
 from hashbench.errors import HashbenchError
 
 MAX_BITS = 4096
-BIT_ORDERS = ("little", "big")
 _TURNED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little")[:, 0]
 _PREFIX = re.compile(r"\s*(0x|\\x)?", re.IGNORECASE)  # of Python and C, and of PostgreSQL
+_OF_INT8 = (
+    " int8 are read as 128 less than the byte, as of sentence-transformers; where they are its bits as they stand, as "
+    "of Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
+)
 
 
 def n_bytes(n_bits: int) -> int:
@@ -79,8 +83,11 @@ def to_words(packed: ByteArray) -> WordArray:
     return padded.view("<u8").astype(np.uint64, copy=False)
 
 
-def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str) -> None:
-    """Refuse packed codes, called ``name``, whose dtype, width or padding bits do not fit ``n_bits``."""
+def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str, *, is_signed: bool = False) -> None:
+    """Refuse packed codes, called ``name``, whose dtype, width or padding bits do not fit ``n_bits``.
+
+    ``is_signed`` tells that they came as int8.
+    """
     check_n_bits(n_bits)
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes(n_bits):
         raise HashbenchError(
@@ -95,13 +102,16 @@ def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str) -> None:
                 f"{name} have set bits beyond bit {n_bits} in {dirty.size} rows, first in row {dirty[0]}. "
                 "Check the number of bits, and which bit of a byte is the first: the least significant, as in "
                 "numpy.packbits(..., bitorder='little') and faiss, or the most (--bit-order big, or bit_order='big')."
+                f"{_OF_INT8 if is_signed else ''}"
             )
 
 
 def check_n_bits(n_bits: int) -> None:
     """Refuse code lengths outside 1 to 4096 bits."""
     if not isinstance(n_bits, Integral) or not 1 <= n_bits <= MAX_BITS:
-        raise HashbenchError(f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}. Give a whole number in this range.")
+        raise HashbenchError(
+            f"codes must have 1 to {MAX_BITS} bits, got {n_bits!r}. Give a whole number in this range."
+        )
 
 
 def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:
@@ -123,7 +133,8 @@ def as_packed(
     ----------
     codes : array of shape (n_samples, n_bits), (n_samples, ceil(n_bits / 8)) or (n_samples,)
         Booleans, 0/1, -1/+1 or 0/255 of any numeric dtype; or, with ``n_bits`` given, packed: uint8, or int8 that are
-        128 less, as sentence-transformers' ``binary``; or texts of hexadecimal digits, the first bit first.
+        128 less, as sentence-transformers' ``binary`` (of Vespa's and Elasticsearch's int8 give ``.view(np.uint8)`` and
+        ``bit_order="big"``); or texts of hexadecimal digits, the first bit first.
     n_bits : int, optional
         Code length in bits; needed for packed codes, and for uint8 of 0/255, which may be packed.
     name : str, default="codes"
@@ -170,7 +181,7 @@ def as_packed(
         packed = _as_bytes(array, form)
         if packed.dtype == np.uint8 and (bit_order == "big" or (bit_order is None and form == _SIGNED)):
             packed = _TURNED[packed]
-        check_packed(packed, n_bits, name)
+        check_packed(packed, n_bits, name, is_signed=form == _SIGNED)
         return packed, n_bits
     width = array.shape[1]
     if array.dtype in (np.uint8, np.int8) and n_bits is None:

@@ -119,6 +119,15 @@ def test_codes_as_other_programs_keep_them_are_the_same_bits(codes, n_bits, orde
     assert np.array_equal(packed, np.packbits(AS_BITS, axis=1, bitorder="little"))
 
 
+def test_int8_that_are_the_bytes_themselves_have_the_same_distances_and_as_uint8_the_same_bits():
+    kept = np.packbits(AS_BITS, axis=1).astype(np.int8)  # as Vespa and Elasticsearch keep them
+    expected = np.packbits(AS_BITS, axis=1, bitorder="little")
+    assert np.array_equal(bits.as_packed(kept.view(np.uint8), 24, bit_order="big")[0], expected)
+    read = bits.unpack(bits.as_packed(kept, 24)[0], 24)
+    assert not np.array_equal(read, AS_BITS)
+    assert np.array_equal((read[:, None] != read).sum(axis=2), (AS_BITS[:, None] != AS_BITS).sum(axis=2))
+
+
 @pytest.mark.parametrize("n_bits", [7, 9, 12, 23])
 def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
     codes = AS_BITS[:, :n_bits] | (np.arange(n_bits) == 0)  # a first bit that is set
@@ -148,7 +157,13 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (AS_BITS, None, "big", "a column for each bit, where the order"),
         (BYTES, None, "big", "as packed codes are"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
-        (BYTES | 1, 23, "big", "beyond bit 23 in 5 rows"),
+        (BYTES | 1, 23, "big", r"beyond bit 23 in 5 rows.*bit_order='big'\)\.$"),
+        (
+            (BYTES | 1).view(np.int8),
+            23,
+            None,
+            r"beyond bit 23 in 5 .*Vespa .* give codes\.view\(np\.uint8\) with",
+        ),
     ],
 )
 def test_codes_that_may_be_read_in_two_ways_are_refused(codes, n_bits, order, message):
