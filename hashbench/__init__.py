@@ -7,11 +7,12 @@ The contracts and the ground they stand on; the folders beside them are rooms, e
     dataset        items, split and affinity rule
     affinity       which level of relevance a pair has
     bits           bit order, packing
-    distances      squared Euclidean distances
+    distances      of features: Euclidean, cosine, dot
     registry       plug-ins by name
     cards          what is known of a method without making one
     testing        the conformance suites
     errors         the exception for mistakes that can be mended
+    _choices       what users choose by name
     _validation    what users bring, checked
     _source_code   what the source of a module tells without importing it
     _parallel      threads, and loops compiled on first use

@@ -28,8 +28,7 @@ class OwnData:
     neighbours : int, optional
         How many nearest database items of each query are relevant, for the rule ``neighbours``.
     true_distance : str, optional
-        By which distance the features are meant to be compared, one of `hashbench.distances.DISTANCES`; by default
-        ``euclidean``.
+        By which distance the features are meant to be compared: ``cosine`` or ``dot``, by default ``euclidean``.
     n_queries, n_train : int, optional
         How many to draw regardless of labels.
     queries_per_label, train_per_label : int, optional

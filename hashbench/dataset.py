@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from hashbench._choices import TRUE_DISTANCES
 from hashbench._typing import AnyArray, ByteArray, Float32Array, IntArray, Rows
 from hashbench._validation import check_name, check_words, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
-from hashbench.distances import DISTANCES
 from hashbench.errors import HashbenchError
 
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
@@ -38,7 +38,7 @@ class Dataset:
         One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance``, ``neighbours`` and ``explicit``.
     rule_params : mapping, optional
         For ``distance``: ``squared_thresholds`` and ``levels``, see `hashbench.affinity.Distance`. For any other rule:
-        ``true_distance``, one of `hashbench.distances.DISTANCES`, where it is not ``euclidean``.
+        ``true_distance``, ``cosine`` or ``dot``, where it is not ``euclidean``.
     labels : ndarray, optional
         int64 class labels of shape (n_samples,), or uint8 multi-hot of shape (n_samples, n_classes).
     coarse_labels : ndarray of shape (n_samples,), int64, optional
@@ -97,7 +97,7 @@ class Dataset:
 
     @property
     def true_distance(self) -> str:
-        """By which distance the features are meant to be compared, one of `hashbench.distances.DISTANCES`."""
+        """By which distance the features are meant to be compared, ``euclidean``, ``cosine`` or ``dot``."""
         return str(self.rule_params.get("true_distance", "euclidean"))
 
     @property
@@ -299,10 +299,10 @@ def _check_rule(dataset: Dataset) -> None:
             f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
             f"got {sorted(dataset.rule_params)}."
         )
-    if dataset.true_distance not in DISTANCES:
+    if dataset.true_distance not in TRUE_DISTANCES:
         raise HashbenchError(
             f"true_distance of dataset {dataset.name!r} is {dataset.true_distance!r}, expected one of "
-            f"{', '.join(DISTANCES)}."
+            f"{', '.join(TRUE_DISTANCES)}."
         )
     if dataset.rule == "neighbours":
         _check_neighbours(dataset)

@@ -9,7 +9,6 @@ from hashbench._parallel import compiled
 from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError
 
-DISTANCES = ("euclidean", "cosine", "dot")  # by which features of queries and database may be compared
 COSINE_DECIMALS = 12  # what differs by less is rounding noise, and ties
 
 

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import click
 
+from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
 from hashbench.cli.options import FILE, Word
 
-TARGETS = ("faiss", "hex", "npy", "npz", "onnx", "pgvector", "usearch")
+_TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--to", "target", type=Word(TARGETS), required=True, help="The program, or the format.")
+@click.option("--to", "target", type=Word(_TARGETS), required=True, help="The program, or the format.")
 @click.option("--output", type=FILE, required=True, help="File to write.")
 @click.option("--role", type=click.Choice(["database", "query"]), help="Whose codes. [database]")
-@click.option("--precision", type=click.Choice(["float64", "float32"]), help="Of numbers, in onnx and npz. [float64]")
+@click.option("--precision", type=click.Choice(PRECISIONS), help="Of numbers, in onnx and npz. [float64]")
 @click.option("--from", "items", help="Items to compare by. [1,000 of the dataset that the model learned from]")
 def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
     """Write a kept model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.

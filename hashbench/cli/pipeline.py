@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from hashbench._choices import TRUE_DISTANCES
 from hashbench._torch import DEVICES
 from hashbench.cli.completion import completing
 from hashbench.cli.export import encode_new
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 @click.option("--neighbours", type=click.IntRange(1), help="Nearest database items of each query that are relevant.")
 @click.option(
     "--true-distance",
-    type=click.Choice(["euclidean", "cosine", "dot"]),
+    type=click.Choice(TRUE_DISTANCES),
     help="What the features are compared by. [euclidean]",
 )
 @click.option("--queries", "n_queries", type=click.IntRange(1), help="Queries to draw. [a tenth, up to 1,000]")

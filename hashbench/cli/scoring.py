@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli.completion import completing
 from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS
 
@@ -51,7 +52,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
 @click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
 @click.option(
     "--bit-order",
-    type=click.Choice(["little", "big"]),
+    type=click.Choice(BIT_ORDERS),
     help="First bit of a packed byte: the least significant or the most. [little; of int8 big]",
 )
 @click.option("--query-labels", type=_ARRAY, help="Class labels (n,) or multi-hot (n, n_classes).")
@@ -61,16 +62,14 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
 @click.option("--affinity", type=_ARRAY, help="Instead of labels: matrix of levels, or .npz SciPy CSR.")
 @click.option(
     "--distance",
-    type=click.Choice(["hamming", "cosine", "dot"]),
+    type=click.Choice(DISTANCES),
     help="How to rank your own; cosine and dot take real-valued outputs, before the sign. [hamming]",
 )
 @click.option(
     "--query-vectors", type=_ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100 and its like."
 )
 @click.option("--database-vectors", type=_ARRAY, help="The same for the database.")
-@click.option(
-    "--true-distance", type=click.Choice(["euclidean", "cosine", "dot"]), help="Of these vectors. [euclidean]"
-)
+@click.option("--true-distance", type=click.Choice(TRUE_DISTANCES), help="Of these vectors. [euclidean]")
 @click.option(
     "--run", type=FILE, help="Instead of codes: lists of documents by score, as TREC writes them, plain or gzip."
 )
@@ -81,7 +80,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
 @METRIC
 @click.option(
     "--undefined",
-    type=click.Choice(["skip", "paper"]),
+    type=click.Choice(UNDEFINED),
     default="skip",
     show_default=True,
     help="Queries without relevant items: leave out, or count AP 0 and NDCG 1.",

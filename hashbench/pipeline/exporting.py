@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hashbench._choices import CODES_TARGETS, MODEL_TARGETS
 from hashbench._typing import AnyArray, BoolArray, ByteArray
 from hashbench.bits import n_bytes, unpack
 from hashbench.errors import HashbenchError
@@ -19,8 +20,6 @@ from hashbench.store import hdf5
 from hashbench.store.files import check_output, replacing
 from hashbench.store.models import Model, read_model
 
-MODEL_TARGETS, CODES_TARGETS = ("faiss", "npz", "onnx"), ("faiss", "hex", "npy", "pgvector", "usearch")
-PRECISIONS = ("float64", "float32")
 _SAMPLE = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
 

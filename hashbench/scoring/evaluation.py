@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
-UNDEFINED = ("skip", "paper")
-DISTANCES = ("hamming", "cosine", "dot")
 
 
 class Summary(NamedTuple):

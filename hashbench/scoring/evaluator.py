@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_compilation
 from hashbench._typing import AnyArray, ByteArray, Progress, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
-from hashbench.distances import DISTANCES as TRUE_DISTANCES
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
-from hashbench.scoring.evaluation import DEFAULT_METRICS, DISTANCES, UNDEFINED, Evaluation
+from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
 from hashbench.scoring.reranking import Vectors, candidate_parts

@@ -20,7 +20,7 @@ def find_neighbours(
 ) -> tuple[IntArray, int]:
     """Find the nearest database items of each query, nearest first: (n_query, n_neighbours) positions in the database.
 
-    ``distance`` is one of `hashbench.distances.DISTANCES`. Where a matrix product leaves the order open, distances are
+    ``distance`` is ``euclidean``, ``cosine`` or ``dot``. Where a matrix product leaves the order open, distances are
     those of `exact_at`, so the same everywhere; of items at equal distance the first in the database comes first. Given
     besides: for how many queries an item left out is as near as the last one taken.
     """

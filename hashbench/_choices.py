@@ -1,0 +1,9 @@
+"""What users choose by name, where commands can offer it before anything heavy is imported."""
+
+DISTANCES = ("hamming", "cosine", "dot")  # by which codes, or outputs before the sign, are ranked
+TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # by which features of queries and database may be compared
+BIT_ORDERS = ("little", "big")
+UNDEFINED = ("skip", "paper")
+MODEL_TARGETS = ("faiss", "npz", "onnx")
+CODES_TARGETS = ("faiss", "hex", "npy", "pgvector", "usearch")
+PRECISIONS = ("float64", "float32")
