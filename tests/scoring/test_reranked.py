@@ -11,6 +11,7 @@ import oracles
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
+from scipy.stats import hypergeom
 
 from hashbench import HashbenchError, evaluate
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
@@ -172,6 +173,26 @@ def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_
         mean, low, high = (float(part[0]) for part in found)
         assert low <= min(drawn) <= max(drawn) <= high
         assert abs(np.mean(drawn) - mean) < 4 * np.std(drawn) / math.sqrt(len(drawn))
+
+
+@pytest.mark.parametrize(("m", "k"), [(400, 400), (400, 150), (4000, 250)])
+def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m, k):
+    rng = np.random.default_rng(4)
+    n, n_rel = 5000, 20
+    place = np.sort(rng.choice(n, n_rel, replace=False))  # of relevant items, by their values
+    levels = np.zeros((1, n), dtype=int)
+    levels[0, place] = 1
+    histogram = histogram_of(np.full((1, n), 2), np.arange(n)[None] / 1.0, levels, 4)
+    before = np.arange(k)  # who enter of the items before one that enters, if it is among the first k
+    chance = m / n * hypergeom(n - 1, place[:, None], m - 1).pmf(before)  # (n_rel, k)
+    precision = (1 + before * np.arange(n_rel)[:, None] / np.maximum(place, 1)[:, None]) / (before + 1)
+    expected = {
+        "R": chance.sum() / n_rel,
+        "NDCG": (chance / np.log2(before + 2)).sum() / oracles.dcg([1] * n_rel, k),
+        "AP": (chance * precision).sum() / n_rel,
+    }
+    for name, value in expected.items():
+        assert get_metric(f"{name}@{k}:reranked={m}").scores(histogram).mean == pytest.approx([value], abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import numpy as np
 from hashbench._parallel import compiled
 
 _NEGLIGIBLE = 1e-30  # a probability
+_FAR = 1e-19  # a probability over that of the mode
 
 
 @compiled
@@ -26,7 +27,7 @@ def expected(  # type: ignore[no-untyped-def]
         cap = min(s, k)
         chance = np.zeros(cap + 1)  # that so many of the tie items so far have entered; from k on nothing counts
         chance[0] = 1.0
-        low = 0  # fewer have entered with a negligible chance only
+        low, high = 0, 0  # fewer, or more, have entered with a negligible chance only
         sure, sure_gain, tied, tied_gain = 0, 0.0, 0, 0.0  # before the group of equal values
         total = 0.0
         first = starts[q]
@@ -41,55 +42,54 @@ def expected(  # type: ignore[no-untyped-def]
                     group_tied += 1
                     group_tied_gain += gain[last]
                 last += 1
-            left = n - tied  # of the tie, from this group on
-            for h in range(low, min(cap, tied) + 1):
-                base = sure + h
-                if base >= k or chance[h] == 0.0 or (group_sure == 0 and group_tied == 0):
+            left = n - tied - group_tied  # of the tie, after this group
+            has_gain = group_sure_gain + group_tied_gain > 0  # or it adds nothing
+            for h in range(low, min(high + 1, k - sure) if has_gain else low):
+                if chance[h] == 0.0:
                     continue
-                # y of the group's tie items enter: hypergeometric, by its ratios from the mode outward
-                fewest, most = max(0, s - h - (left - group_tied)), min(group_tied, s - h)
-                mode = min(max(((s - h + 1) * (group_tied + 1)) // (left + 2), fewest), most)
+                base, places = sure + h, s - h
+                # y of the group's tie items enter: hypergeometric, by its ratios from far below the mode to far above
+                fewest, most = max(0, places - left), min(group_tied, places)
+                mode = min(max(((places + 1) * (group_tied + 1)) // (left + group_tied + 2), fewest), most)
+                y, weight = mode, 1.0
+                while y > fewest and weight > _FAR:
+                    weight *= y / (group_tied - y + 1) * (left - places + y) / (places - y + 1)
+                    y -= 1
+                ahead = sure_gain + (h * (tied_gain / tied) if tied > 0 else 0.0)
                 weights, sum_here = 0.0, 0.0
-                for step in (1, -1):
-                    weight, y = 1.0, mode
-                    while fewest <= y <= most and weight > 1e-19:
-                        if y != mode or step == 1:
-                            weights += weight
-                            n_here = group_sure + y
-                            if n_here > 0:
-                                enters = y / group_tied if group_tied > 0 else 0.0
-                                mean_gain = (group_sure_gain + enters * group_tied_gain) / n_here
-                                end = min(base + n_here, k)
-                                harmonic = sums[end] - sums[base]
-                                if of_precision:
-                                    ahead = sure_gain + (h * (tied_gain / tied) if tied > 0 else 0.0)
-                                    sum_here += weight * mean_gain * (ahead + 1.0) * harmonic
-                                    if n_here > 1:  # two relevant ones, one before the other
-                                        both = enters * (y - 1) / max(group_tied - 1, 1)
-                                        pairs = group_sure_gain * (group_sure_gain - 1)
-                                        pairs += 2 * group_sure_gain * enters * group_tied_gain
-                                        pairs += both * group_tied_gain * (group_tied_gain - 1)
-                                        places = (end - base) - (base + 1) * harmonic
-                                        sum_here += weight * pairs / (n_here * (n_here - 1.0)) * places
-                                else:
-                                    sum_here += weight * mean_gain * harmonic
-                        if step == 1:
-                            weight *= (group_tied - y) / (y + 1) * (s - h - y)
-                            weight /= max(left - group_tied - (s - h) + y + 1, 1)
-                        else:
-                            weight *= y / (group_tied - y + 1) * (left - group_tied - (s - h) + y) / (s - h - y + 1)
-                        y += step
+                while y <= most and (y <= mode or weight > _FAR):
+                    n_here = max(group_sure + y, 1)
+                    enters = y / max(group_tied, 1)
+                    mean_gain = (group_sure_gain + enters * group_tied_gain) / n_here
+                    end = min(base + n_here, k)
+                    added = mean_gain * (sums[end] - sums[base])
+                    if of_precision:
+                        added *= ahead + 1.0
+                    if of_precision and n_here > 1:  # two relevant ones, one before the other
+                        both = enters * (y - 1) / max(group_tied - 1, 1)
+                        pairs = group_sure_gain * (group_sure_gain - 1)
+                        pairs += 2 * group_sure_gain * enters * group_tied_gain
+                        pairs += both * group_tied_gain * (group_tied_gain - 1)
+                        later = (end - base) - (base + 1) * (sums[end] - sums[base])
+                        added += pairs / (n_here * (n_here - 1.0)) * later
+                    weights += weight
+                    sum_here += weight * added
+                    weight *= (group_tied - y) / (y + 1) * (places - y) / max(left - places + y + 1, 1)
+                    y += 1
                 total += chance[h] * sum_here / weights
-            for _ in range(group_tied):
-                left = n - tied
-                for h in range(min(cap, tied + 1), low - 1, -1):
-                    stays = chance[h] * ((left - s + h) / left) if h < k else chance[h]
-                    comes = chance[h - 1] * ((s - h + 1) / left) if h > low else 0.0
+            for left_now in range(left + group_tied, left, -1):
+                high = min(high + 1, cap)
+                for h in range(high, low - 1, -1):
+                    stays = chance[h] * ((left_now - s + h) / left_now) if h < k else chance[h]
+                    comes = chance[h - 1] * ((s - h + 1) / left_now) if h > low else 0.0
                     chance[h] = max(stays, 0.0) + comes
-                tied += 1
-            while low < cap and chance[low] < _NEGLIGIBLE:
+                if chance[high] < _NEGLIGIBLE:
+                    chance[high] = 0.0
+                    high -= 1
+            while low < high and chance[low] < _NEGLIGIBLE:
                 chance[low] = 0.0
                 low += 1
+            tied += group_tied
             tied_gain += group_tied_gain
             sure += group_sure
             sure_gain += group_sure_gain
