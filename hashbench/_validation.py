@@ -74,7 +74,8 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise HashbenchError(
             f"{name} are {array.dtype} of shape {array.shape}, expected whole numbers of shape (n,). Cast floats "
-            "with .astype(int). Encode names as numbers: numpy.unique(names, return_inverse=True)[1]."
+            "with .astype(int). Encode names as numbers, those of queries and database together: numpy.unique(names, "
+            "return_inverse=True)[1]."
         )
     return as_int64(array, name)
 

@@ -9,7 +9,7 @@ from places import ROOT
 from hashbench import evaluate, register_metric, registry, testing
 from hashbench.errors import HashbenchError
 from hashbench.methods.lsh import LSH
-from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, get_metric
+from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, get_metric, is_error
 from hashbench.testing import ConformanceError
 
 
@@ -227,6 +227,7 @@ def test_a_metric_of_a_package_is_listed_checked_and_scored(plugin, hashbench, t
         assert hashbench("check", "metric", "Miss@2").exit_code == 0
         found = evaluate([[0, 0]], [[0, 0], [0, 1], [1, 1]], [[1, 0, 0]], ["Miss@1", "Miss@2", "P@2"]).summary
         assert [found[name].mean for name in ("Miss@1", "Miss@2", "P@2")] == [0, 0.5, 0.5]
+        assert (is_error("Miss@2"), is_error("P@2"), is_error("Gone@2")) == (True, False, False)
     finally:
         FAMILIES.pop("Miss@k", None)
 

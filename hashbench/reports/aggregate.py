@@ -73,16 +73,16 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 def main_lines(cells: pd.DataFrame) -> pd.DataFrame:
     """Keep one ``LINE`` of each method in each block and metric, never chosen by its scores.
 
-    That with the method's default parameters, else with those of a preset, else that with the most cells; where there
-    are several, that of the newest version.
+    That with the method's default parameters, else with those of a preset, else that with the most cells, then the
+    most seeds; where there are several, that of the newest version.
     """
     method = [*BLOCK, "metric", "method"]
     lines = cells.groupby([*method, "params", "method_version"], as_index=False).agg(
-        n_cells=("n_bits", "size"), n_bits=("n_bits", "first")
+        n_cells=("n_bits", "size"), n_bits=("n_bits", "first"), n_seeds=("n_seeds", "sum")
     )
     settings = pd.MultiIndex.from_frame(lines[["method", "params", "n_bits"]])
     lines["rank"] = settings.map({setting: _rank(*setting) for setting in settings.unique()})
-    order = {"rank": True, "method_version": False, "n_cells": False, "params": True}
+    order = {"rank": True, "method_version": False, "n_cells": False, "n_seeds": False, "params": True}
     main = lines.sort_values(list(order), ascending=list(order.values())).drop_duplicates(method)
     return cells.merge(main[[*BLOCK, "metric", *LINE]])
 

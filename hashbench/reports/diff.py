@@ -13,10 +13,9 @@ from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.revisions import Side
 from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
+from hashbench.scoring.metrics import is_error
 from hashbench.store.results import UNKNOWN, Row
 from hashbench.store.score_cache import find_scores
-
-_LOWER_IS_BETTER = "PairwiseError"
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Change:
         """How much worse the new value is; all of it if it is no longer defined."""
         if math.isnan(self.difference):
             return math.inf if math.isnan(float(self.new.value)) else 0.0
-        return self.difference if self.new.metric.startswith(_LOWER_IS_BETTER) else -self.difference
+        return self.difference if is_error(self.new.metric) else -self.difference
 
     @property
     def is_inside_tie_range(self) -> bool | None:

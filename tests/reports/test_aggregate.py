@@ -39,6 +39,7 @@ def test_main_line_is_else_that_of_a_preset_and_then_that_with_most_cells(machas
     other = partial(machash, n_iter=7)
     assert kept(other(0.9), other(0.9, n_bits=32), machash(0.1, **PAPER)) == [0.1]
     assert kept(other(0.1), other(0.2, n_bits=32), machash(0.9, n_iter=8)) == [0.1, 0.2]
+    assert kept(other(0.9), machash(0.1, n_iter=8), machash(0.3, n_iter=8)._replace(seed=1)) == [0.2]  # of two seeds
 
 
 def test_main_line_is_of_the_newest_version_and_each_metric_and_block_has_its_own(machash):

@@ -78,7 +78,8 @@ def test_figures_and_tables_are_those_of_the_folder(few):
     assert {line.get_label() for line in figure.axes[0].get_lines()} >= {"itq"}
     table = package.tables("table1", results=str(few), methods=["lsh"])["table1"]
     assert table.cells["method"].unique().tolist() == ["lsh"]
-    assert table._repr_markdown_() == table.to_markdown()
+    assert table._repr_markdown_() == str(table) == table.to_markdown()
+    assert repr(table) == f"<Table table1 of {len(table.cells)} cells>"
 
 
 def test_several_figures_are_told_by_name(few):

@@ -6,12 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import is_error
 
 COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # what is compared: the cells of a column, or a method's own
 
@@ -95,18 +94,11 @@ def _lines(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     """Say which cell of each column with several is the best, baselines aside, and which tie ranges overlap its."""
     column = [cells[key] for key in COLUMN]
-    candidates = (cells["value"].round(6) * cells["metric"].map(_sign).astype(int)).where(cells["group"] != "baseline")
+    sign = [-1 if is_error(name) else 1 for name in cells["metric"]]
+    candidates = (cells["value"].round(6) * sign).where(cells["group"] != "baseline")
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
     lowest = cells["low"].where(is_best).groupby(column).transform("min")
     highest = cells["high"].where(is_best).groupby(column).transform("max")
     overlaps = ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
     return cells.assign(is_best=is_best, overlaps=overlaps)
-
-
-def _sign(metric: str) -> int:
-    """Tell whether more of a metric is better (1) or, of an error, less (-1)."""
-    try:
-        return -1 if get_metric(metric).family.is_error else 1
-    except HashbenchError:  # of a plug-in that is gone
-        return 1

@@ -83,6 +83,12 @@ class Table:
         """
         return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
+    def __repr__(self) -> str:
+        return f"<Table {self.name} of {len(self.cells)} cells>"
+
+    def __str__(self) -> str:
+        return self.to_markdown()
+
     def _repr_markdown_(self) -> str:
         """Show the table in a notebook."""
         return self.to_markdown()

@@ -1,6 +1,6 @@
 """Ranking metrics: closed forms of expectation, minimum and maximum over all orders of tied items.
 
-    _grammar           from a name, ``NAME[@cutoff][:option]``, to the function registered under it
+    _grammar           from a name, ``NAME[@cutoff][:option][:reranked=m]``, to the function registered under it
     average_precision  AP, AP@k
     ndcg               NDCG, NDCG@k
     precision          P@k, R@k, RPrec; P@rN, R@rN
@@ -30,8 +30,9 @@ from hashbench.scoring.metrics._grammar import (
     Metric,
     Scores,
     get_metric,
+    is_error,
     metric_names,
     register_metric,
 )
 
-__all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "metric_names", "register_metric"]
+__all__ = ["FAMILIES", "Family", "Metric", "Scores", "get_metric", "is_error", "metric_names", "register_metric"]

@@ -276,6 +276,14 @@ def _lacks_number(pattern: str) -> HashbenchError:
     )
 
 
+def is_error(name: str) -> bool:
+    """Tell whether less of a metric is better; of one that is not known, as of a plug-in that is gone, it is not."""
+    try:
+        return get_metric(name).family.is_error
+    except HashbenchError:
+        return False
+
+
 def metric_names() -> list[str]:
     """List the patterns of all metrics, built-in and third-party, such as ``AP@k``, sorted."""
     registry.import_metrics()
