@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from hashbench.sources.features.extraction import extract
     from hashbench.sources.run_files import read_qrels, read_run
     from hashbench.sources.splits import draw_any, draw_by_label, draw_split
+    from hashbench.store.models import read_model
     from hashbench.store.results import read_results
 
 __all__ = [
@@ -82,6 +83,7 @@ __all__ = [
     "extract",
     "fetch",
     "plot",
+    "read_model",
     "read_qrels",
     "read_results",
     "read_run",
@@ -115,6 +117,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.sources.features.extraction": ("extract",),
     "hashbench.sources.run_files": ("read_qrels", "read_run"),
     "hashbench.sources.splits": ("draw_any", "draw_by_label", "draw_split"),
+    "hashbench.store.models": ("read_model",),
     "hashbench.store.results": ("read_results",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}

@@ -32,7 +32,15 @@ _PLAIN = (bool, int, float, str, type(None))
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted method, and who made it from what."""
+    """A fitted method, and who made it from what.
+
+    Parameters
+    ----------
+    method : HashMethod
+        Fitted: its ``transform`` encodes new items.
+    made : Provenance
+        The method's name, version and parameters, the dataset and its fingerprint, the libraries and code.
+    """
 
     method: "HashMethod"
     made: Provenance
@@ -51,11 +59,25 @@ def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
         np.savez(file, allow_pickle=False, **arrays)
 
 
-def read_model(path: Path) -> Model:
-    """Read a fitted method.
+def read_model(path: str | Path) -> Model:
+    """Read a fitted method that ``hashbench encode --keep-model`` kept.
 
-    Raises HashbenchError if the file is none of ours, damaged, or of a method that is not installed or another version.
+    Parameters
+    ----------
+    path : str or Path
+        A ``.model.npz`` file.
+
+    Returns
+    -------
+    Model
+        The fitted method as ``method``, and as ``made`` what it was made from.
+
+    Raises
+    ------
+    HashbenchError
+        If the file is none of ours, damaged, or of a method that is not installed or another version.
     """
+    path = Path(path)
     check_file(path)
     with _parsing(path):
         with zipfile.ZipFile(path) as archive:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import hashbench
 from hashbench.errors import Damaged, HashbenchError
 from hashbench.methods.lsh import LSH
 from hashbench.store.models import from_arrays, read_model, to_arrays, write_model
@@ -31,7 +32,7 @@ def rewrite(path, change):
 
 
 def test_a_model_comes_back_with_its_parameters_and_who_made_it(path):
-    model = read_model(path)
+    model = hashbench.read_model(str(path))
     assert model.made == MADE
     assert model.method.get_params() == {"n_bits": 12, "random_state": 3}
     np.testing.assert_array_equal(model.method.transform(X), LSH(12, random_state=3).fit(X).transform(X))
