@@ -9,22 +9,23 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
 
-_DECIMALS = 9  # of a bit; what differs by less is rounding noise, and ties
+_DECIMALS = 9  # of a bit, or of a database item; what differs by less is rounding noise, and ties
+_MOST_DECIMALS = 300  # as float64 has them
 
 
 class CosineRanking:
     """Ranks by d = n_bits / 2 * (1 - cosine) of real-valued outputs, or by their inner product.
 
-    On -1/+1 codes d is the Hamming distance, exactly. Other outputs are compared to 1e-9 of a bit, so that
-    equal items tie whatever the rounding of a matrix product.
+    On -1/+1 codes d is the Hamming distance, exactly. Other outputs are compared to 1e-9 of a bit, inner products to
+    1e-9 of the database item's largest value rounded up to a power of ten, so that equal items tie whatever the
+    rounding of a matrix product.
 
     Parameters
     ----------
     query, database : array of shape (n, n_bits), real
         Outputs before the sign; finite, no row all zeros.
     by_dot : bool, default=False
-        Whether to divide by the longest database item's length in place of each item's own, so that the larger inner
-        product is the nearer; then database items may be all zeros, but one.
+        Whether the larger inner product is the nearer; then database items may be all zeros, but one.
 
     Raises
     ------
@@ -41,14 +42,20 @@ class CosineRanking:
                 f"query outputs have {self.n_bits} columns and database outputs {self.database.shape[1]}; "
                 "both must be equally long."
             )
-        squares = (self.database**2).sum(axis=1)
-        self._squares = np.full_like(squares, squares.max()) if by_dot else squares
+        self._squares = (self.database**2).sum(axis=1)
+        self._units = _units(self.database) if by_dot else None
 
     def distances(self, queries: slice) -> FloatArray:
-        """Compute distances to the whole database in bits: 0 for the same direction, n_bits for the opposite one."""
+        """Compute distances to the whole database in bits: 0 for the same direction, n_bits for the opposite one.
+
+        By inner product they are minus that, but for a power of ten.
+        """
         rows = self.query[queries]
+        products = rows @ self.database.T
+        if self._units is not None:
+            return np.asarray(0.0 - np.rint(products * self._units) / self._units)  # no -0.0
         squares = (rows**2).sum(axis=1)[:, None] * self._squares
-        cosine = rows @ self.database.T / np.sqrt(squares)
+        cosine = products / np.sqrt(squares)
         return np.asarray(np.round(self.n_bits / 2 * (1 - cosine), _DECIMALS) + 0.0)  # no -0.0
 
     def count(self, queries: slice, affinity: Affinity) -> TieHistogram:
@@ -64,8 +71,15 @@ class CosineRanking:
         return TieHistogram(counts, levels, by_radius=False)
 
 
+def _units(database: FloatArray) -> FloatArray:
+    """Tell by how many units each item's products are counted, a power of ten, as lengths may differ by many."""
+    largest = np.abs(database).max(axis=1)
+    exponents = np.ceil(np.log10(largest, where=largest > 0, out=np.zeros_like(largest)))
+    return np.asarray(10.0 ** np.minimum(_DECIMALS - exponents, _MOST_DECIMALS))
+
+
 def _outputs(outputs: npt.ArrayLike, name: str, axis: int | None) -> FloatArray:
-    """Check outputs, and scale each row (axis 1) or all of them by the largest value."""
+    """Check outputs, and scale each row (axis 1) or all of them by a power of ten, which keeps decimals as they are."""
     array = as_array(outputs, name)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
         raise HashbenchError(
@@ -80,4 +94,5 @@ def _outputs(outputs: npt.ArrayLike, name: str, axis: int | None) -> FloatArray:
         raise HashbenchError(
             f"{name} are all zeros in {bad.size} rows, first in row {bad[0]}; these have no direction."
         )
-    return np.asarray(array / np.abs(array).max(axis=axis, keepdims=True))  # squares neither over- nor underflow
+    exponents = np.floor(np.log10(np.abs(array).max(axis=axis, keepdims=True)))
+    return np.asarray(array / 10.0 ** np.maximum(exponents, -_MOST_DECIMALS))  # squares neither over- nor underflow

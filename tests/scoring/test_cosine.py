@@ -1,4 +1,6 @@
 import json
+import operator
+from fractions import Fraction
 
 import numpy as np
 import oracles
@@ -29,7 +31,8 @@ def test_cosine_on_signs_equals_hamming(n_bits):
     np.testing.assert_array_equal(distances, oracles.hamming_distances(query, database))
     hamming = evaluate(query, database, labels, METRICS)
     cosine = evaluate(query * 3, database, labels, METRICS, distance="cosine")
-    np.testing.assert_array_equal(CosineRanking(query * 3, database, by_dot=True).distances(slice(0, 6)), distances)
+    products = CosineRanking(query * 3, database, by_dot=True).distances(slice(0, 6))
+    np.testing.assert_array_equal((n_bits + products / 3) / 2, distances)
     for name, parts in hamming.scores.items():  # sums over other numbers of empty groups round otherwise
         np.testing.assert_allclose(parts, cosine.scores[name], rtol=1e-14)
 
@@ -70,6 +73,22 @@ def test_by_inner_product_length_counts_and_zeros_are_no_direction():
         )
     with pytest.raises(HashbenchError, match="database outputs are all zeros"):
         CosineRanking(query, 0 * database, by_dot=True)
+
+
+@pytest.mark.parametrize("factor", [1, 1e7, 1e12, 1e200])
+def test_one_long_item_ties_no_products_of_others(factor):
+    query, database, _ = draw(7, n_queries=3, n_database=200)
+    database[100:] = database[:100]
+    database[40:80] = np.round(database[40:80])  # some of whose products are equal by chance
+    query[0] = np.round(2 * query[0]) + 1
+    long = database[:1] * factor
+    database[140:] *= 1e-3
+    database = np.concatenate([long, database])
+    exact = [[-sum(map(operator.mul, map(Fraction, row), map(Fraction, item))) for item in database] for row in query]
+    distances = CosineRanking(query, database, by_dot=True).distances(slice(0, 3))
+    for found, expected in zip(distances, exact, strict=True):
+        places = {value: place for place, value in enumerate(sorted(set(expected)))}
+        np.testing.assert_array_equal(np.unique(found, return_inverse=True)[1], [places[value] for value in expected])
 
 
 def test_length_of_a_row_has_no_say_and_equal_rows_tie():
