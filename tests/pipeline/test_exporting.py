@@ -4,9 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashbench import registry
+from hashbench import _choices, registry
 from hashbench.bits import pack, unpack
 from hashbench.errors import HashbenchError
+from hashbench.pipeline import exporting
 from hashbench.pipeline.exporting import export
 from hashbench.store import hdf5
 from hashbench.store.hdf5 import Codes
@@ -24,6 +25,11 @@ QUICK = {
     "mihash": {"epochs": 2, "n_hidden": 32},
     "dpsh": {"epochs": 1, "head": "linear", "scaling": "none"},
 }
+
+
+def test_what_is_offered_can_be_written():
+    assert set(exporting._MODEL_READERS) == set(_choices.MODEL_TARGETS)
+    assert set(exporting._CODES) == set(_choices.CODES_TARGETS)
 
 
 def made(method, dataset, n_bits):
