@@ -16,7 +16,6 @@ The contracts and the ground they stand on; the folders beside them are rooms, e
     _validation    what users bring, checked
     _source_code   what the source of a module tells without importing it
     _parallel      threads, and loops compiled on first use
-    _torch         where PyTorch is to run
     _typing        names of array types
 """
 

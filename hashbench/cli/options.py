@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench._torch import DEVICES
+from hashbench._choices import DEVICES
 from hashbench.cli.completion import completing
 from hashbench.errors import HashbenchError
 

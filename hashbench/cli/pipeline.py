@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hashbench._choices import TRUE_DISTANCES
-from hashbench._torch import DEVICES
+from hashbench._choices import DEVICES, TRUE_DISTANCES
 from hashbench.cli.completion import completing
 from hashbench.cli.export import encode_new
 from hashbench.cli.options import (

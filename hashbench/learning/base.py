@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._torch import DEVICES, find_device
+from hashbench._choices import DEVICES
 from hashbench._typing import AnyArray, FloatArray
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure, unknown_name
@@ -21,6 +21,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.method import HashMethod, choice, real, setting, whole
+from hashbench.sources._torch import find_device
 from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_backbone
 
 if TYPE_CHECKING:

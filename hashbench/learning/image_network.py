@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench._torch import find_device, import_torch
 from hashbench._typing import AnyArray, FloatArray
 from hashbench.learning.networks import are_mirrored, augmented, moved, reproducible
+from hashbench.sources._torch import find_device, import_torch
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
 from hashbench.sources.features.weights import Weights, find_weights, in_batches, weights_digest

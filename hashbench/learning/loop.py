@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hashbench._torch import find_device
 from hashbench._typing import AnyArray, BoolArray
 from hashbench.affinity import Affinity
 from hashbench.bits import pack
 from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped, count_kinds, stop_if_failed
 from hashbench.learning.state import Epoch, TrainingState
+from hashbench.sources._torch import find_device
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench._torch import import_torch
 from hashbench._typing import FloatArray
+from hashbench.sources._torch import import_torch
 
 if TYPE_CHECKING:
     import torch

@@ -5,5 +5,6 @@ array_files  features, labels and codes in the files people keep them in
 images       images, read block by block from arrays, folders and archives
 features/    from images to features: GIST and pretrained networks
 splits       queries, database and training items, drawn with a seed
+_torch       PyTorch, and where it is to run
 inspection   what to know about a dataset before trusting numbers made from it
 """

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hashbench._torch import import_torch
 from hashbench._typing import AnyArray, ByteArray
 from hashbench.errors import HashbenchError
+from hashbench.sources._torch import import_torch
 from hashbench.sources.features.backbones import FIRST_LAYER, get_backbone
 from hashbench.sources.features.weights import Extractor, Weights, in_batches
 from hashbench.store.array_cache import kept

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from hashbench._torch import import_torch
+from hashbench.sources._torch import import_torch
 
 if TYPE_CHECKING:
     import torch

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from hashbench._torch import find_device, import_torch
 from hashbench._typing import AnyArray, ByteArray, Float32Array, Progress, silent
 from hashbench.errors import HashbenchError
+from hashbench.sources._torch import find_device, import_torch
 from hashbench.sources.download import fetch
 from hashbench.sources.features.architectures import Network
 from hashbench.sources.features.backbones import Backbone, get_backbone

@@ -4,12 +4,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from hashbench._choices import DEVICES
 from hashbench.errors import HashbenchError
 
 if TYPE_CHECKING:
     from torch import device as Device
-
-DEVICES = ("auto", "cpu", "cuda")
 
 
 def import_torch() -> ModuleType:
