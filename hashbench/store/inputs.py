@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import h5py
 
 _SMALLER = "give a part of it, or take a larger machine. If it should be small, the file is damaged"
+_SMALL = 1 << 14  # bytes for which nobody is asked how much memory is free, which takes longer than to read them
 _GROUPS = {  # control groups that limit memory: folder, limit, usage, and what of it is cache that can go
     "": ("", "memory.max", "memory.current", "inactive_file"),
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -123,7 +124,8 @@ def check_stored(stored: "h5py.Dataset", name: str) -> None:
     if h5py.check_ref_dtype(stored.dtype):
         raise HashbenchError(f"{name} holds references to objects, expected numbers or words.")
     n_bytes = max(stored.nbytes, math.prod(stored.chunks or ()) * stored.dtype.itemsize)
-    check_fits(n_bytes, f"{name} of shape {stored.shape}")
+    if n_bytes > _SMALL:
+        check_fits(n_bytes, f"{name} of shape {stored.shape}")
     status = stored.id.get_space_status()
     if stored.size and status == h5py.h5d.SPACE_STATUS_NOT_ALLOCATED:
         raise HashbenchError(f"{name} declares shape {stored.shape}, but none of its values were ever written.")
