@@ -62,22 +62,15 @@ RESULTS = click.option(
     show_default=True,
     help="Folder of the result files.",
 )
-METRIC = click.option(
-    "--metric",
-    "metrics",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("metrics"),
-    help="Metric, repeatable; see `hashbench list metrics`.",
-)
-METHOD = click.option(
-    "--method",
-    "methods",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("methods"),
-    help="Method, repeatable.",
-)
+
+
+def several(flag: str, name: str, help_text: str) -> Callable[[Any], Any]:
+    """Make an option that is repeated; ``name`` is its parameter's, and of what shells complete."""
+    return click.option(flag, name, type=OneEach(), multiple=True, shell_complete=completing(name), help=help_text)
+
+
+METRIC = several("--metric", "metrics", "Metric, repeatable; see `hashbench list metrics`.")
+METHOD = several("--method", "methods", "Method, repeatable.")
 BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable.")
 SEED = click.option(
     "--seed",
@@ -86,14 +79,7 @@ SEED = click.option(
     multiple=True,
     help="Random seed, repeatable. [0]",
 )
-DATASET = click.option(
-    "--dataset",
-    "datasets",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("datasets"),
-    help="Dataset name or HDF5 file, repeatable. [digits]",
-)
+DATASET = several("--dataset", "datasets", "Dataset name or HDF5 file, repeatable. [digits]")
 PARAM = click.option(
     "--param",
     "params",

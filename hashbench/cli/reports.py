@@ -7,23 +7,10 @@ from typing import Any
 import click
 
 from hashbench.cli.completion import completing
-from hashbench.cli.options import LENGTH, METRIC, RESULTS, OneEach
+from hashbench.cli.options import LENGTH, METRIC, RESULTS, several
 
-_METHODS = click.option(
-    "--method",
-    "methods",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("methods"),
-    help="Method, repeatable. [all]",
-)
-_FEATURES = click.option(
-    "--features",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("features"),
-    help="Kind of features, repeatable. [all]",
-)
+_METHODS = several("--method", "methods", "Method, repeatable. [all]")
+_FEATURES = several("--features", "features", "Kind of features, repeatable. [all]")
 _VARIANTS = click.option(
     "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
 )
@@ -31,14 +18,7 @@ _VARIANTS = click.option(
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TABLE]...", shell_complete=completing("tables"))
-@click.option(
-    "--dataset",
-    "datasets",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("datasets"),
-    help="Dataset, or NAME:FEATURES, repeatable. [all]",
-)
+@several("--dataset", "datasets", "Dataset, or NAME:FEATURES, repeatable. [all]")
 @_METHODS
 @METRIC
 @_FEATURES
@@ -106,14 +86,7 @@ def tables(
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[FIGURE]...", shell_complete=completing("figures"))
-@click.option(
-    "--dataset",
-    "datasets",
-    type=OneEach(),
-    multiple=True,
-    shell_complete=completing("datasets"),
-    help="Dataset name or HDF5 file, repeatable. [all]",
-)
+@several("--dataset", "datasets", "Dataset name or HDF5 file, repeatable. [all]")
 @_METHODS
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
 @click.option(
