@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import evaluate
+from hashbench.scoring.evaluator import evaluate, evaluate_packed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,9 +48,11 @@ def curves(
     >>> points["precision"].round(2).tolist()
     [1.0, 1.0, 0.5, 1.0, 0.5]
     """
-    by_radius = distance == "hamming"
-    width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)[2] if by_radius else 0
-    points = curve_metrics(width, len(np.asarray(database_codes)), by_radius=by_radius)
+    if distance == "hamming":
+        query, database, width = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+        points = curve_metrics(width, len(database))
+        return lay_out(evaluate_packed(query, database, width, as_affinity(affinity), points))
+    points = curve_metrics(0, len(np.asarray(database_codes)), by_radius=False)
     codes = query_codes, database_codes
     return lay_out(evaluate(*codes, affinity, points, n_bits=n_bits, bit_order=bit_order, distance=distance))
 
