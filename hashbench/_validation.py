@@ -264,3 +264,18 @@ def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, An
 
 
 _ALLOWED = "allowed"
+
+
+def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:
+    """Check rows of real numbers, (n, ``columns``): at least one, all finite; float32 stays so, others are float64."""
+    array = as_array(values, name)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
+        raise HashbenchError(
+            f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, {columns}), not "
+            "empty."
+        )
+    array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
+    if bad.size:
+        raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
+    return array

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import FloatArray
-from hashbench._validation import as_array
+from hashbench._validation import real_rows
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
@@ -80,15 +80,7 @@ def _units(database: FloatArray) -> FloatArray:
 
 def _outputs(outputs: npt.ArrayLike, name: str, axis: int | None) -> FloatArray:
     """Check outputs, and scale each row (axis 1) or all of them by a power of ten, which keeps decimals as they are."""
-    array = as_array(outputs, name)
-    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
-        raise HashbenchError(
-            f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, n_bits), not empty."
-        )
-    array = array.astype(np.float64)
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if bad.size:
-        raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
+    array = real_rows(outputs, name, "n_bits").astype(np.float64)
     bad = np.flatnonzero(~array.any(axis=1))
     if bad.size > (len(array) - 1 if axis is None else 0):
         raise HashbenchError(

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hashbench._choices import TRUE_DISTANCES
 from hashbench._parallel import in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray
-from hashbench._validation import as_array
+from hashbench._validation import real_rows
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.distances import exact_at
@@ -66,19 +66,11 @@ class Vectors:
 
 
 def _checked(vectors: npt.ArrayLike, name: str, true_distance: str) -> AnyArray:
-    array = as_array(vectors, name)
-    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
-        raise HashbenchError(
-            f"{name} are {array.dtype} of shape {array.shape}, expected real numbers of shape (n, n_features), not "
-            "empty."
-        )
-    bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-    if bad.size:
-        raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
+    array = real_rows(vectors, name, "n_features")
     if true_distance == "cosine" and not array.any(axis=1).all():
         row = np.flatnonzero(~array.any(axis=1))[0]
         raise HashbenchError(f"{name} are all zeros in row {row}, which has no direction; leave such items out.")
-    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+    return array
 
 
 def candidate_parts(
