@@ -102,35 +102,33 @@ def imports_of(module: str) -> frozenset[str]:
     return frozenset(there | packages)
 
 
-def _running(node: ast.AST) -> Iterator[ast.AST]:
-    """Go through a tree without what stands under ``if TYPE_CHECKING``."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and isinstance(child.test, ast.Name) and child.test.id == "TYPE_CHECKING":
-            for other in child.orelse:
-                yield from _running(ast.Module([other], []))
-        else:
-            yield child
-            yield from _running(child)
+def _running(tree: ast.Module) -> Iterator[ast.AST]:
+    """Go through the statements of a module, at any depth, without those that stand under ``if TYPE_CHECKING``."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        yield node
+        is_for_types = isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+        for part in ("orelse",) if is_for_types else ("body", "orelse", "finalbody", "handlers", "cases"):
+            todo += getattr(node, part, [])
 
 
 @cache
 def _code_of(module: str) -> str:
     """Write down the code of a module without its docstrings; fields that newer versions of Python add are empty."""
-    tree = tree_of(module)
-    holders = [node for node in ast.walk(tree) if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)]
-    told = [(node, node.body.pop(0)) for node in holders if node.body and _is_text(node.body[0])]
-    code = _written(tree)
-    for node, docstring in told:
-        node.body.insert(0, docstring)
-    return code
+    return _written(tree_of(module))
 
 
 def _written(node: Any) -> str:
-    if isinstance(node, ast.AST):
-        parts = [(name, getattr(node, name, None)) for name in node._fields]
-        told = [f"{name}={_written(part)}" for name, part in parts if part is not None and part != []]
-        return f"{type(node).__name__}({','.join(told)})"
-    return f"[{','.join(map(_written, node))}]" if isinstance(node, list) else repr(node)
+    if isinstance(node, list):
+        return f"[{','.join(map(_written, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    parts = {name: getattr(node, name, None) for name in node._fields}
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_text(node.body[0]):
+        parts["body"] = node.body[1:]
+    told = [f"{name}={_written(part)}" for name, part in parts.items() if part is not None and part != []]
+    return f"{type(node).__name__}({','.join(told)})"
 
 
 def _is_text(node: ast.stmt) -> bool:

@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Container, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -106,15 +106,12 @@ def ensure_codes(
     path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
     model = model_path(dataset, job)
     with locked(path):
-        found = hdf5.read_attributes(path)
-        if path.exists() and not found:
-            how = _AGAIN
-        if not force and _is_of(found, made) and (not keep_model or holds_model(model, made)):
-            try:
-                with hdf5.open_codes(path):
+        try:
+            with _opened(path, made) as found:
+                if found and not force and (not keep_model or holds_model(model, made)):
                     return path, ""
-            except Damaged:
-                how = _AGAIN
+        except Damaged:
+            how = _AGAIN
         checkpoint, kept = _checkpoint_path(dataset, job), model if keep_model else None
         try:
             try:
@@ -137,11 +134,10 @@ def missing_scores(dataset: Identified, job: Job, metric_names: Sequence[str]) -
 
     Codes and scores are found as `ensure_codes` and `ensure_scores` find them.
     """
-    path = codes_path(dataset, job)
-    if not _is_of(hdf5.read_attributes(path), job.provenance(dataset)):
-        return None
     try:
-        with hdf5.open_codes(path) as codes:
+        with _opened(codes_path(dataset, job), job.provenance(dataset)) as codes:
+            if codes is None:
+                return None
             kept = score_cache.score_file(codes)
     except Damaged:
         return None
@@ -193,9 +189,14 @@ def ensure_scores(
     return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), how if missing else ""
 
 
-def _is_of(found: Mapping[str, Any], made: Provenance) -> bool:
-    """Tell whether a file with these attributes holds codes of this provenance."""
-    return found.get("schema_version") == hdf5.SCHEMA_VERSION and made.made(found)
+@contextmanager
+def _opened(path: Path, made: Provenance) -> Iterator[Codes | None]:
+    """Open a codes file if there is one of this provenance; refuse a damaged one."""
+    if not path.exists():
+        yield None
+        return
+    with hdf5.open_codes(path) as codes:
+        yield codes if codes.made == made else None
 
 
 def _score(

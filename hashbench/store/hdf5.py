@@ -12,6 +12,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+from h5py import h5a
 
 from hashbench._typing import ByteArray, FloatArray
 from hashbench._validation import is_sparse
@@ -252,9 +253,15 @@ def _fixed(holder: h5py.Group) -> dict[str, Any]:
 
     Others lie in a heap, in which HDF5 runs in circles once it is damaged; they are no attributes of ours.
     """
-    kept = [key for key in holder.attrs if not holder.attrs.get_id(key).dtype.hasobject]
-    found = {key: holder.attrs[key] for key in kept}
-    return {key: value.decode() if isinstance(value, bytes) else value for key, value in found.items()}
+    found = {}
+    for number in range(h5a.get_num_attrs(holder.id)):  # by name each takes twice as long
+        attribute = h5a.open(holder.id, index=number)
+        if not attribute.dtype.hasobject:
+            value = np.empty(attribute.shape, attribute.dtype)
+            attribute.read(value)
+            single = value[()]
+            found[attribute.name.decode()] = single.decode() if isinstance(single, bytes) else single
+    return found
 
 
 @contextmanager
@@ -270,7 +277,7 @@ def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]
             attributes = _attributes(file)
             found = str(attributes.get("hashbench", ""))
             version = int(attributes.get("schema_version", 0))
-            lacking = [key for key in _REQUIRED[kind] if key not in file and key not in attributes]
+            lacking = [key for key in _REQUIRED[kind] if key not in attributes and key not in file]
         if version < SCHEMA_VERSION and "hashbench" in file.attrs:
             raise Damaged(f"{path} was made before the first release of hashbench. Make it again.")
         if found != kind:

@@ -82,10 +82,6 @@ class Provenance:
         """Give the attributes by which a file tells it."""
         return asdict(self)
 
-    def made(self, attributes: Mapping[str, Any]) -> bool:
-        """Tell whether a file with these attributes is of this provenance."""
-        return all(attributes.get(key) == value for key, value in self.attributes().items())
-
     @property
     def job(self) -> tuple[Any, ...]:
         """The key of its rows without the metric, the same for any code, libraries and content of the dataset."""
