@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import time
 from functools import partial
 
 import effort
@@ -75,7 +76,7 @@ def histogram_of(hamming, floats, levels, n_bits):
 @pytest.mark.parametrize("pattern", SCORES)
 def test_mean_low_and_high_equal_those_over_every_choice_and_order(pattern):
     rng = np.random.default_rng(0)
-    for _ in range(1500 if effort.ALL else 60):
+    for trial in range(1500 if effort.ALL else 60):
         n_items = int(rng.integers(1, 8))
         m = int(rng.integers(1, 9))
         k = int(rng.integers(1, m + 1))
@@ -83,8 +84,11 @@ def test_mean_low_and_high_equal_those_over_every_choice_and_order(pattern):
         floats = rng.integers(0, rng.integers(1, 9), (3, n_items))
         levels = rng.choice(LEVELS, (3, n_items), p=[0.4, 0.3, 0.2, 0.1])
         levels[:, 0] = 1
+        if trial % 3 == 0:  # one gain
+            levels[levels > 0] = 2
         name = pattern.format(k=k, m=m)
         found = np.transpose(get_metric(name).scores(histogram_of(hamming, floats, levels, 4)))
+        assert not np.signbit(found).any()
         for row in range(3):
             score = partial(SCORES[pattern], all_levels=levels[row].tolist(), k=k)
             expected = over_every_order(score, hamming[row], floats[row], levels[row].tolist(), m)
@@ -173,6 +177,21 @@ def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_
         mean, low, high = (float(part[0]) for part in found)
         assert low <= min(drawn) <= max(drawn) <= high
         assert abs(np.mean(drawn) - mean) < 4 * np.std(drawn) / math.sqrt(len(drawn))
+
+
+@pytest.mark.parametrize("name", ["R@{k}:reranked={k}", "P@{k}:reranked={k}", "NDCG@{k}:reranked={k}"])
+def test_extremes_over_a_large_tie_of_one_gain_take_no_time_that_grows_with_the_cutoff(name):
+    n, k = 50_000, 20_000
+    levels = np.zeros((1, n), dtype=int)
+    levels[0, -10:] = 1  # the farthest
+    histogram = histogram_of(np.full((1, n), 2), np.arange(n)[None] / 1.0, levels, 4)
+    metric = get_metric(name.format(k=k))
+    metric.scores(histogram_of(*np.ones((3, 1, 1), dtype=int), 4))  # compiles
+    started = time.process_time()
+    _, (low,), (high,) = metric.scores(histogram)
+    assert time.process_time() - started < 2  # 20 with all of k looked at for each item
+    last = (1 / np.log2(np.arange(k - 9, k + 1) + 1)).sum() / oracles.dcg([1] * 10, k)
+    assert (low, high) == (0, pytest.approx({"R": 1, "P": 10 / k, "N": last}[name[0]]))
 
 
 @pytest.mark.parametrize(("m", "k"), [(400, 400), (400, 150), (4000, 250)])

@@ -99,62 +99,21 @@ def expected(  # type: ignore[no-untyped-def]
 
 @compiled
 def extreme(  # type: ignore[no-untyped-def]
-    starts, value, hamming, gain, radius, size, slots, sums, sign, out
+    starts, value, hamming, gain, radius, size, slots, sums, of_precision, is_most, out
 ):
-    """Choose who of the tie enters, and the order of equal values, for the most or least sum of gain times weight.
+    """Sum gain, or precision, times weight over the first ranks for the most or least sum, where gains are 0 or one.
 
-    ``sign`` is 1 or -1. ``best[h]`` is the largest sum once h of the tie have entered; the last of it, at k, means k or
-    more.
+    Most: the nearest items with gain enter, as many as can; of those without, the farthest. Least: the other way round.
     """
     k = len(sums) - 1
-    none = -1e300
-    for q in range(len(radius)):
-        n, s, r = size[q], slots[q], radius[q]
-        cap = min(s, k)
-        best = np.full(cap + 1, none)
-        best[0] = 0.0
-        sure, tied, low = 0, 0, 0
-        first = starts[q]
-        while first < starts[q + 1] and sure + low < k:
-            last = first + 1
-            while last < starts[q + 1] and value[last] == value[first]:
-                last += 1
-            for place in range(last - first):
-                i = last - 1 - place if sign > 0 else first + place
-                if hamming[i] < r:
-                    for h in range(low, min(cap, tied, k - 1 - sure) + 1):
-                        best[h] += sign * gain[i] * (sums[sure + h + 1] - sums[sure + h])
-                    sure += 1
-                elif hamming[i] == r:
-                    tied += 1
-                    for h in range(min(cap, tied), low, -1):
-                        rank = sure + h
-                        more = sign * gain[i] * (sums[rank] - sums[rank - 1]) if rank <= k else 0.0
-                        best[h] = max(best[h], best[h - 1] + more)
-                    if low < min(s - (n - tied), cap):  # too few are left if none enters now
-                        best[low] = none
-                        low += 1
-            first = last
-        most = none
-        for h in range(low, cap + 1):
-            most = max(most, best[h])
-        out[q] = sign * most
-
-
-@compiled
-def extreme_precision(  # type: ignore[no-untyped-def]
-    starts, value, hamming, gain, radius, size, slots, k, is_most, out
-):
-    """Sum the precision at relevant items of the first k for the most or least sum; ``gain`` is 0 or 1.
-
-    Most: the nearest relevant items enter, as many as can; of the others, the farthest. Least: the other way round.
-    """
     for q in range(len(radius)):
         r = radius[q]
-        n_rel = 0
+        n_rel, one = 0, 0.0
         for i in range(starts[q], starts[q + 1]):
-            if hamming[i] == r and gain[i] > 0:
-                n_rel += 1
+            if gain[i] > 0:
+                one = gain[i]
+                if hamming[i] == r:
+                    n_rel += 1
         n_other = size[q] - n_rel
         if is_most:
             enter_rel = min(slots[q], n_rel)
@@ -185,12 +144,62 @@ def extreme_precision(  # type: ignore[no-untyped-def]
                 last += 1
             if not is_most:
                 rank += other
-            for _ in range(rel):
+            for _ in range(min(rel, max(k - rank, 0))):
                 rank += 1
                 found += 1
-                if rank <= k:
-                    total += found / rank
+                total += found / rank if of_precision else one * (sums[rank] - sums[rank - 1])
             if is_most:
                 rank += other
             first = last
         out[q] = total
+
+
+@compiled
+def graded_extreme(  # type: ignore[no-untyped-def]
+    starts, value, hamming, gain, radius, size, slots, sums, sign, out
+):
+    """Choose who of the tie enters, and the order of equal values, for the most or least sum of gain times weight.
+
+    Only of queries with several gains above 0; `extreme` has the others. ``sign`` is 1 or -1. ``best[h]`` is the
+    largest sum once h of the tie have entered; the last of it, at k, means k or more. Costs O(candidates *
+    min(slots, k)).
+    """
+    k = len(sums) - 1
+    none = -1e300
+    for q in range(len(radius)):
+        n, s, r = size[q], slots[q], radius[q]
+        least, largest = np.inf, 0.0
+        for i in range(starts[q], starts[q + 1]):
+            if gain[i] > 0:
+                least, largest = min(least, gain[i]), max(largest, gain[i])
+        if least >= largest:
+            continue
+        cap = min(s, k)
+        best = np.full(cap + 1, none)
+        best[0] = 0.0
+        sure, tied, low = 0, 0, 0
+        first = starts[q]
+        while first < starts[q + 1] and sure + low < k:
+            last = first + 1
+            while last < starts[q + 1] and value[last] == value[first]:
+                last += 1
+            for place in range(last - first):
+                i = last - 1 - place if sign > 0 else first + place
+                if hamming[i] < r:
+                    for h in range(low, min(cap, tied, k - 1 - sure) + 1):
+                        best[h] += sign * gain[i] * (sums[sure + h + 1] - sums[sure + h])
+                    sure += 1
+                elif hamming[i] == r:
+                    tied += 1
+                    for h in range(min(cap, tied), low, -1):
+                        rank = sure + h
+                        more = sign * gain[i] * (sums[rank] - sums[rank - 1]) if rank <= k else 0.0
+                        best[h] = max(best[h], best[h - 1] + more)
+                    if low < min(s - (n - tied), cap):  # too few are left if none enters now
+                        best[low] = none
+                        low += 1
+            first = last
+        most = none
+        for h in range(low, cap + 1):
+            most = max(most, best[h])
+        out[q] = sign * most + 0.0  # no -0.0

@@ -100,8 +100,8 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     harmonic = np.cumsum(np.append(0.0, 1 / np.arange(1, found.k + 1)))
     mean, low, high = np.empty((3, histogram.n_queries))
     _reranking_loops.expected(*found.arrays(is_relevant), harmonic, True, mean)
-    _reranking_loops.extreme_precision(*found.arrays(is_relevant), found.k, False, low)
-    _reranking_loops.extreme_precision(*found.arrays(is_relevant), found.k, True, high)
+    _reranking_loops.extreme(*found.arrays(is_relevant), harmonic, True, False, low)
+    _reranking_loops.extreme(*found.arrays(is_relevant), harmonic, True, True, high)
     n_divisor = histogram.n_relevant
     return _Sums(mean, low, high).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
 
@@ -134,8 +134,9 @@ class _First(NamedTuple):
         """Sum gain times weight over the first k ranks; ``sums[t]`` is the sum of the weights of the first t."""
         mean, low, high = np.empty((3, len(self.radius)))
         _reranking_loops.expected(*self.arrays(gain), sums, False, mean)
-        _reranking_loops.extreme(*self.arrays(gain), sums, -1.0, low)
-        _reranking_loops.extreme(*self.arrays(gain), sums, 1.0, high)
+        for is_most, out in ((False, low), (True, high)):
+            _reranking_loops.extreme(*self.arrays(gain), sums, False, is_most, out)
+            _reranking_loops.graded_extreme(*self.arrays(gain), sums, 1.0 if is_most else -1.0, out)
         return _Sums(mean, low, high)
 
 
