@@ -275,7 +275,6 @@ COMMANDS = f"""
 1 | tables --results r/undefined | 201 of 200 queries are undefined
 1 | {ITQ} --resume | --resume goes on with training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
-1 | run --method pcah --bits 8 --seed 5 | none of pcah draws anything, so that --seed has no effect
 1 | prepare digits --device cpu | digits:pixels has no use for --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
 1 | prepare --from X.npy --query-from X.npy --name mine --seed 7 | --seed 7 has no effect

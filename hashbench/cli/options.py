@@ -77,7 +77,7 @@ SEED = click.option(
     "seeds",
     type=OneEach(click.IntRange(0, 2**32 - 1)),
     multiple=True,
-    help="Random seed, repeatable. [0]",
+    help="Random seed, repeatable; a method that draws nothing runs with 0 alone. [0]",
 )
 DATASET = several("--dataset", "datasets", "Dataset name or HDF5 file, repeatable. [digits]")
 PARAM = click.option(
@@ -160,7 +160,7 @@ GRID = click.option(
     "file",
     type=FILE,
     metavar="FILE.toml",
-    help="A whole study; options beside it go before what it says (docs/grids.md).",
+    help="A whole study; options beside it pick from it, or go before what it says (docs/grids.md).",
 )
 
 

@@ -1,6 +1,7 @@
 """The commands that make things: prepare, encode, run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +143,9 @@ def encode(
         raise click.UsageError("--from, --output and --packed are for new items; name a kept --model to encode them.")
     jobs = chosen.study().jobs()
     if dry_run:
-        _tell_plan(jobs, (), force, keep_models=keep_model)
+        from hashbench.pipeline.runner import remaining
+
+        _tell_plan(jobs, remaining(jobs, (), force=force, keep_models=keep_model))
         return
     outcomes = []
     try:
@@ -178,21 +181,21 @@ def run(
 ) -> None:
     """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
     from hashbench.cli import console
-    from hashbench.pipeline.preparation import results_name
+    from hashbench.pipeline.preparation import find_prepared, results_name
+    from hashbench.pipeline.runner import remaining
+    from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import merge_rows, read_rows
 
     study = chosen.study(metrics)
     if available:
-        from hashbench.pipeline.preparation import find_prepared
-
-        study = study.changed(datasets=[*study.datasets, *find_prepared()[0]])
+        study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, metrics = study.jobs(), study.metrics or DEFAULT_METRICS
-    if dry_run:
-        _tell_plan(jobs, metrics, force)
-        return
     for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
         read_rows(results / f"{results_name(spec)}.csv")
+    if dry_run:
+        _tell_plan(jobs, remaining(jobs, metrics, results=results, force=force))
+        return
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, metrics, force=force, resume=resume):
@@ -216,12 +219,10 @@ def _only_device(others: set[str]) -> str | None:
     return device
 
 
-def _tell_plan(jobs: Sequence["Job"], metrics: Sequence[str], force: bool, *, keep_models: bool = False) -> None:
-    """Tell of each job what of it remains, and of all how many are done; without metrics they end with their codes."""
-    from hashbench.pipeline.runner import remaining
-
+def _tell_plan(jobs: Sequence["Job"], remaining: Iterable[str]) -> None:
+    """Tell of each job what of it remains, and of all how many are done."""
     n_done = 0
-    for job, steps in zip(jobs, remaining(jobs, metrics, force=force, keep_models=keep_models), strict=True):
+    for job, steps in zip(jobs, remaining, strict=True):
         n_done += not steps
         click.echo(f"{job}: {steps or 'done'}")
     click.echo(f"{n_done:,} of {len(jobs):,} jobs done, {len(jobs) - n_done:,} to do.")

@@ -103,7 +103,7 @@ def grid(
     seeds: Iterable[int],
     params: Mapping[str, Any],
 ) -> list[Job]:
-    """Span a grid of jobs, each once: methods without randomness run with seed 0 alone.
+    """Span a grid of jobs, each once: methods without randomness run with seed 0 alone, whatever the seeds.
 
     ``params`` are for all methods, but ``device``, ``validation`` and ``preset`` for those that have them; a preset
     stands for the settings of that name that the method brings, before the others. Those called ``METHOD:NAME`` are for
@@ -120,10 +120,8 @@ def grid(
     for_some = {key for key in _FOR_SOME if key in general}
     for key in sorted(for_some - set().union(*known.values())):
         raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
-    if axis_of_seeds != [0] and not any("random_state" in card.params for card in cards.values()):
-        raise HashbenchError(f"none of {', '.join(known)} draws anything, so that --seed has no effect. Leave it out.")
     jobs: dict[str, Job] = {}
-    for spec, (name, brought) in itertools.product(_unique(map(_spelled, datasets)), variants):
+    for spec, (name, brought) in itertools.product(_unique(map(spelled, datasets)), variants):
         card = cards[name]
         ours = {key: general[key] for key in general if key in known[name] or key not in for_some}
         settings = _combinations({**ours, **brought, **own[name]})
@@ -184,7 +182,7 @@ def _value(text: str) -> Any:
     return text
 
 
-def _spelled(spec: str) -> str:
+def spelled(spec: str) -> str:
     """Give the one spelling of a known dataset; of others what the user typed."""
     return resolve_dataset(spec)[2] if spec.partition(":")[0] in dataset_names() else spec
 

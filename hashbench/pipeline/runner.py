@@ -11,11 +11,11 @@ from hashbench.pipeline.failures import contained
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset, load_dataset
 from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import ensure_codes, ensure_scores, missing_scores, model_path
+from hashbench.pipeline.steps import ensure_codes, ensure_scores, evaluation_of, kept_scores, model_path
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.models import holds_model
-from hashbench.store.results import Row
+from hashbench.store.results import Row, read_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,24 +85,37 @@ def run(
 
 
 def remaining(
-    jobs: Sequence[Job], metric_names: Sequence[str], *, force: bool = False, keep_models: bool = False
+    jobs: Sequence[Job],
+    metric_names: Sequence[str],
+    *,
+    results: Path | None = None,
+    force: bool = False,
+    keep_models: bool = False,
 ) -> Iterator[str]:
     """Tell of each job what `run` would still do, nothing if it is done; without doing or writing anything.
 
-    Whether a method refuses shows only when it is run.
+    ``results`` is the folder for the rows, if they are to be written. Whether a method refuses shows only when it is
+    run.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
+    written = {
+        spec: {*read_rows(results / f"{found.name}.csv")} for spec, found in datasets.items() if results and found
+    }
     for job in jobs:
         dataset = datasets[job.dataset]
-        missing = None if dataset is None or force else missing_scores(dataset, job, names)
+        scores = None if dataset is None or force else kept_scores(dataset, job)
         if keep_models and dataset is not None and not holds_model(model_path(dataset, job), job.provenance(dataset)):
-            missing = None
-        if missing is None:
-            steps = [*([] if dataset else ["prepare"]), "encode", *(["score"] if names else [])]
-            yield ", ".join(steps)
+            scores = None
+        if dataset is None or scores is None:
+            yield ", ".join([*([] if dataset else ["prepare"]), "encode", *(["score"] if names else [])])
+        elif missing := [name for name in names if name not in scores]:
+            yield f"score {', '.join(missing)}"
+        elif results:
+            rows = rows_of(job.provenance(dataset), evaluation_of(scores, names))
+            yield "" if written[job.dataset].issuperset(rows) else "write rows"
         else:
-            yield f"score {', '.join(missing)}" if missing else ""
+            yield ""
 
 
 def _load(job: Job, on_progress: Progress) -> tuple[Dataset | HashbenchError, str]:

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
@@ -129,8 +129,8 @@ def ensure_codes(
     return path, how
 
 
-def missing_scores(dataset: Identified, job: Job, metric_names: Sequence[str]) -> list[str] | None:
-    """Tell which metrics a job is still to be scored in; None if its codes are not there. Nothing is done or written.
+def kept_scores(dataset: Identified, job: Job) -> dict[str, FloatArray] | None:
+    """Find the scores that are kept of a job, by metric; None if its codes are not there. Nothing is done or written.
 
     Codes and scores are found as `ensure_codes` and `ensure_scores` find them.
     """
@@ -141,10 +141,9 @@ def missing_scores(dataset: Identified, job: Job, metric_names: Sequence[str]) -
             kept = score_cache.score_file(codes)
     except Damaged:
         return None
-    known: Container[str] = ()
     with suppress(Damaged):
-        known = kept.read() if metric_names else ()
-    return [name for name in metric_names if name not in known]
+        return kept.read()
+    return {}
 
 
 def score(
@@ -185,8 +184,13 @@ def ensure_scores(
             known |= {name: np.stack(values) for name, values in scores.items()}
             if ours := {name: values for name, values in known.items() if get_metric(name).is_built_in}:
                 kept.write(ours)
-    n_undefined = int(np.isnan(known[names[0]][0]).sum())
-    return Evaluation({name: Scores(*known[name]) for name in names}, n_undefined), how if missing else ""
+    return evaluation_of(known, names), how if missing else ""
+
+
+def evaluation_of(known: Mapping[str, FloatArray], metric_names: Sequence[str]) -> Evaluation:
+    """Give kept scores, (3, n_queries) by metric, as an evaluation in some of the metrics."""
+    n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
+    return Evaluation({name: Scores(*known[name]) for name in metric_names}, n_undefined)
 
 
 @contextmanager

@@ -1,14 +1,18 @@
 """A study: all that spans a grid of jobs, as options or a TOML file say it."""
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.pipeline.grid import Job, Sweep, grid
+from hashbench.pipeline.grid import Job, Sweep, grid, spelled
 from hashbench.store.inputs import check_file, reading
+
+DEFAULT_DATASETS = ("digits",)
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class Study:
     Parameters
     ----------
     datasets : tuple of str
-        Names or files.
+        Names or files; if empty, the default one.
     methods : tuple of (str, mapping)
         Each with parameters of its own; a method may come several times.
     n_bits : tuple of int
@@ -31,35 +35,51 @@ class Study:
         Parameters of all methods, of one as ``METHOD:NAME``; see `hashbench.pipeline.grid.grid`.
     """
 
-    datasets: tuple[str, ...] = ("digits",)
+    datasets: tuple[str, ...] = ()
     methods: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     n_bits: tuple[int, ...] = ()
     seeds: tuple[int, ...] = (0,)
     metrics: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
 
-    def changed(self, methods: Sequence[str] = (), params: Mapping[str, Any] | None = None, **others: Any) -> "Study":
+    def changed(
+        self,
+        methods: Sequence[str] = (),
+        datasets: Sequence[str] = (),
+        params: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> "Study":
         """Give this study with what is said besides in place of what it says itself.
 
-        Methods keep the parameters that it has for them; parameters go before its own of the same name, also before
-        those of one method, and its parameters of methods that are not chosen are left out.
+        Methods and datasets are picked among its own, where it has some. Methods keep the parameters that it has for
+        them; parameters go before its own of the same name, also before those of one method, and its parameters of
+        methods that are not picked are left out.
         """
+        _refuse_others("method", methods, [name for name, _ in self.methods])
+        _refuse_others("dataset", map(spelled, datasets), [*map(spelled, self.datasets)])
         said = params or {}
         kept = {key: value for key, value in self.params.items() if _still_holds(key, said, methods)}
-        chosen = [variant for name in dict.fromkeys(methods) for variant in self._variants(name)]
         variants = [
             (name, {key: value for key, value in own.items() if key not in said})
-            for name, own in (chosen if methods else self.methods)
+            for name, own in self.methods or [(name, {}) for name in methods]
+            if not methods or name in methods
         ]
-        given = {key: tuple(values) for key, values in others.items() if values}
+        given = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
         return replace(self, methods=tuple(variants), params={**kept, **said}, **given)
-
-    def _variants(self, name: str) -> list[tuple[str, Mapping[str, Any]]]:
-        return [variant for variant in self.methods if variant[0] == name] or [(name, {})]
 
     def jobs(self) -> list[Job]:
         """Span the grid; refuse what cannot be run before any work is done."""
-        return grid(self.datasets, self.methods, self.n_bits, self.seeds, self.params)
+        return grid(self.datasets or DEFAULT_DATASETS, self.methods, self.n_bits, self.seeds, self.params)
+
+
+def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
+    """Refuse a name that is none of a study's own, if it has any."""
+    for name in names:
+        if own and name not in own:
+            raise HashbenchError(
+                f"the study has no {kind} {name!r}, only {', '.join(dict.fromkeys(own))}. Choose among these, or add "
+                "it there."
+            )
 
 
 def _still_holds(key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
@@ -104,46 +124,53 @@ def _seeds(value: Any, what: str) -> tuple[int, ...]:
 
 def _listed(value: Any, what: str, kind: type, words: str) -> tuple[Any, ...]:
     """Read one value or a list of them, all of a kind."""
-    for one in _several(value, what):
+    values = some(value, what)
+    for one in values:
         if type(one) is not kind:
             raise HashbenchError(f"{what} must be {words}, got {one!r}.")
-    return tuple(_several(value, what))
+    return values
 
 
-def _several(value: Any, what: str) -> list[Any]:
-    """Read one value or a list of them."""
-    if value == []:
+def several(value: Any) -> tuple[Any, ...]:
+    """Take one value, such as a text or a table, for a sequence of one."""
+    return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
+
+
+def some(value: Any, what: str) -> tuple[Any, ...]:
+    """Do likewise, but refuse an empty sequence."""
+    values = several(value)
+    if not values:
         raise HashbenchError(f"{what} is an empty list. Leave it out, or put something into it.")
-    return value if isinstance(value, list) else [value]
+    return values
 
 
-def _methods(value: Any, what: str) -> tuple[tuple[str, dict[str, Any]], ...]:
+def read_methods(value: Any, what: str) -> tuple[tuple[str, dict[str, Any]], ...]:
     """Read names, or for each method a table of parameters, or several."""
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         return tuple((name, {}) for name in _listed(value, what, str, "names in quotes, or a table for each"))
-    variants = {name: _several(tables, f"{what}.{name}") for name, tables in value.items()}
-    return tuple((name, _params(table, f"{what}.{name}")) for name, tables in variants.items() for table in tables)
+    variants = {name: some(tables, f"{what}.{name}") for name, tables in value.items()}
+    return tuple((name, read_params(table, f"{what}.{name}")) for name, tables in variants.items() for table in tables)
 
 
-def _params(value: Any, what: str) -> dict[str, Any]:
+def read_params(value: Any, what: str) -> dict[str, Any]:
     """Read parameters; a list of values is a sweep."""
-    if not isinstance(value, dict):
+    if not isinstance(value, Mapping):
         raise HashbenchError(f"{what} must be a table of parameters, got {value!r}.")
     return {key: _values(one, f"{what}.{key}") for key, one in value.items()}
 
 
 def _values(value: Any, what: str) -> Any:
-    several = _several(value, what)
-    return Sweep(several) if len(several) > 1 else several[0]
+    values = some(value, what)
+    return Sweep(values) if len(values) > 1 else values[0]
 
 
 _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "datasets": _texts,
-    "methods": _methods,
+    "methods": read_methods,
     "bits": _numbers,
     "seeds": _seeds,
     "metrics": _texts,
-    "params": _params,
+    "params": read_params,
     "preset": _values,
     "validation": _values,
     "device": _values,

@@ -5,11 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.runner import run as run_jobs
-from hashbench.pipeline.study import Study
+from hashbench.pipeline.study import Study, read_methods, read_params, several, some
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.store.results import Row, merge_rows, to_frame
 
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]],
+    methods: str | Sequence[str] | Mapping[str, Mapping[str, Any] | Sequence[Mapping[str, Any]]],
     n_bits: int | Sequence[int],
     datasets: str | Path | Sequence[str | Path] = "digits",
     *,
@@ -37,17 +35,18 @@ def run(
     Parameters
     ----------
     methods : str, sequence of str, or mapping
-        Names, or for each name the parameters of that method.
+        Names, or for each name the parameters of that method; several mappings are several settings of it.
     n_bits : int or sequence of int
         Code lengths.
     datasets : str, Path, or sequence of them, default="digits"
         Names, ``NAME:FEATURES``, or dataset files.
     seeds : int or sequence of int, default=0
-        Random states; methods without randomness run with 0 alone.
+        Random states; methods without randomness run with 0 alone, whatever the seeds.
     metrics : str or sequence of str, optional
         Such as ``AP`` or ``NDCG@100``.
     params : mapping, optional
-        Parameters of all methods.
+        Parameters of all methods, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values is run one after
+        the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
     results : str or Path, optional
         A folder: the rows are also merged into its ``<dataset>.csv`` files, as those of the command are.
     force : bool, default=False
@@ -70,9 +69,14 @@ def run(
     HashbenchError
         If a name or number is none, or no job could run.
     """
-    variants = methods.items() if isinstance(methods, Mapping) else ((name, {}) for name in _names(methods))
+    settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
     study = Study(
-        *(_names(datasets), tuple(variants), _several(n_bits), _several(seeds), _names(metrics), params or {})
+        datasets=_names(datasets, "datasets"),
+        methods=read_methods(settings, "methods"),
+        n_bits=some(n_bits, "n_bits"),
+        seeds=some(seeds, "seeds"),
+        metrics=_names(metrics, "metrics"),
+        params=read_params(params or {}, "params"),
     )
     rows: list[Row] = []
     refusals = []
@@ -84,7 +88,7 @@ def run(
         if results is not None:
             merge_rows(Path(results) / f"{outcome.rows[0].dataset}.csv", outcome.rows)
     if not rows:
-        raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method and a code length.")
+        raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:
         warnings.warn(refusal, stacklevel=2)
     return to_frame(rows)
@@ -128,7 +132,7 @@ def tables(
     from hashbench.reports.tables import Selection, make_tables
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
-    selection = Selection(**{key: _several(value) for key, value in chosen.items()}, variants=variants)
+    selection = Selection(**{key: several(value) for key, value in chosen.items()}, variants=variants)
     return make_tables(Path(results), names, selection)
 
 
@@ -184,7 +188,7 @@ def plot(
     from hashbench.reports.plots.style import Layout
 
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
-    selection = Selection(**{key: _several(value) for key, value in chosen.items()}, metric=metric, variants=variants)
+    selection = Selection(**{key: several(value) for key, value in chosen.items()}, metric=metric, variants=variants)
     drawings = list(draw_figures(Path(results), [name], selection, Layout(width, has_title, bands)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:
@@ -195,11 +199,6 @@ def plot(
     return figures[0]
 
 
-def _several(value: Any) -> tuple[Any, ...]:
-    """Take one for a sequence of one."""
-    return tuple(value) if np.iterable(value) and not isinstance(value, str) else (value,)
-
-
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: Any, what: str) -> tuple[str, ...]:
     """Take names as they are spelt; a file is named by its path, and what is no name is found to be unknown."""
-    return tuple(map(str, _several(value)))
+    return tuple(map(str, some(value, what)))

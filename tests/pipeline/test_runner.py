@@ -65,10 +65,10 @@ def test_method_gets_length_seed_and_parameters():
     assert grid.grid(["digits"], ["pcah"], [24], [0], {})[0].estimator.n_bits == 24
 
 
-def test_a_seed_that_no_method_takes_is_refused():
-    with pytest.raises(HashbenchError, match="none of pcah, constant draws anything, so that --seed has no effect"):
-        grid.grid(["digits"], ["pcah", "constant"], [24], [5], {})
-    assert [job.seed for job in grid.grid(["digits"], ["pcah", "lsh"], [24], [5], {})] == [0, 5]
+@pytest.mark.parametrize(("methods", "seeds"), [(["pcah"], [0]), (["pcah", "constant"], [0, 0]), (["lsh"], [5, 3])])
+def test_a_method_without_randomness_runs_with_seed_0_whether_or_not_others_draw(methods, seeds):
+    assert [job.seed for job in grid.grid(["digits"], methods, [24], [5, 3], {})] == seeds
+    assert [job.seed for job in grid.grid(["digits"], [*methods, "itq"], [24], [5, 3], {})] == [*seeds, 5, 3]
 
 
 @pytest.mark.parametrize(

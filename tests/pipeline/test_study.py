@@ -53,7 +53,7 @@ def test_a_file_says_all_that_spans_a_grid(study):
 
 def test_what_a_file_leaves_out_is_as_without_options(study):
     assert read_study(study('methods = "itq"\nbits = 16')) == Study(methods=(("itq", {}),), n_bits=(16,))
-    assert (Study().datasets, Study().seeds) == (("digits",), (0,))
+    assert [str(job) for job in Study(methods=(("itq", {}),), n_bits=(16,)).jobs()] == ["digits itq 16 bits seed 0"]
 
 
 def test_a_file_without_methods_leaves_them_to_options(hashbench, study):
@@ -118,12 +118,23 @@ def test_the_committed_study_holds_the_variants_of_the_results():
 def test_options_go_before_what_the_study_says():
     said = Study(("a",), (("ksh", {"n_items": 5}), ("itq", {})), (16,), (3,), ("AP",), {"ridge": 0.5})
     assert said.changed() == said
-    assert said.changed(datasets=["b"], n_bits=[8], seeds=[0], metrics=["P@10"]) == Study(
-        ("b",), said.methods, (8,), (0,), ("P@10",), {"ridge": 0.5}
+    assert said.changed(n_bits=[8], seeds=[0], metrics=["P@10"]) == Study(
+        ("a",), said.methods, (8,), (0,), ("P@10",), {"ridge": 0.5}
     )
     assert said.changed(params={"n_items": 7}).methods == (("ksh", {}), ("itq", {}))
     assert said.changed(params={"n_items": 7}).params == {"ridge": 0.5, "n_items": 7}
-    assert said.changed(methods=["lsh", "ksh"]).methods == (("lsh", {}), ("ksh", {"n_items": 5}))
+
+
+def test_methods_and_datasets_are_picked_among_those_of_the_study():
+    own = ("ksh", {"n_items": 5}), ("itq", {}), ("ksh", {"n_items": 6})
+    said = Study(("digits", "tiny.h5"), own)
+    assert said.changed(methods=["ksh"]).methods == (own[0], own[2])
+    assert said.changed(methods=["itq", "ksh"], datasets=["digits:pixels"]) == Study(("digits:pixels",), own)
+    with pytest.raises(HashbenchError, match=r"the study has no method 'lsh', only ksh, itq. Choose among these"):
+        said.changed(methods=["ksh", "lsh"])
+    with pytest.raises(HashbenchError, match=r"the study has no dataset 'x.h5', only digits, tiny.h5. Choose among"):
+        said.changed(datasets=["x.h5"])
+    assert Study().changed(methods=["lsh"], datasets=["x.h5"]) == Study(("x.h5",), (("lsh", {}),))
 
 
 def test_options_go_before_what_the_study_says_of_one_method():
@@ -177,6 +188,27 @@ def test_run_takes_a_study_and_a_dry_run_of_it_writes_nothing(hashbench, study, 
     assert "n_iter=2 8 bits seed 0: score P@5\n" in told
     assert hashbench(*command, "--dry-run", "--force").stdout.splitlines()[-1] == "0 of 3 jobs done, 3 to do."
     assert {file: file.stat().st_mtime_ns for file in data.rglob("*")} == after
+
+
+def test_a_dry_run_looks_for_rows_in_the_results_file(hashbench, tiny_file, tmp_path):
+    command = ["run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--metric", "RR", "--dataset", tiny_file()]
+
+    def remains(folder):
+        return hashbench(*command, "--results", folder, "--dry-run").stdout.splitlines()[0].partition(" seed 0: ")[2]
+
+    assert hashbench(*command, "--results", tmp_path).exit_code == 0
+    assert remains(tmp_path) == "done"
+    assert remains(tmp_path / "other") == "write rows"
+    assert not (tmp_path / "other").exists()
+    whole = (tmp_path / "tiny.csv").read_text()
+    header, first, second = whole.splitlines(keepends=True)
+    for content in (header + first, header + first + second.removesuffix(",1\n") + ",2\n"):  # of another version
+        (tmp_path / "tiny.csv").write_text(content)
+        assert remains(tmp_path) == "write rows"
+        assert hashbench(*command, "--results", tmp_path).exit_code == 0
+        assert (tmp_path / "tiny.csv").read_text() == whole
+    (tmp_path / "tiny.csv").write_text("a,b\n")
+    assert "has columns a,b" in hashbench(*command, "--results", tmp_path, "--dry-run").stderr
 
 
 def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file, data, tmp_path):

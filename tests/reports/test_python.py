@@ -1,5 +1,6 @@
 """What users call from Python: the functions beside the commands of the same names."""
 
+import json
 import re
 import shutil
 
@@ -36,6 +37,16 @@ def test_run_gives_the_rows_that_the_command_writes(hashbench, digits_data, tmp_
     pd.testing.assert_frame_equal(package.read_results(kept), expected)
 
 
+def test_lists_of_values_are_run_one_after_the_other(digits_data):
+    def params_of(methods, **options):
+        return package.run(methods, 8, metrics="AP", **options)["params"].map(json.loads).tolist()
+
+    assert params_of("itq", params={"n_iter": [2, 3]}) == [{"n_iter": 2}, {"n_iter": 3}]
+    assert params_of({"itq": {"n_iter": np.arange(2, 4)}, "lsh": {}}) == [{"n_iter": 2}, {"n_iter": 3}, {}]
+    assert params_of({"itq": [{"n_iter": 3}, {"n_iter": (2,)}]}) == [{"n_iter": 3}, {"n_iter": 2}]
+    assert params_of(["itq", "lsh"], params={"itq:n_iter": range(2, 4)}) == [{"n_iter": 2}, {"n_iter": 3}, {}]
+
+
 def test_run_warns_of_what_cannot_run_and_refuses_if_nothing_can(digits_data):
     with pytest.warns(UserWarning, match="pcah"):
         frame = package.run(["lsh", "pcah"], 100, metrics="AP")
@@ -66,6 +77,10 @@ def test_one_value_of_any_kind_is_a_sequence_of_one(digits_data, few):
         ({"methods": None}, "unknown method 'None'"),
         ({"datasets": 5}, "unknown dataset '5'"),
         ({"metrics": 5}, "unknown metric '5'"),
+        *(({key: []}, f"{key} is an empty list") for key in ("methods", "n_bits", "datasets", "seeds", "metrics")),
+        ({"methods": {}}, "nothing to run; name a method"),
+        ({"params": {"n_iter": []}}, "params.n_iter is an empty list"),
+        ({"methods": {"lsh": 5}}, "methods.lsh must be a table of parameters, got 5"),
     ],
 )
 def test_one_value_that_is_none_of_its_kind_is_refused_in_a_sentence(options, words, digits_data):
