@@ -108,8 +108,10 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
         f"\nOf each query of {name} the {n:,} listed neighbours are relevant, no other item."
         for name, n in listed.items()
     )
-    if not is_grid:
-        return format_evaluation(_evaluation(outcomes[0]), "table") + last
+    return (_grid_table(outcomes) if is_grid else format_evaluation(_evaluation(outcomes[0]), "table")) + last
+
+
+def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     names = list(_evaluation(outcomes[0]).scores)
     lines = []
     for outcome in outcomes:
@@ -130,7 +132,7 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
         for name, found in by_dataset.items()
         if found.n_undefined
     ]
-    return text + "".join(["\n", *notes] if notes else []) + last
+    return text + "".join(["\n", *notes] if notes else [])
 
 
 def _fate(evaluation: "Evaluation") -> str:
