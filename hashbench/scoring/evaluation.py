@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hashbench.scoring.metrics import Scores
+from hashbench.errors import HashbenchError
+from hashbench.scoring.metrics import Scores, get_metric
 
 if TYPE_CHECKING:
     import pandas as pd
+
+T = TypeVar("T")
 
 DEFAULT_METRICS = ("AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2")
 RUN_METRICS = ("AP", "NDCG:trec", "NDCG@10:trec", "P@10", "R@1000", "RR")
@@ -33,6 +36,27 @@ class Summary(NamedTuple):
     n_undefined: int
 
 
+class ByMetric(dict[str, T]):
+    """Values by the canonical name of a metric, found by its other names too, such as ``mAP`` for ``AP``."""
+
+    def __missing__(self, name: Any) -> T:
+        if name not in self:
+            raise KeyError(name)
+        return self[get_metric(name).name]
+
+    def __contains__(self, name: object) -> bool:
+        if super().__contains__(name) or not isinstance(name, str):
+            return super().__contains__(name)
+        try:
+            return super().__contains__(get_metric(name).name)
+        except HashbenchError:
+            return False
+
+    def get(self, name: Any, default: Any = None) -> Any:
+        """Give the value of a metric, or the default."""
+        return self[name] if name in self else default
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Scores of every query, by metric.
@@ -40,7 +64,7 @@ class Evaluation:
     Parameters
     ----------
     scores : dict of str to Scores
-        Arrays of shape (n_queries,) under the metric's canonical name.
+        Arrays of shape (n_queries,) under the metric's canonical name, found by its other names too.
     n_undefined : int
         Queries without relevant items.
     queries : sequence of str, optional
@@ -54,6 +78,9 @@ class Evaluation:
     queries: Sequence[str] | None = None
     notes: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", ByMetric(self.scores))
+
     def __repr__(self) -> str:
         lines = [
             f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f})"
@@ -63,8 +90,8 @@ class Evaluation:
 
     @property
     def summary(self) -> dict[str, Summary]:
-        """Means over the queries, by metric; NaN where no query is defined."""
-        return {name: self._summary(scores) for name, scores in self.scores.items()}
+        """Means over the queries, by metric as ``scores``; NaN where no query is defined."""
+        return ByMetric({name: self._summary(scores) for name, scores in self.scores.items()})
 
     def _summary(self, scores: Scores) -> Summary:
         counted = ~np.isnan(scores.mean)

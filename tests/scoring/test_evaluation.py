@@ -33,6 +33,20 @@ def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
     assert counts == [2, 2]
 
 
+def test_metrics_are_found_by_each_of_their_names():
+    found = Evaluation({"AP": AP, "P@5": P5}, n_undefined=0)
+    for by_metric in (found.summary, found.scores):
+        assert list(by_metric) == ["AP", "P@5"]
+        for name, canonical in {"mAP": "AP", "MAP": "AP", "Precision@5": "P@5", "P@05": "P@5"}.items():
+            assert by_metric[name] is by_metric[canonical] is by_metric.get(name)
+            assert name in by_metric
+        for name in ("NDCG", "nothing", "P@6", "AP@5:odd", 0):
+            assert name not in by_metric
+            assert by_metric.get(name, "none") == "none"
+            with pytest.raises(KeyError, match=str(name)):
+                by_metric[name]
+
+
 def test_an_evaluation_shows_its_means():
     text = repr(Evaluation({"AP": AP, "P@5": P5}, n_undefined=0))
     assert text == "<Evaluation of 2 queries; AP: 0.7500 (0.6250 to 0.8750), P@5: 0.3000 (0.3000 to 0.4000)>"
