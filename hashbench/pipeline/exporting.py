@@ -251,17 +251,13 @@ def _write_texts(packed: ByteArray, n_bits: int, path: Path, head: str, line: Ca
             file.writelines(line(start + number, text) for number, text in enumerate(texts))
 
 
-def _read_texts(path: Path, n_items: int, n_bits: int, n_head: int, number: Callable[[str], int]) -> BoolArray:
-    lines = path.read_text(encoding="ascii").splitlines()[n_head : n_head + n_items]
-    return np.array([[bit == "1" for bit in f"{number(line):0{n_bits}b}"] for line in lines])
-
-
 def _write_pgvector(packed: ByteArray, n_bits: int, path: Path) -> None:
     _write_texts(packed, n_bits, path, "", lambda number, text: f"{number}\t{text}\n")
 
 
 def _read_pgvector(path: Path, n_items: int, n_bits: int) -> BoolArray:
-    return _read_texts(path, n_items, n_bits, 0, lambda line: int(line.partition("\t")[2], 2))
+    lines = path.read_text(encoding="ascii").splitlines()[:n_items]
+    return np.asarray(np.array([list(line.partition("\t")[2]) for line in lines]) == "1")
 
 
 def _write_hex(packed: ByteArray, n_bits: int, path: Path) -> None:
@@ -270,7 +266,10 @@ def _write_hex(packed: ByteArray, n_bits: int, path: Path) -> None:
 
 
 def _read_hex(path: Path, n_items: int, n_bits: int) -> BoolArray:
-    return _read_texts(path, n_items, n_bits, 1, lambda line: int(line, 16))
+    _, *lines = path.read_text(encoding="ascii").splitlines()[: n_items + 1]
+    fill = "0" * (2 * n_bytes(n_bits) - -(-n_bits // 4))
+    packed = np.frombuffer(bytes.fromhex("".join(fill + line for line in lines)), np.uint8)
+    return np.unpackbits(packed.reshape(n_items, -1), axis=1)[:, -n_bits:].astype(bool)
 
 
 _CODES: dict[

@@ -164,6 +164,24 @@ def test_texts_have_the_first_bit_first(codes_file, tmp_path, hashbench):
     np.testing.assert_array_equal(np.load(tmp_path / "c.npy"), codes)
 
 
+@pytest.mark.parametrize(("target", "text"), [("hex", "code\na01\n00f\n"), ("pgvector", "0\t{}\n1\t{}\n")])
+def test_texts_are_read_back_digit_by_digit(target, text, tmp_path):
+    bits = ["101000000001", "000000001111"]
+    (tmp_path / "texts").write_text(text.format(*bits))
+    read = exporting._CODES[target][1](tmp_path / "texts", 2, 12)
+    np.testing.assert_array_equal(read, [[digit == "1" for digit in code] for code in bits])
+
+
+def test_codes_written_in_another_order_of_bits_are_told(codes_file, tmp_path, monkeypatch):
+    def write_least_significant_first(packed, n_bits, path):
+        path.write_text("\n".join(["code", *(code.tobytes().hex()[:3] for code in packed)]))
+
+    path, codes = codes_file
+    monkeypatch.setitem(exporting._CODES, "hex", (write_least_significant_first, *exporting._CODES["hex"][1:]))
+    turned = np.column_stack([codes[:, 7::-1], np.zeros((70, 4), bool)])  # bits 8 to 11 are in the digit left out
+    assert export(path, "hex", tmp_path / "c.csv").n_differing == (turned != codes).sum() > 0
+
+
 @pytest.mark.parametrize(
     ("name", "target", "options", "message"),
     [
