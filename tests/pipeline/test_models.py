@@ -69,6 +69,15 @@ def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
     assert not (tmp_path / "codes.npy").exists()
 
 
+@pytest.mark.parametrize("kind", ["codes", "dataset"])
+def test_a_codes_file_or_a_dataset_is_no_model(hashbench, tiny_file, data, kind):
+    hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", tiny_file())
+    path = tiny_file() if kind == "dataset" else next(data.rglob("lsh-2-s0.h5"))
+    result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
+    assert result.exit_code == 1
+    assert f"{path} is a {kind} file, expected a fitted method; give the .model.npz" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
