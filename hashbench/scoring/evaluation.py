@@ -54,7 +54,10 @@ class ByMetric(dict[str, T]):
 
     def get(self, name: Any, default: Any = None) -> Any:
         """Give the value of a metric, or the default."""
-        return self[name] if name in self else default
+        try:
+            return self[name]
+        except KeyError:
+            return default
 
 
 @dataclass(frozen=True, eq=False)
