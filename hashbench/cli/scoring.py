@@ -10,11 +10,12 @@ from click.core import ParameterSource
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli.completion import completing
-from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS
+from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, File
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.scoring.evaluation import Evaluation
 
 _FIGURES = (".svg", ".png", ".pdf")
@@ -29,6 +30,20 @@ class _Array(click.ParamType[str]):
         if value == "":
             self.fail("an empty name is no file.", param, ctx)
         return str(value)
+
+
+class _Curves(File):
+    """A file of curves, whose ending says whether they are written or drawn."""
+
+    def __init__(self) -> None:
+        super().__init__(allow_dash=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path: Path = super().convert(value, param, ctx)
+        if path.suffix.lower() not in ("", ".csv", *_FIGURES):
+            known = f"written to .csv, or drawn to {', '.join(_FIGURES)}"
+            self.fail(f"{str(value)!r} ends in {path.suffix}; curves are {known}.", param, ctx)
+        return path
 
 
 _ARRAY = _Array()
@@ -95,7 +110,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
 @click.option("--per-query", type=OUTPUT, help="Also write every query's scores to this CSV file; - for stdout.")
 @click.option(
     "--curves",
-    type=OUTPUT,
+    type=_Curves(),
     help="Also write precision-recall curves, by radius and by rank, to this CSV file, - for stdout; or draw them: "
     ".svg, .png or .pdf.",
 )
@@ -131,10 +146,8 @@ def evaluate(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench._parallel import telling_of_compilation
     from hashbench.cli import console
-    from hashbench.pipeline import own_codes
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
-    from hashbench.sources.array_files import split_spec
 
     outputs = [path for path in (per_query, curves) if path is not None]
     if save is None:
@@ -146,18 +159,7 @@ def evaluate(
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
-        if own["query_codes"] is None or own["database_codes"] is None:
-            raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
-        own["distance"] = own["distance"] or "hamming"
-        is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
-        if is_labelled and dataset is not None and save is None:
-            raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
-        inputs = [split_spec(value)[0] for key, value in own.items() if key not in _NO_FILES and value is not None]
-        _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
-        if save is not None:
-            how = {"distance": own["distance"], "undefined": undefined, "keep_codes": keep_codes}
-            own_codes.check_saving(save, dataset, is_labelled=is_labelled, **how)
-        mine = own_codes.read_own(**own, dataset=None if is_labelled else dataset)
+        mine = _read_own(own, dataset, save, outputs, undefined=undefined, keep_codes=keep_codes)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
@@ -203,6 +205,33 @@ def _of_file(
     _refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
     loaded, _ = preparation.load_dataset(dataset)
     return partial(steps.score, loaded, codes, undefined=undefined), sizes
+
+
+def _read_own(
+    own: dict[str, Any],
+    dataset: str | None,
+    save: str | None,
+    outputs: Sequence[Path],
+    *,
+    undefined: str,
+    keep_codes: bool,
+) -> "OwnCodes":
+    """Read a user's own codes, once nothing speaks against scoring and saving them."""
+    from hashbench.pipeline import own_codes
+    from hashbench.sources.array_files import split_spec
+
+    if own["query_codes"] is None or own["database_codes"] is None:
+        raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+    is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
+    if is_labelled and dataset is not None and save is None:
+        raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
+    inputs = [split_spec(value)[0] for key, value in own.items() if key not in _NO_FILES and value is not None]
+    _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
+    how = {**own, "distance": own["distance"] or "hamming"}
+    if save is not None:
+        saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
+        own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)
+    return own_codes.read_own(**how, dataset=None if is_labelled else dataset)
 
 
 def _of_run(

@@ -176,7 +176,8 @@ def read_own(
     specs = {"--query-vectors": query_vectors, "--database-vectors": database_vectors}
     vectors = _read_vectors(specs, true_distance, dataset, distance)
     query, database = read_codes(query_codes), read_codes(database_codes)
-    if n_bits is None and query.ndim == database.ndim == 2 and query.shape[1] != database.shape[1]:
+    are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))
+    if n_bits is None and are_tables and query.shape[1] != database.shape[1]:
         raise HashbenchError(
             f"query codes in {query_codes} have {query.shape[1]} columns and database codes in {database_codes} "
             f"{database.shape[1]}; both must be equally long."

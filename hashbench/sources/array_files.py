@@ -109,8 +109,8 @@ def _refuse_lost_text(codes: AnyArray, name: str, spec: str) -> None:
     """Refuse a column whose codes pandas took for numbers, or for its name."""
     if codes.dtype.kind in "iuf":
         raise HashbenchError(
-            f"{spec} holds one column of numbers, expected one for each bit or byte of a code, or hexadecimal texts: "
-            "if these they are, write each as 0x and its digits."
+            f"{spec} holds one column of numbers, expected one for each bit or byte of a code, or texts of "
+            "hexadecimal digits or of 0 and 1: if these they are, write each as 0x and its digits."
         )
     if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
         raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")

@@ -208,10 +208,19 @@ def test_hexadecimal_texts_score_the_same(save, tmp_path, suffix):
     np.testing.assert_allclose(found.scores["AP"].mean, by_hand(LEVELS), atol=1e-12)
 
 
+def test_texts_beside_columns_of_bits_are_refused_by_their_form_not_their_width(save):
+    texts, bits = save("t.npy", np.array(hexadecimal(QUERY))[:, None]), save("d.npy", DATABASE)
+    with pytest.raises(HashbenchError, match="query codes are hexadecimal texts, database codes a column for each bit"):
+        read_own(query_codes=texts, database_codes=bits, affinity=save("a.npy", LEVELS))
+
+
 def test_columns_whose_codes_pandas_loses_are_refused(tmp_path):
     (tmp_path / "numbers.csv").write_text("hash\n0012\n0013\n")
     (tmp_path / "headless.csv").write_text("00ff\n0a12\nff00\n")
-    for name, words in (("numbers", "one column of numbers"), ("headless", "first line .* reads like a code")):
+    for name, words in (
+        ("numbers", "texts of hexadecimal digits or of 0 and 1"),
+        ("headless", "first line .* reads like a code"),
+    ):
         path = str(tmp_path / f"{name}.csv")
         with pytest.raises(HashbenchError, match=words):
             read_own(query_codes=path, database_codes=path, affinity=path)
