@@ -96,7 +96,7 @@ def read() -> pd.DataFrame:
 
 
 def summary() -> None:
-    """Print the mean over lengths and seeds of both numbers, and of the two together, best first."""
+    """Print the mean over lengths and seeds of both numbers and of the two together, by dataset and over all."""
     table = read()
     scores = ["among_held_out", "to_trained"]
     table["n_failed"] = table["among_held_out"].isna()
@@ -106,6 +106,10 @@ def summary() -> None:
     means["both"] = means[scores].mean(axis=1)
     means = means.rename(columns={"seed": "n_trials"}).reset_index()
     print(means.sort_values(["dataset", "method", "both"], ascending=[True, True, False]).to_string(index=False))
+    overall = means.groupby(["method", "setting"])[["both", "n_failed"]].agg({"both": "mean", "n_failed": "sum"})
+    without_failures = overall[overall["n_failed"] == 0].reset_index().drop(columns="n_failed")
+    print("\nof all datasets, settings without a failure:")
+    print(without_failures.sort_values(["method", "both"], ascending=[True, False]).to_string(index=False))
 
 
 def main() -> int:

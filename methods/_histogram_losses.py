@@ -21,13 +21,13 @@ class _Ranked(LearnedHash):
         Steepness of the tanh that relaxes codes.
     continuation : int
         Epochs after which ``alpha`` doubles, again and again; 0 for never.
-    n_bins : int
-        Intervals of the histogram; 0 for as many as bits.
+    n_bins : int, optional
+        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
     """
 
     alpha: float = setting(1.0, real(0, closed="neither"))
     continuation: int = setting(0, whole(0))
-    n_bins: int = setting(0, whole(0))
+    n_bins: int | None = setting(None, whole(0), None)
 
     group = "list-based"
 
@@ -38,7 +38,8 @@ class _Ranked(LearnedHash):
         from hashbench.learning.soft_histogram import soft_histogram
 
         alpha = self.alpha * 2.0 ** (batch.epoch // self.continuation if self.continuation else 0)
-        return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, self.n_bins or self.n_bits)
+        n_bins = min(self.n_bits, 16, max(8, self.n_bits // 2)) if self.n_bins is None else self.n_bins or self.n_bits
+        return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, n_bins)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -108,7 +108,8 @@ class DSH(LearnedHash):
     -----
     A pair costs 1/2 (1 - y) |u_i - u_j|^2 + 1/2 y max(m - |u_i - u_j|^2, 0), y = 1 for dissimilar ones; an item
     alpha ||u_i| - 1|_1. Dispersion takes absolute differences, and lets similar pairs off inside a zone. The presets
-    ``paper`` and ``dispersion`` are the authors' settings, but without DSH's two last drops of the learning rate.
+    ``paper`` and ``dispersion`` are the authors' settings, but without DSH's two last drops of the learning rate;
+    ``tuned`` did best on held-out training items of two datasets, with steps that are too large for some others.
 
     References
     ----------
@@ -132,6 +133,7 @@ class DSH(LearnedHash):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {**_NET, "epochs": 280, "learning_rate": 1e-3, "halve_every": 0},
         "dispersion": {**_NET, "objective": "dispersion", "epochs": 750, "learning_rate": 0.01, "halve_every": 204},
+        "tuned": {"learning_rate": 0.1, "margin": 1.0},
     }
 
     def _loss(self, batch: Batch) -> "Tensor":

@@ -44,12 +44,13 @@ class MIHash(_Ranked):
 
     Parameters
     ----------
-    alpha : float, default=1
+    alpha : float, default=2
         Steepness of the tanh that relaxes codes; the authors' gamma (``sigmf``) is 2 alpha.
     continuation : int, default=0
         Epochs after which ``alpha`` doubles, again and again; 0 for never.
-    n_bins : int, default=0
-        Intervals of the histogram; 0 for as many as bits.
+    n_bins : int, optional
+        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the
+        bits: with more, most of what a batch tells about distances is noise.
 
     Notes
     -----
@@ -70,6 +71,8 @@ class MIHash(_Ranked):
     >>> MIHash(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
     (60, 4)
     """
+
+    alpha: float = 2.0
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

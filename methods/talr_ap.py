@@ -87,8 +87,9 @@ class TALRAP(_TALR):
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
         Epochs after which ``alpha`` doubles, again and again; 0 for never.
-    n_bins : int, default=0
-        Intervals of the histogram; 0 for as many as bits.
+    n_bins : int, optional
+        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the
+        bits: with more, most of what a batch tells about distances is noise.
 
     Notes
     -----

@@ -336,19 +336,22 @@ def test_queries_without_relevant_items_count_as_0_in_the_mean(name):
     outputs = torch.randn(6, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     rows, matrix = np.arange(6), np.eye(6, dtype=int)
     matrix[0, 1] = matrix[1, 0] = 1
-    method = registry.get_method(name)(5)
+    method = registry.get_method(name)(5, alpha=1.0)
     loss = float(method._loss(Batch(outputs, rows, outputs, Explicit(matrix), rows)))
     histogram = soft_histogram(torch.tanh(outputs), torch.tensor(matrix), 2, 5)[:2]
     scores = mutual_information(histogram) if name == "mihash" else simplified_ap(histogram.sum(dim=1), histogram[:, 1])
     assert loss == pytest.approx(-float(scores.sum()) / 6)
 
 
-@pytest.mark.parametrize("n_bins", [0, 3, 8])
-def test_methods_count_distances_in_as_many_bins_as_asked(n_bins):
-    outputs = torch.randn(9, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+@pytest.mark.parametrize(
+    ("n_bits", "n_bins", "counted"),
+    [(8, 3, 3), (8, 0, 8), (40, 0, 40), (4, None, 4), (12, None, 8), (24, None, 12), (48, None, 16)],
+)
+def test_methods_count_distances_in_as_many_bins_as_asked_or_in_few(n_bits, n_bins, counted):
+    outputs = torch.randn(9, n_bits, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     rows, classes = np.arange(9), np.arange(9) % 3
     batch = Batch(outputs, rows, outputs, SameLabel(classes, classes), rows)
-    histogram = soft_histogram(torch.tanh(outputs), torch.tensor(classes[:, None] == classes), 2, n_bins or 8)
+    histogram = soft_histogram(torch.tanh(outputs), torch.tensor(classes[:, None] == classes), 2, counted)
     size, n_rel = histogram.sum(dim=1), histogram[:, 1]
     expected = {
         "talr-ap": simplified_ap(size, n_rel),
@@ -356,7 +359,7 @@ def test_methods_count_distances_in_as_many_bins_as_asked(n_bins):
         "mihash": mutual_information(histogram),
     }
     for name, scores in expected.items():
-        loss = registry.get_method(name)(8, n_bins=n_bins)._loss(batch)
+        loss = registry.get_method(name)(n_bits, n_bins=n_bins, alpha=1.0)._loss(batch)
         assert float(loss) == pytest.approx(-float(scores.mean()), abs=1e-12)
 
 
