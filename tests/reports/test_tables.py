@@ -91,6 +91,23 @@ def test_versions_of_a_method_are_told_apart():
     assert shown["lsh"] == ["**0.9000**"]
 
 
+def test_a_method_has_the_same_parameters_in_each_metric_that_has_values_of_them():
+    less, more = '{"n_iter": 5}', '{"n_iter": 6}'
+    runs = {
+        less: {"AP": (16, 32), "NDCG": (16,), "RR": (16,)},
+        more: {"AP": (16,), "NDCG": (16, 32), "P@5": (16, 32)},
+    }
+    cells = [
+        cell(n_bits=n_bits, params=params, metric=metric)
+        for params, metrics in runs.items()
+        for metric, lengths in metrics.items()
+        for n_bits in lengths
+    ]
+    made = chosen(*cells, metrics=("AP", "NDCG", "P@5", "RR")).cells
+    shown = made.groupby("metric")["params"].unique().map(list).to_dict()
+    assert shown == {"AP": [more], "NDCG": [more], "P@5": [more], "RR": [less]}
+
+
 def test_versions_of_a_method_are_told_apart_across_blocks():
     text = table(cell(), cell(dataset="digits-pairs", method_version=2)).to_markdown()
     assert "| itq (version 1) |" in text

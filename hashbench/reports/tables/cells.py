@@ -88,7 +88,16 @@ def _lines(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], 
     apart = {one.method: one for one in published if one.our_params}  # rows of the paper that parameters tell apart
     lines = zip(cells["method"], cells["params"], strict=True)
     role = pd.Series([" ".join(name for name, one in apart.items() if one.is_of(*line)) for line in lines], cells.index)
-    return pd.concat([main_lines(part) for _, part in cells.groupby(role)])
+    return pd.concat([_main_lines(part) for _, part in cells.groupby(role)])
+
+
+def _main_lines(cells: pd.DataFrame) -> pd.DataFrame:
+    """Keep one line of each method in each block, the same in all its metrics; another only where it has no values."""
+    main = main_lines(cells.assign(metric=""))
+    line = pd.MultiIndex.from_frame(cells[[*BLOCK, *LINE]])
+    is_main = pd.Series(line.isin(pd.MultiIndex.from_frame(main[[*BLOCK, *LINE]])), cells.index)
+    has_main = is_main.groupby([cells[key] for key in (*BLOCK, "metric", "method")]).transform("any")
+    return pd.concat([cells[is_main], main_lines(cells[~has_main])])
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
