@@ -219,34 +219,25 @@ def get_metric(name: str) -> Metric:
     if match is None:
         raise _lacks_number(name) if name in FAMILIES else unknown_name("metric", name, metric_names())
     family = _find_family(name, match)
-    arguments: list[int | str] = []
+    cutoff, n_reranked = (None if match[part] is None else int(match[part]) for part in ("cutoff", "n_reranked"))
+    if cutoff is not None and cutoff < 1 and not match["radius"]:
+        raise HashbenchError(f"metric {name!r} has cutoff {cutoff}; a cutoff counts items, 1 or more.")
+    if n_reranked is not None and n_reranked < (cutoff or 0):
+        raise HashbenchError(
+            f"metric {name!r} scores {cutoff} items of {n_reranked} that are re-ranked; re-rank as many or more."
+        )
+    option, default = match["option"], next(iter(family.options), None)
+    if option and option not in family.options:
+        known = ", ".join(family.options) or "none"
+        raise HashbenchError(f"metric {name!r} has option {option!r}; {family.pattern} knows: {known}.")
+    if n_reranked is not None:  # the default is another than without re-ranking: tell it
+        option, default = option or default, None
     canonical = ALIASES.get(match["stem"], match["stem"])
-    if match["cutoff"]:
-        cutoff = int(match["cutoff"])
-        if not match["radius"] and cutoff < 1:
-            raise HashbenchError(f"metric {name!r} has cutoff {cutoff}; a cutoff counts items, 1 or more.")
-        arguments.append(min(cutoff, _LARGEST_CUTOFF))
-        canonical += f"@{match['radius'] or ''}{cutoff}"
-        if match["reranked"] and int(match["n_reranked"]) < cutoff:
-            raise HashbenchError(
-                f"metric {name!r} scores {cutoff} items of {match['n_reranked']} that are re-ranked; re-rank as many "
-                "or more."
-            )
-    if match["reranked"]:
-        arguments.append(min(int(match["n_reranked"]), _LARGEST_CUTOFF))
-    option = match["option"]
-    if match["reranked"] and family.options and not option:  # it is another default than without re-ranking: tell it
-        option = family.options[0]
-    if option:
-        if option not in family.options:
-            known = ", ".join(family.options) or "none"
-            raise HashbenchError(f"metric {name!r} has option {option!r}; {family.pattern} knows: {known}.")
-        arguments.append(option)
-        if option != family.options[0] or match["reranked"]:
-            canonical += f":{option}"
-    if match["reranked"]:
-        canonical += f":reranked={int(match['n_reranked'])}"
-    return Metric(canonical, family, tuple(arguments))
+    canonical += "" if cutoff is None else f"@{match['radius'] or ''}{cutoff}"
+    canonical += f":{option}" if option and option != default else ""
+    canonical += "" if n_reranked is None else f":reranked={n_reranked}"
+    numbers = (min(number, _LARGEST_CUTOFF) for number in (cutoff, n_reranked) if number is not None)
+    return Metric(canonical, family, (*numbers, *([option] if option else [])))
 
 
 def _find_family(name: str, match: re.Match[str]) -> Family:
