@@ -207,7 +207,7 @@ def as_packed_pair(
     return query, database, query_bits
 
 
-_BITS, _TEXT = "a column for each bit", "hexadecimal texts"
+_BITS, _TEXT = "a column for each bit", "texts"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
 
 

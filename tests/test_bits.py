@@ -153,7 +153,7 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ffff"], 12, None, "4 hexadecimal digits, 16 bits, of which 12 cannot be the last"),
         (["ff"], 7, None, "of which 7 cannot"),
         (["ff"], 9, None, "of which 9 cannot"),
-        (["ff"], None, "big", "hexadecimal texts, where the order of bits .big. has no effect"),
+        (["ff"], None, "big", "texts, where the order of bits .big. has no effect"),
         (AS_BITS, None, "big", "a column for each bit, where the order"),
         (BYTES, None, "big", "as packed codes are"),
         (BYTES, 24, "middle", "one of little, big, got 'middle'"),
