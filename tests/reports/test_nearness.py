@@ -1,4 +1,4 @@
-from itertools import permutations
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -57,30 +57,45 @@ def test_verdicts_are_counted():
 
 def test_agreement_is_kendalls_tau_with_bounds_by_the_tie_ranges():
     ours = [(0.1, 0.05, 0.15), (0.2, 0.18, 0.35), (0.3, 0.25, 0.32), (0.6, 0.5, 0.7)]
-    found = agreement([pair(text, *one) for text, one in zip(("0.2", "0.4", "0.3", "0.5"), ours, strict=True)])
+    theirs = [("0.2", "BRE"), ("0.4", "KSH"), ("0.3", "ITQ"), ("0.5", "DPSH")]
+    found = agreement([pair(text, *one, method=name) for (text, name), one in zip(theirs, ours, strict=True)])
     assert found == pytest.approx((4 / 6, 4 / 6, 1, 4))  # the second and third could change places
     assert agreement([pair("0.2", 0.1, 0.1, 0.1)]) is None
     assert agreement([pair("0.2", 0.1, 0.1, 0.1), pair("0.2", 0.3, 0.3, 0.3)]) is None
 
 
+@pytest.mark.parametrize(
+    ("ours", "low"), [([(0.1, 0.1), (0.1, 0.1), (0.2, 0.2)], 1), ([(0.1, 0.2), (0.1, 0.2), (0.3, 0.3)], 2 / 6**0.5)]
+)
+def test_bounds_count_our_ties_as_tau_does(ours, low):
+    found = agreement([pair(text, a, a, b) for text, (a, b) in zip(("0.1", "0.1", "0.2"), ours, strict=True)])
+    assert found == pytest.approx((1, low, 1, 1))
+
+
+def test_methods_are_counted_and_not_their_lines():
+    lines = [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3, method="KSH"), pair("0.2", 0.2, 0.2, 0.2)]
+    assert agreement(lines).n_methods == 2
+
+
 def test_bounds_hold_whatever_the_order_of_ties():
     rng = np.random.default_rng(0)
-    for _ in range(20):
-        low = rng.random(5)
-        high, theirs = low + rng.random(5) / 2, rng.permutation([1, 2, 3, 3, 4]) / 10
-        found = agreement([pair(f"{t:.1f}", (a + b) / 2, a, b) for t, a, b in zip(theirs, low, high, strict=True)])
-        for order in permutations(range(5)):
-            values, least = np.empty(5), 0.0
-            for place in order:
-                least = max(least + 1e-9, low[place])
-                values[place] = least
-            if (values <= high).all():
-                assert found.low - 1e-9 <= kendalltau(theirs, values).statistic <= found.high + 1e-9
+    for _ in range(30):
+        low, theirs = rng.integers(0, 4, 4), rng.integers(1, 4, 4)
+        high = low + rng.integers(0, 4, 4)
+        orders = [values for values in product(*map(range, low, high + 1)) if len(set(values)) > 1]
+        ours = orders[rng.integers(len(orders))] if orders else low
+        cells = zip(ours, low, high, strict=True)
+        found = agreement([pair(f"{t}", *np.divide(cell, 10)) for t, cell in zip(theirs, cells, strict=True)])
+        if found is None:
+            assert len(set(theirs)) == 1 or not orders
+            continue
+        for values in orders:
+            assert found.low - 1e-9 <= kendalltau(theirs, values).statistic <= found.high + 1e-9
 
 
 def test_agreement_is_told_column_by_column():
     columns = {
-        "12 bits": [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3)],
+        "12 bits": [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3, method="KSH")],
         "24 bits": [pair("0.2", 0.1, 0.1, 0.1)],
     }
     assert tell_agreement(columns).endswith(": 12 bits 1.00 (1.00 to 1.00, 2 methods).")

@@ -8,11 +8,12 @@ our mean could be by another order of ties, or is by one standard deviation over
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.stats import kendalltau
 
+from hashbench._typing import FloatArray
 from hashbench.reports.tables.published import Published
 
 MARKS = {"within": "≈", "above": "↑", "below": "↓"}  # of ours, beside the published value
@@ -60,22 +61,31 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     Two methods whose tie ranges meet could stand either way, so that each bound counts them all in its favour. No
     order of ties need reach it, as those choices can contradict each other.
     """
-    ours, theirs = [round(pair.cell.value, 6) for pair in pairs], [float(pair.published.value) for pair in pairs]
+    theirs = np.array([float(pair.published.value) for pair in pairs])
+    ours, lowest, highest = (
+        np.array([getattr(pair.cell, name) for pair in pairs]).round(6) for name in ("value", "low", "high")
+    )
     if len(set(theirs)) < 2 or len(set(ours)) < 2:
         return None
-    settled = open_ = 0
-    for one, other in combinations(pairs, 2):
-        order = float(one.published.value) - float(other.published.value)
-        above, below = one.cell.low > other.cell.high, one.cell.high < other.cell.low
-        if order and (above or below):
-            settled += 1 if above == (order > 0) else -1
-        else:
-            open_ += bool(order)
-    n_pairs = len(pairs) * (len(pairs) - 1) / 2
-    n_ordered = sum(one != other for one, other in combinations(theirs, 2))
-    most = (n_pairs * n_ordered) ** 0.5
+    one, other = np.triu_indices(len(pairs), 1)
+    order = np.sign(theirs[one] - theirs[other])
+    least = np.nan_to_num(np.sign(lowest[one] - highest[other]), nan=-1)  # our order lies between these
+    most = np.nan_to_num(np.sign(highest[one] - lowest[other]), nan=1)
+    worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
     tau = float(kendalltau(theirs, ours).statistic)
-    return Agreement(tau, (settled - open_) / most, (settled + open_) / most, len(pairs))
+    is_ordered = order != 0
+    n_apart, n_open = int((~is_ordered & (least * most > 0)).sum()), int((~is_ordered & (least < most)).sum())
+    high, low = _highest(best[is_ordered], n_apart, n_open), -_highest(-worst[is_ordered], n_apart, n_open)
+    return Agreement(tau, min(low, tau), max(high, tau), len({pair.published.method for pair in pairs}))
+
+
+def _highest(orders: FloatArray, n_apart: int, n_open: int) -> float:
+    """Give tau-b where pairs that the paper orders are ordered alike (1), the other way round (-1) or tied (0) by us.
+
+    Of those that it ties we order ``n_apart``, and ``n_open`` more if that brings tau nearer to 0 from below.
+    """
+    n_ours = int(np.count_nonzero(orders)) + n_apart + (n_open if orders.sum() < 0 else 0)
+    return float(orders.sum() / np.sqrt(len(orders) * max(n_ours, 1)))
 
 
 def tell_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
