@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.scoring.evaluation import Evaluation
+    from hashbench.scoring.shards import ShardedCodes
 
 _FIGURES = (".svg", ".png", ".pdf")
 
@@ -63,7 +64,12 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
     type=_ARRAY,
     help="Your own, in .npy, .npz, .mat, .h5, .parquet or .csv: bits, packed bytes with --bits, or hexadecimal texts.",
 )
-@click.option("--database-codes", type=_ARRAY, help="The same for the database.")
+@click.option(
+    "--database-codes",
+    type=_ARRAY,
+    help="The same for the database. It may lie in shards, and so may its labels: a quoted pattern such as "
+    "'codes-*.npy', or a .json or .toml file that lists them.",
+)
 @click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
 @click.option(
     "--bit-order",
@@ -159,7 +165,7 @@ def evaluate(
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
-        mine = _read_own(own, dataset, save, outputs, undefined=undefined, keep_codes=keep_codes)
+        mine: Any = _read_own(own, dataset, save, outputs, undefined=undefined, keep_codes=keep_codes)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
@@ -215,9 +221,9 @@ def _read_own(
     *,
     undefined: str,
     keep_codes: bool,
-) -> "OwnCodes":
+) -> "OwnCodes | ShardedCodes":
     """Read a user's own codes, once nothing speaks against scoring and saving them."""
-    from hashbench.pipeline import own_codes
+    from hashbench.pipeline import own_codes, sharded_codes
     from hashbench.sources.array_files import split_spec
 
     if own["query_codes"] is None or own["database_codes"] is None:
@@ -225,13 +231,19 @@ def _read_own(
     is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     if is_labelled and dataset is not None and save is None:
         raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
-    inputs = [split_spec(value)[0] for key, value in own.items() if key not in _NO_FILES and value is not None]
+    shards = sharded_codes.shards_of(**own)
+    given = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
+    inputs = [split_spec(value)[0] for value in [*given, *shards]]
     _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
-    how = {**own, "distance": own["distance"] or "hamming"}
+    how = {**own, "distance": own["distance"] or "hamming", "dataset": None if is_labelled else dataset}
+    if shards:
+        if save is not None:
+            raise click.UsageError("--save keeps what was scored in one file, and shards are several; leave one out.")
+        return sharded_codes.read_sharded(**how)
     if save is not None:
         saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
         own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)
-    return own_codes.read_own(**how, dataset=None if is_labelled else dataset)
+    return own_codes.read_own(**how)
 
 
 def _of_run(

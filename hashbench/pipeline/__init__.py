@@ -10,4 +10,5 @@ models       new items encoded with a kept method
 exporting    models and codes in the forms of other programs, compared with ours
 onnx_graphs  fitted methods as ONNX
 own_codes    scores of codes that users bring in files
+sharded_codes  the same of a database larger than memory
 """

@@ -33,7 +33,7 @@ from hashbench.store.provenance import Provenance
 from hashbench.store.results import merge_rows
 
 OWN = {"codes": "own"}  # the parameters that mark rows of such codes
-_COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
+COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,7 +172,7 @@ def read_own(
             )
     labels = {"--query-labels": query_labels, "--database-labels": database_labels}
     coarse = {"--query-coarse": query_coarse, "--database-coarse": database_coarse}
-    _check_relevance(labels, coarse, affinity, dataset)
+    check_relevance(labels, coarse, affinity, dataset)
     specs = {"--query-vectors": query_vectors, "--database-vectors": database_vectors}
     vectors = _read_vectors(specs, true_distance, dataset, distance)
     query, database = read_codes(query_codes), read_codes(database_codes)
@@ -189,7 +189,7 @@ def read_own(
     counts = len(query), len(database)
     if dataset is not None:
         found, _ = load_dataset(dataset)
-        _check_counts(found, dataset, counts)
+        check_counts(found, dataset, counts)
         return OwnCodes(query, database, n_bits, distance, found.affinity(), found, found.fingerprint)
     if affinity is not None:
         content = {"affinity": read_matrix(affinity)}
@@ -198,7 +198,7 @@ def read_own(
         content = _read_labels(labels, LABEL_KEYS, counts)
         relevance = tuple(content.values())
         if query_coarse is not None:
-            content |= _read_labels(coarse, _COARSE_KEYS, counts)
+            content |= _read_labels(coarse, COARSE_KEYS, counts)
             relevance = Hierarchy(*content.values())
     checked = as_affinity(relevance)
     return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content), vectors)
@@ -232,7 +232,7 @@ def check_saving(
             )
 
 
-def _check_relevance(
+def check_relevance(
     labels: dict[str, str | None], coarse: dict[str, str | None], affinity: str | None, dataset: str | None
 ) -> None:
     """Refuse what says in no way, or in several, what is relevant."""
@@ -251,7 +251,8 @@ def _check_relevance(
         raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
 
 
-def _check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
+def check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
+    """Refuse codes of others than the queries and database of a dataset, which was given as ``spec``."""
     expected = len(dataset.query), len(dataset.database)
     if counts != expected:
         raise HashbenchError(
@@ -262,19 +263,26 @@ def _check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
 
 
 def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int, int]) -> dict[str, AnyArray]:
-    """Read labels of queries and database; a column or row of classes will do, words become numbers."""
-    found = {}
-    for (option, spec), n_items in zip(specs.items(), counts, strict=True):
-        array = read_array(spec, keys)
+    """Read labels of queries and database."""
+    arrays = [read_array(spec, keys) for spec in specs.values()]
+    return dict(zip((key.removeprefix("--") for key in specs), comparable(arrays, specs.values(), counts), strict=True))
+
+
+def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[int, int]) -> list[AnyArray]:
+    """Give labels of queries and database as an affinity takes them, from files or parts of these.
+
+    A column or row of classes will do, and words become numbers.
+    """
+    found = []
+    for array, spec, n_items in zip(labels, specs, counts, strict=True):
         if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as MATLAB has them
             array = array.ravel()
         if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
             array = as_int64(array, f"labels of {spec}")
-        found[option.removeprefix("--")] = array
-    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in found.values()):
-        words = np.concatenate(list(found.values())).astype(str)
-        numbers = np.unique(words, return_inverse=True)[1]
-        found = dict(zip(found, np.split(numbers, [len(next(iter(found.values())))]), strict=True))
+        found.append(array)
+    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in found):
+        words = np.concatenate(found).astype(str)
+        return np.split(np.unique(words, return_inverse=True)[1], [len(found[0])])
     return found
 
 

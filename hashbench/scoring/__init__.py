@@ -8,6 +8,7 @@
     buckets          how many items share a code, for the metrics that ask
     cosine           the same of real-valued outputs, grouped by equal distance
     runs             the same of scored lists of documents, held against judgements
+    shards           databases larger than memory, by the histograms of some rows each
     reranking        the nearest items by Hamming distance in the order of float vectors, as `candidates`
     metrics/         from histograms to expectation, minimum and maximum over tie orders
     evaluation       the result: scores of every query, and their means

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_compilation
-from hashbench._typing import AnyArray, ByteArray, Progress, silent
+from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
@@ -22,6 +22,7 @@ from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
 from hashbench.scoring.reranking import Vectors, candidate_parts
 
+_ALL = slice(None)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
 
@@ -128,13 +129,15 @@ def evaluate_packed(
     ``on_progress`` is called for each block of the database with queries counted, as items; before, if the loops have
     to be compiled. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
-    chosen = _checked_metrics(metrics, undefined)
-    _check_shapes(query, database, affinity)
+    chosen = checked_metrics(metrics, undefined)
+    check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     check_packed(query, n_bits, "query codes")  # the database is checked block by block
     n_reranked = _n_reranked(chosen, vectors)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    query, affinity, origin = (query, affinity, slice(None)) if n_reranked else _distinct_queries(query, affinity)
+    distinct, origin = (_ALL, _ALL) if n_reranked else distinct_queries(query, affinity.query_keys())
+    if distinct is not _ALL:
+        query, affinity = query[distinct], affinity.part(distinct)
     n_queries = len(query)
     table = _ScoreTable(chosen, undefined, n_queries)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
@@ -181,7 +184,7 @@ def evaluate_ranking(
     """
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
-    _check_shapes(ranking.query, ranking.database, affinity)
+    check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
     return evaluate_counts(
@@ -193,7 +196,7 @@ def evaluate_counts(
     count: Callable[[slice], TieHistogram], n_queries: int, at_a_time: int, metrics: Iterable[str], *, undefined: str
 ) -> Evaluation:
     """Score whatever counts a histogram of some queries, so many at a time."""
-    table = _ScoreTable(_checked_metrics(metrics, undefined), undefined, n_queries)
+    table = _ScoreTable(checked_metrics(metrics, undefined), undefined, n_queries)
 
     def score(queries: slice) -> None:
         table.fill(queries, count(queries))
@@ -227,29 +230,28 @@ class _ScoreTable:
         for _ in in_threads(score, query_chunks(histogram.n_queries)):
             pass
 
-    def evaluation(self, origin: Any = slice(None)) -> Evaluation:
+    def evaluation(self, origin: Rows = _ALL) -> Evaluation:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
         return Evaluation(scores, int(self.is_undefined[origin].sum()))
 
 
-def _distinct_queries(query: ByteArray, affinity: Affinity) -> tuple[ByteArray, Affinity, Any]:
-    """Keep one of each sort of query where many have the same code and labels, as learned codes do.
+def distinct_queries(query: ByteArray, keys: IntArray | None) -> tuple[Rows, Rows]:
+    """Choose one of each sort of query where many have the same code and keys, as those of learned codes do.
 
-    Returns also where each query's scores are to be found.
+    Returns also where each query's scores are to be found; twice ``slice(None)`` where all are kept.
     """
-    keys = affinity.query_keys()
     if keys is None:
-        return query, affinity, slice(None)
+        return _ALL, _ALL
     order, first = sort_equal_rows([*to_words(query).T, *keys.T])
     if 2 * len(first) > len(order):
-        return query, affinity, slice(None)
+        return _ALL, _ALL
     origin = np.empty(len(order), dtype=np.int64)
     origin[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    kept = order[first]
-    return query[kept], affinity.part(kept), origin
+    return order[first], origin
 
 
-def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
+    """Find the metrics of names, each once; refuse what they, or ``undefined``, cannot mean."""
     names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
     if not all(isinstance(name, str) for name in names):
         raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
@@ -261,17 +263,13 @@ def _checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]
     return chosen
 
 
-def _check_shapes(query: AnyArray, database: SliceableCodes, affinity: Affinity) -> None:
-    for role, codes, n_rated in (
-        ("query", query, affinity.n_queries),
-        ("database", database, affinity.n_database),
-    ):
-        if not codes.shape[0]:
+def check_counts(n_codes: tuple[int, int], n_rated: tuple[int, int]) -> None:
+    """Refuse codes of no queries or database items, and of others than the affinity knows."""
+    for role, here, there in zip(("query", "database"), n_codes, n_rated, strict=True):
+        if not here:
             raise HashbenchError(f"there are no {role} codes; at least one is needed.")
-        if codes.shape[0] != n_rated:
-            shapes = (query.shape[0], database.shape[0])
-            swapped = shapes == (affinity.n_database, affinity.n_queries)
+        if here != there:
             raise HashbenchError(
-                f"there are {codes.shape[0]} {role} codes, but labels or affinities for {n_rated} {role} items."
-                + (" Query and database look swapped." if swapped else "")
+                f"there are {here} {role} codes, but labels or affinities for {there} {role} items."
+                + (" Query and database look swapped." if n_codes == n_rated[::-1] else "")
             )

@@ -87,12 +87,14 @@ class TieHistogram:
         return cls(counts, values)
 
     def __add__(self, other: "TieHistogram") -> "TieHistogram":
-        if not np.array_equal(self.levels, other.levels) or self.counts.shape != other.counts.shape:
-            raise HashbenchError(
-                f"histograms of shapes {self.counts.shape} and {other.counts.shape} with levels "
-                f"{self.levels.tolist()} and {other.levels.tolist()} do not add up."
-            )
-        return TieHistogram(self.counts + other.counts, self.levels)  # a bucket may lie in both
+        (n_queries, _, n_groups), shape = self.counts.shape, other.counts.shape
+        if shape[::2] != (n_queries, n_groups):
+            raise HashbenchError(f"histograms of shapes {self.counts.shape} and {shape} do not add up.")
+        levels = np.union1d(self.levels, other.levels)  # of a part of the database, some may be lacking
+        counts = np.zeros((n_queries, len(levels), n_groups), dtype=np.int64)
+        for one in (self, other):
+            counts[:, np.searchsorted(levels, one.levels)] += one.counts
+        return TieHistogram(counts, levels)  # without buckets, which may lie in both
 
     def part(self, queries: slice) -> "TieHistogram":
         """Cut some queries out."""

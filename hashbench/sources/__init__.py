@@ -2,6 +2,7 @@
 
 download     files from elsewhere: fetched, and continued where they stopped, or asked of the user
 array_files  features, labels and codes in the files people keep them in
+shards       arrays that lie in several files, read in slices
 images       images, read block by block from arrays, folders and archives
 features/    from images to features: GIST and pretrained networks
 splits       queries, database and training items, drawn with a seed

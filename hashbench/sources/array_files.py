@@ -1,7 +1,8 @@
 """Arrays in the files people keep them in: .npy, .npz, .mat, .parquet, .csv and HDF5."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,14 +47,14 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _whole(_choose(arrays, path, key, keys)[1], path)
+        return _whole(find_array(arrays, path, key, keys)[1], path)
 
 
 def read_features(spec: str) -> Float32Array:
     """Read features (n, n_features), float32, from ``PATH`` or ``PATH:KEY``; refuse what float32 cannot tell apart."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _as_float32(_choose(arrays, path, key, FEATURE_KEYS)[1], spec, path)
+        return _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
 
 
 def read_items(spec: str, labels: str | None = None) -> Items:
@@ -68,10 +69,10 @@ def read_items(spec: str, labels: str | None = None) -> Items:
     is_same = path.resolve() == theirs.resolve()
     found = None
     with opened_arrays(path, label_key if is_same and labels else None) as arrays:
-        features = _as_float32(_choose(arrays, path, key, FEATURE_KEYS)[1], spec, path)
+        features = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
         name = next((name for name in LABEL_KEYS if name in arrays), None)
         if labels and is_same:
-            found = _whole(_choose(arrays, path, label_key, LABEL_KEYS)[1], path)
+            found = _whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path)
         elif not labels and name is not None:
             found = _whole(arrays[name], path)
         words = arrays.words if isinstance(arrays, Table) and key is None else []
@@ -85,7 +86,7 @@ def read_codes(spec: str) -> AnyArray:
     """Read codes in any form that `hashbench.bits.as_packed` knows, from ``PATH`` or ``PATH:KEY``."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        name, stored = _choose(arrays, path, key, CODE_KEYS)
+        name, stored = find_array(arrays, path, key, CODE_KEYS)
         codes = _whole(stored, path)
     if isinstance(arrays, Table) and codes.ndim == 1:
         _refuse_lost_text(codes, name, spec)
@@ -128,12 +129,13 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
 
 
 @contextmanager
-def opened_arrays(path: Path, aside: str | None = None) -> Iterator[Mapping[str, Any]]:
+def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Find the arrays of a file by name, each read when asked for; its ending tells the format.
 
     The array of an ``.npy`` file is called ``features``. A table gives its numeric columns together as ``features``,
     but for those called like labels and the column ``aside``. A ``.csv`` file may begin with the names of its columns,
-    and each of its lines with a number that pandas gave it.
+    and each of its lines with a number that pandas gave it. Arrays of HDF5 that are read ``in_slices`` may be larger
+    than memory, as those of .npy may.
     """
     check_file(path)
     suffix = path.suffix.lower()
@@ -146,7 +148,11 @@ def opened_arrays(path: Path, aside: str | None = None) -> Iterator[Mapping[str,
             table = Table(path, aside)
         yield table
         return
-    open_ = {".npy": opened_npy, ".npz": opened_npz, ".mat": opened_mat}.get(suffix, opened_hdf5)
+    open_: Callable[[Path], AbstractContextManager[Mapping[str, Any]]] = {
+        ".npy": opened_npy,
+        ".npz": opened_npz,
+        ".mat": opened_mat,
+    }.get(suffix, partial(opened_hdf5, in_slices=in_slices))
     with ExitStack() as stack:
         with _reading(path):
             arrays = stack.enter_context(open_(path))
@@ -168,7 +174,7 @@ def _whole(stored: Any, path: Path) -> AnyArray:
         return in_memory(stored)
 
 
-def _choose(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:
+def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:
     """Take the array called ``key``, with its name; without one the first called as in ``keys``, or the only one."""
     if key is not None:
         if key not in arrays:

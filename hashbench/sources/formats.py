@@ -106,13 +106,13 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
 
 
 @contextmanager
-def opened_hdf5(path: Path, *, is_turned: bool = False) -> Iterator[Mapping[str, Any]]:
+def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Find the arrays of an HDF5 file, in groups as ``group/name``; they stay on disk."""
     with open_hdf5(path) as file:
         found = dict(_hdf5_arrays(file, set()))
 
         def read(name: str) -> OnDisk:
-            check_stored(found[name], f"{shown(name)} of {path}")
+            check_stored(found[name], f"{shown(name)} of {path}", in_slices=in_slices)
             return OnDisk(found[name], is_turned=is_turned)
 
         yield Lazy(found, read)

@@ -113,8 +113,11 @@ def open_hdf5(path: Path) -> "Iterator[h5py.File]":
         yield file
 
 
-def check_stored(stored: "h5py.Dataset", name: str) -> None:
-    """Refuse an array of HDF5, called ``name``, that lies elsewhere, was never written or does not fit into memory."""
+def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) -> None:
+    """Refuse an array of HDF5, called ``name``, that lies elsewhere, was never written or does not fit into memory.
+
+    Of one that is read ``in_slices``, a chunk must fit.
+    """
     import h5py
 
     if stored.external or stored.is_virtual:
@@ -123,7 +126,7 @@ def check_stored(stored: "h5py.Dataset", name: str) -> None:
         )
     if h5py.check_ref_dtype(stored.dtype):
         raise HashbenchError(f"{name} holds references to objects, expected numbers or words.")
-    n_bytes = max(stored.nbytes, math.prod(stored.chunks or ()) * stored.dtype.itemsize)
+    n_bytes = max(0 if in_slices else stored.nbytes, math.prod(stored.chunks or ()) * stored.dtype.itemsize)
     if n_bytes > _SMALL:
         check_fits(n_bytes, f"{name} of shape {stored.shape}")
     status = stored.id.get_space_status()

@@ -112,15 +112,13 @@ def test_sums_over_groups_equal_sums_over_pairs(pairs):
             assert histogram.counts[0, index, group] == inside.count(level)
 
 
-def test_histograms_add_up_only_where_levels_and_shapes_agree():
+def test_histograms_add_up_where_queries_and_groups_agree_and_may_know_other_levels():
     one = TieHistogram.from_pairs([[0, 1]], [[0, 2]], n_bits=2)
     two = TieHistogram.from_pairs([[1, 1]], [[2, 2]], n_bits=2)
     assert_same_histogram(one + two, TieHistogram.from_pairs([[0, 1, 1, 1]], [[0, 2, 2, 2]], n_bits=2))
-    for other in (
-        TieHistogram.from_pairs([[0]], [[1]], n_bits=2),
-        TieHistogram.from_pairs([[0]], [[3]], n_bits=2),
-        TieHistogram.from_pairs([[0]], [[2]], n_bits=3),
-    ):
+    three = TieHistogram.from_pairs([[0, 2, 2]], [[0, 5, 1]], n_bits=2)
+    assert_same_histogram(one + three, TieHistogram.from_pairs([[0, 1, 0, 2, 2]], [[0, 2, 0, 5, 1]], n_bits=2))
+    for other in (TieHistogram.from_pairs([[0]], [[2]], n_bits=3), TieHistogram.from_pairs([[0], [0]], [[2], [2]], 2)):
         with pytest.raises(HashbenchError, match=r"histograms of shapes .* do not add up\.$"):
             one + other
 

@@ -1,0 +1,100 @@
+"""Databases larger than memory: histograms of shards, some rows each, that add up to that of the whole."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import add
+from typing import Protocol
+
+from hashbench._parallel import QUERY_CHUNK, chunks
+from hashbench._typing import ByteArray, IntArray, Rows
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError
+from hashbench.scoring.counting import SliceableCodes, count, database_blocks
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluator import check_counts, checked_metrics, distinct_queries, evaluate_counts
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import get_metric
+from hashbench.store.inputs import check_fits
+
+_ALL = slice(None)
+_BLOCK_ROWS = 1 << 18  # of the database, codes and labels, held at a time
+
+
+class Relevance(Protocol):
+    """What is relevant: an affinity, or what makes that of some rows once they are read."""
+
+    @property
+    def n_queries(self) -> int: ...  # noqa: D102
+    @property
+    def n_database(self) -> int: ...  # noqa: D102
+    def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
+    def query_keys(self) -> IntArray | None: ...  # noqa: D102
+
+
+def count_shard(
+    query: ByteArray, database: SliceableCodes, n_bits: int, relevance: Relevance, rows: slice, queries: Rows = _ALL
+) -> TieHistogram:
+    """Count a histogram of some rows of the database; those of all rows add up to that of the whole.
+
+    It is a pure function of what can be pickled. Of the packed ``query`` codes some may be chosen. Codes and labels are
+    read once, 262,144 rows at a time. A part knows the levels that occur in it, and the sum all of them.
+    """
+    codes = query[queries]
+
+    def counted(block: slice) -> TieHistogram:
+        affinity = relevance.part(queries, block)
+        n_bytes = 8 * len(codes) * len(affinity.levels) * (n_bits + 1)
+        check_fits(3 * n_bytes, f"a histogram of {len(codes):,} queries", "give fewer queries, or shorter codes")
+        return count(codes, database_blocks(database[block], n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
+
+    return reduce(add, map(counted, chunks(rows.start, rows.stop, _BLOCK_ROWS)))
+
+
+@dataclass(frozen=True, eq=False)
+class ShardedCodes:
+    """Codes of queries, and of a database that is read in slices, once.
+
+    Parameters
+    ----------
+    query : ndarray of shape (n_queries, ceil(n_bits / 8)), uint8
+        Packed codes.
+    database : sliceable of shape (n_database, ceil(n_bits / 8)), uint8
+        The same, on disk.
+    n_bits : int
+        Code length in bits.
+    relevance : Relevance
+        What is relevant.
+    """
+
+    query: ByteArray
+    database: SliceableCodes
+    n_bits: int
+    relevance: Relevance
+
+    @cached_property
+    def histogram(self) -> TieHistogram:
+        """The histogram of all queries, for whatever metrics."""
+        n_database = self.database.shape[0]
+        check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
+        queries, origin = distinct_queries(self.query, self.relevance.query_keys())
+        parts = self.query, self.database, self.n_bits, self.relevance
+        total = count_shard(*parts, slice(0, n_database), queries)
+        return TieHistogram(total.counts[origin], total.levels)
+
+    def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:
+        """Score them, with the same result as one array would have; ``undefined`` as in `hashbench.evaluate`."""
+        names = [metric.name for metric in checked_metrics(metrics, undefined)]
+        self.check_metrics(names)
+        return evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
+
+    def check_metrics(self, metrics: Iterable[str]) -> None:
+        """Refuse metrics that need more of the database than counts that add up."""
+        for metric in map(get_metric, metrics):
+            family = metric.family
+            if family.needs_buckets or family.needs_candidates:
+                needed = "the size of every bucket" if family.needs_buckets else "the nearest items and their vectors"
+                raise HashbenchError(
+                    f"{metric.name} needs {needed}, which histograms of shards do not tell; leave it out, or give the "
+                    "database as one file."
+                )

@@ -1,0 +1,119 @@
+"""Arrays whose rows lie in several files, one after the other, and are read in slices."""
+
+import json
+import re
+import tomllib
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from glob import glob
+from itertools import accumulate, takewhile
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hashbench._typing import AnyArray
+from hashbench.errors import HashbenchError
+from hashbench.sources.array_files import find_array, opened_arrays, read_array, split_spec
+from hashbench.store.files import HDF5_SUFFIXES
+from hashbench.store.inputs import check_file, reading
+
+SLICED = (".npy", *HDF5_SUFFIXES)
+_MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
+
+
+class ShardedArray:
+    """An array whose rows lie in several .npy or HDF5 files.
+
+    It knows places alone: a file is open only while a slice of it is read, and pickles are small.
+    """
+
+    def __init__(self, specs: Sequence[str], keys: tuple[str, ...]) -> None:
+        self._keys = keys
+        headers = []
+        for spec in specs:
+            with _opened(spec, keys) as stored:
+                headers.append((stored.shape, stored.dtype))
+            shape, dtype = headers[-1]
+            if 0 in shape or not shape:
+                raise HashbenchError(f"{spec} is empty: shape {shape}. Leave it out of the shards, or write it again.")
+            if (shape[1:], dtype) != (headers[0][0][1:], headers[0][1]):
+                raise HashbenchError(
+                    f"{spec} holds {dtype} of shape {shape}, but {specs[0]} {headers[0][1]} of shape {headers[0][0]}; "
+                    "all shards need one dtype, and one width of their rows."
+                )
+        stops = list(accumulate(shape[0] for shape, _ in headers))
+        places = (str(Path(spec).absolute()) for spec in specs)
+        self._shards = list(zip(places, [0, *stops[:-1]], stops, strict=True))
+        self.shape, self.dtype = (stops[-1], *headers[0][0][1:]), headers[0][1]
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: slice) -> AnyArray:
+        start, stop, _ = rows.indices(len(self))
+        first = bisect_right(self._shards, start, key=itemgetter(2))
+        inside = takewhile(lambda shard: shard[1] < stop, self._shards[first:])
+        parts = [self._read(place, max(start - begin, 0), min(stop, end) - begin) for place, begin, end in inside]
+        return np.concatenate(parts) if parts else np.empty((0, *self.shape[1:]), self.dtype)
+
+    def _read(self, place: str, start: int, stop: int) -> AnyArray:
+        with _opened(place, self._keys) as stored, reading(split_spec(place)[0]):
+            part = np.array(stored[start:stop])
+        if (part.shape, part.dtype) != ((stop - start, *self.shape[1:]), self.dtype):
+            raise HashbenchError(f"{place} has changed since it was first opened. Score again, once it stays as it is.")
+        return part
+
+
+def rows_of(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
+    """Give the rows of shards, of a file that can be read in slices, or of another, which is then read whole."""
+    shards = find_shards(spec)
+    if shards is None and split_spec(spec)[0].suffix.lower() not in SLICED:
+        return read_array(spec, keys)
+    return ShardedArray(shards or [spec], keys)
+
+
+def find_shards(spec: str) -> list[str] | None:
+    """List the files that a pattern such as ``codes-*.npy`` or a manifest names, in order; None for any other file.
+
+    Of a pattern the order is natural, 2 before 10.
+    """
+    path, key = split_spec(spec)
+    if path.suffix.lower() in _MANIFESTS:
+        return _read_manifest(path)
+    if not set("*?[") & set(str(path)) or path.exists():
+        return None
+    found = sorted(glob(str(path)), key=_natural)  # noqa: PTH207 - a pattern may be absolute
+    if not found:
+        raise HashbenchError(f"no file is called like {path}. Mend the pattern, or make the files first.")
+    return [name if key is None else f"{name}:{key}" for name in found]
+
+
+def _read_manifest(path: Path) -> list[str]:
+    """Read the files, ``FILE`` or ``FILE:KEY``, that a manifest lists as ``shards``; they lie beside it."""
+    check_file(path)
+    with reading(path, path.suffix.lower()):
+        content = _MANIFESTS[path.suffix.lower()](path.read_text(encoding="utf-8"))
+    shards = content["shards"] if isinstance(content, dict) and set(content) == {"shards"} else None
+    if not isinstance(shards, list) or not shards or not all(isinstance(one, str) and one for one in shards):
+        raise HashbenchError(
+            f"{path} is no manifest of shards: that holds one key, shards, a list of FILE or FILE:KEY in the order of "
+            "their rows, and nothing else."
+        )
+    return [str(path.parent / one) for one in shards]
+
+
+def _natural(name: str) -> tuple[list[int | str], str]:
+    """Order names by the numbers in them."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)], name
+
+
+@contextmanager
+def _opened(spec: str, keys: tuple[str, ...]) -> Iterator[Any]:
+    path, key = split_spec(spec)
+    if path.suffix.lower() not in SLICED:
+        raise HashbenchError(f"{path} cannot be read in slices, as shards are; write it as one of {', '.join(SLICED)}.")
+    with opened_arrays(path, in_slices=True) as arrays:
+        yield find_array(arrays, path, key, keys)[1]

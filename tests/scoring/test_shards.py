@@ -1,0 +1,135 @@
+import pickle
+from functools import cache, reduce
+from itertools import pairwise
+from operator import add
+
+import numpy as np
+import oracles
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hashbench import TieHistogram, curves, evaluate
+from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
+from hashbench.bits import pack
+from hashbench.errors import HashbenchError
+from hashbench.scoring import shards
+from hashbench.scoring.curves import curve_metrics, lay_out
+from hashbench.scoring.evaluator import evaluate_counts
+from hashbench.scoring.shards import ShardedCodes, count_shard
+
+METRICS = ["AP", "AP@7", "AP@7:relevant", "NDCG:linear", "NDCG@9", "P@5", "P@r2", "RR", "RPrec", "PairwiseError"]
+N_QUERIES, N_DATABASE, N_BITS = 12, 61, 11
+rng = np.random.default_rng(0)
+query = rng.random((N_QUERIES, N_BITS)) > 0.5
+database = (rng.random((25, N_BITS)) > 0.5)[rng.integers(0, 25, N_DATABASE)]
+classes = rng.integers(0, 4, N_QUERIES), rng.integers(0, 4, N_DATABASE)
+multi_hot = rng.integers(0, 2, (N_QUERIES, 5)), rng.integers(0, 2, (N_DATABASE, 5))
+multi_hot[0][0], multi_hot[1][:-1, 0], multi_hot[1][-1] = 1, 0, 1  # the highest level is in the last row alone
+features = rng.integers(0, 4, (N_QUERIES, 3)), rng.integers(0, 4, (N_DATABASE, 3))
+matrix = rng.choice([0, 0, 0, 1, 5], (N_QUERIES, N_DATABASE))
+matrix[3], matrix[0, -1] = 0, 10
+RULES = {
+    "same-label": SameLabel(*classes),
+    "hierarchy": Hierarchy(*classes, classes[0] // 2, classes[1] // 2),
+    "shared-labels": SharedLabels(*multi_hot),
+    "distance": Distance(*features, [9.0, 4.0, 1.0], [1, 2, 5]),
+    "dense": Explicit(matrix),
+    "csr": Explicit(sp.csr_array(matrix)),
+}
+
+
+def summed(affinity, stops, queries=slice(None)):
+    """Add up what each shard counts, in whatever process: all that goes there is pickled."""
+    cuts = [slice(*pair) for pair in pairwise([0, *stops, N_DATABASE])]
+    calls = [pickle.dumps((pack(query), pack(database), N_BITS, affinity, rows, queries)) for rows in cuts]
+    return reduce(add, [count_shard(*pickle.loads(call)) for call in calls])
+
+
+@cache
+def of_one_array(rule):
+    return evaluate(query, database, RULES[rule], METRICS)
+
+
+def assert_same_scores(found, expected):
+    assert list(found.scores) == list(expected.scores)
+    assert found.n_undefined == expected.n_undefined
+    for name, scores in expected.scores.items():
+        np.testing.assert_array_equal(found.scores[name], scores, err_msg=name)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@given(stops=st.sets(st.integers(1, N_DATABASE - 1), max_size=6).map(sorted))
+def test_histograms_of_shards_add_up_to_that_of_the_whole_to_the_last_bit(rule, stops):
+    histogram = summed(RULES[rule], stops)
+    np.testing.assert_array_equal(histogram.levels, RULES[rule].levels)
+    found = evaluate_counts(histogram.part, N_QUERIES, 5, METRICS, undefined="skip")
+    assert_same_scores(found, of_one_array(rule))
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_shards_of_one_row_add_up_to_what_is_counted_pair_by_pair(rule):
+    affinity = RULES[rule]
+    distances = np.array(oracles.hamming_distances(query, database))
+    levels = affinity.block(slice(0, N_QUERIES), slice(0, N_DATABASE))
+    expected = TieHistogram.from_pairs(distances, levels, N_BITS, affinity.levels)
+    histogram = summed(affinity, range(1, N_DATABASE))
+    np.testing.assert_array_equal(histogram.counts, expected.counts)
+    some = np.array([7, 0])  # of which the second has all labels
+    np.testing.assert_array_equal(summed(affinity, [9, 10], some).counts, expected.counts[some])
+
+
+class Told:
+    """Packed codes that tell which rows of them are read."""
+
+    def __init__(self):
+        self.shape, self.read = pack(database).shape, []
+
+    def __getitem__(self, rows):
+        self.read += range(*rows.indices(N_DATABASE))
+        return pack(database)[rows]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_scores_and_curves_of_sharded_codes_are_those_of_one_array_and_each_row_is_read_once(rule, monkeypatch):
+    monkeypatch.setattr(shards, "_BLOCK_ROWS", 7)
+    stored = Told()
+    codes = ShardedCodes(pack(query), stored, N_BITS, RULES[rule])
+    assert_same_scores(codes.evaluate(METRICS), of_one_array(rule))
+    paper = evaluate(query, database, RULES[rule], ["NDCG"], undefined="paper")
+    assert_same_scores(codes.evaluate(["NDCG"], undefined="paper"), paper)
+    points = lay_out(codes.evaluate(curve_metrics(N_BITS, N_DATABASE)))
+    assert points.equals(curves(query, database, RULES[rule]))
+    assert stored.read == list(range(N_DATABASE))
+
+
+def test_queries_that_repeat_are_counted_once_and_scored_each():
+    some = rng.integers(0, 3, 40)
+    affinity = RULES["shared-labels"].part(some)
+    codes = ShardedCodes(pack(query[some]), pack(database), N_BITS, affinity)
+    assert_same_scores(codes.evaluate(METRICS), evaluate(query[some], database, affinity, METRICS))
+
+
+@pytest.mark.parametrize(
+    ("metric", "complaint"),
+    [
+        ("LGAP@r2", "LGAP@r2 needs the size of every bucket, which histograms of shards do not tell; leave it out"),
+        ("Recall@5:reranked=9", "R@5:reranked=9 needs the nearest items and their vectors, which histograms"),
+        ("APP", "unknown metric 'APP'"),
+    ],
+)
+def test_metrics_that_do_not_add_up_are_refused_before_anything_is_read(metric, complaint):
+    codes = ShardedCodes(pack(query), None, N_BITS, RULES["dense"])
+    with pytest.raises(HashbenchError, match=complaint):
+        codes.evaluate(["AP", metric])
+
+
+def test_affinities_of_other_items_and_histograms_beyond_memory_are_refused(monkeypatch):
+    with pytest.raises(HashbenchError, match="there are 60 database codes, but labels or affinities for 61 database"):
+        ShardedCodes(pack(query), pack(database)[1:], N_BITS, RULES["dense"]).evaluate(["AP"])
+    monkeypatch.setattr("hashbench.store.inputs.free_memory", lambda: 1000)
+    with pytest.raises(
+        HashbenchError, match=r"a histogram of 12 queries takes .* give fewer queries, or shorter codes"
+    ):
+        ShardedCodes(pack(query), pack(database), N_BITS, RULES["dense"]).evaluate(["AP"])
