@@ -148,6 +148,7 @@ def lay_out(folder):
 OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
 OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
+SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
 COMMANDS = f"""
@@ -322,6 +323,13 @@ COMMANDS = f"""
 2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 2 | {LABELLED} --dataset digits | has labels of its own, or names those of yours for --save
+1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
+1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
+1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
+1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
+1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
+2 | {SHARDED} --save mine --dataset own | --save keeps what was scored in one file
+2 | {SHARDED} --per-query codes.npy | codes.npy is read and would be written over
 2 | {LABELLED} --keep-codes | --keep-codes goes with --save
 1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
 1 | {LABELLED} --save mine | say which: --dataset NAME

@@ -1,4 +1,5 @@
 import json
+import pickle
 import re
 
 import h5py
@@ -182,6 +183,15 @@ def test_codes_that_are_wrong_further_on_are_told_by_their_rows(save, monkeypatc
     assert words in complaint(lambda: read_sharded(**paths, affinity=save("a", LEVELS)).evaluate(["AP"]))
 
 
+def test_what_counts_a_shard_goes_to_other_processes_as_places_not_as_rows(save, codes):
+    labels = {"query_labels": save("ql", CLASSES[0]), "database_labels": save("dl", CLASSES[1], (30,))}
+    found = read_sharded(**codes | labels)
+    parts = pickle.dumps((found.query, found.database, found.n_bits, found.relevance))
+    assert len(parts) < 2500
+    one, other = (shards.count_shard(*pickle.loads(parts), rows) for rows in (slice(0, 25), slice(25, N_DATABASE)))
+    np.testing.assert_array_equal((one + other).counts, found.histogram.counts)
+
+
 # ---------------------------------------------------------------- on the command line
 
 
@@ -197,24 +207,6 @@ def test_shards_are_scored_on_the_command_line_as_one_file_is(hashbench, save, c
 
     assert told(codes | labels, "sharded") == told(one_file(codes | labels), "one")
     assert told(one_file(codes) | labels, "labels") == told(one_file(codes | labels), "one")
-
-
-def test_what_shards_cannot_do_is_refused_on_the_command_line(hashbench, save, codes, tmp_path):
-    own = ("evaluate", "--query-codes", codes["query_codes"], "--affinity", save("a", LEVELS), "--database-codes")
-    for code, options, words in [
-        (
-            2,
-            [codes["database_codes"], "--save", "mine", "--dataset", "new"],
-            "--save keeps what was scored in one file",
-        ),
-        (1, [codes["database_codes"], "--metric", "LGAP@r2"], "LGAP@r2 needs the size of every bucket"),
-        (1, [f"{tmp_path}/none-*.npy"], "no file is called like"),
-        (2, [codes["database_codes"], "--per-query", f"{tmp_path}/d-9.npy"], "would be written over"),
-    ]:
-        done = hashbench(*own, *options)
-        assert done.exit_code == code
-        assert words in done.stderr
-    assert np.load(tmp_path / "d-9.npy").shape == (1, 12)
 
 
 # ---------------------------------------------------------------- the page
