@@ -21,7 +21,7 @@ class Buckets:
     Parameters
     ----------
     words : ndarray of shape (n_buckets, n_words), uint64
-        Codes, each once, sorted.
+        Codes, each once.
     sizes : ndarray of shape (n_buckets,), int64
         How many items have each.
     """

@@ -10,10 +10,11 @@ from hashbench._typing import ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.scoring import kernels
-from hashbench.scoring.equal_rows import merge_equal_rows
+from hashbench.scoring.equal_rows import merge_equal_rows, sort_equal_rows
 from hashbench.scoring.histogram import TieHistogram
 
 _BLOCK_BYTES = 8 << 20  # database codes held at a time
+_RUN = 16  # rows with equal labels that are worth a loop of their own
 _LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
 
 
@@ -90,7 +91,9 @@ class _ClassesBlock:
         if isinstance(affinity, Hierarchy):
             columns.append(affinity.database_coarse[rows])
             self.query_labels.append(affinity.query_coarse)
-        chosen, self.weights = merge_equal_rows([*words.T, *columns])
+        kept, weights = merge_equal_rows([*words.T, *columns])
+        by_class = np.lexsort([column[kept] for column in columns])
+        chosen, self.weights = kept[by_class], weights[by_class] if weights.size else weights
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
@@ -109,18 +112,29 @@ class _ClassesBlock:
 
 
 class _SharedLabelsBlock:
-    """Rows with their labels packed into masks."""
+    """Rows with their labels packed into masks: runs of rows with equal labels first, then those with rare labels."""
 
     def __init__(self, words: WordArray, affinity: SharedLabels, rows: slice) -> None:
         masks = to_words(pack(affinity.database_labels[rows].astype(bool)))
         chosen, self.weights = merge_equal_rows([*words.T, *masks.T])
+        self.edges = np.zeros(1, dtype=np.int64)  # of runs, (n_runs + 1,)
+        if not self.weights.size:
+            chosen, first = sort_equal_rows([*masks.T])
+            sizes = np.diff(first, append=len(chosen))
+            is_frequent = sizes >= _RUN
+            in_run = np.repeat(is_frequent, sizes)
+            chosen = np.concatenate([chosen[in_run], chosen[~in_run]])
+            self.edges = np.cumsum([0, *sizes[is_frequent]])
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.masks = np.ascontiguousarray(masks[chosen].T)  # (n_mask_words, n_rows)
+        self.run_masks = np.ascontiguousarray(self.masks[:, self.edges[:-1]])  # (n_mask_words, n_runs)
         self.query_labels = affinity.query_labels
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         query_masks = to_words(pack(self.query_labels[queries].astype(bool)))
-        kernels.count_shared(words, query_masks, self.words, self.masks, self.weights, counts)
+        if len(self.edges) > 1:
+            kernels.count_runs(words, query_masks, self.words, self.run_masks, self.edges, counts)
+        kernels.count_shared(words, query_masks, self.words, self.masks, self.edges[-1], self.weights, counts)
 
 
 class _LevelsBlock:

@@ -6,24 +6,36 @@ import numpy as np
 
 from hashbench._typing import AnyArray, IntArray
 
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied by it, near numbers lie far apart
+
 
 def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows, the last key first, and tell where in that order each run of equal rows begins.
+    """Sort rows so that equal ones follow each other, and tell where in that order each run of them begins.
 
-    Keys have shape (n_rows,); rows are equal if all keys are.
+    Keys have shape (n_rows,), whole numbers; rows are equal if all keys are.
     """
-    order = np.lexsort(keys)
-    is_first = np.ones(len(order), dtype=bool)
-    is_first[1:] = np.logical_or.reduce([key[order[1:]] != key[order[:-1]] for key in keys])
-    return order, np.flatnonzero(is_first)
+    hashes = np.zeros(len(keys[0]), dtype=np.uint64)  # NumPy sorts one array of words far faster than rows
+    for key in keys:
+        hashes = (hashes ^ key.astype(np.uint64)) * _ODD
+        hashes ^= hashes >> np.uint64(32)
+    order = np.argsort(hashes)
+    first = _changes(keys, order)
+    if len(first) > len(_changes([hashes], order)):  # unequal rows share a hash, and may alternate
+        order = np.lexsort(keys)
+        first = _changes(keys, order)
+    return order, first
 
 
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows, the last key first, and merge equal ones where that pays.
-
-    Gives the rows to keep, in order, and how many each stands for (empty for one each).
-    """
+    """Merge equal rows where that pays: which rows to keep, and how many each stands for (empty for one each)."""
     order, first = sort_equal_rows(keys)
     if 2 * len(first) > len(order):
-        return order, np.zeros(0, dtype=np.int64)
+        return np.arange(len(order)), np.zeros(0, dtype=np.int64)
     return order[first], np.diff(first, append=len(order))
+
+
+def _changes(keys: Sequence[AnyArray], order: IntArray) -> IntArray:
+    """Tell where rows, in that order, differ from the one before."""
+    is_first = np.ones(len(order), dtype=bool)
+    is_first[1:] = np.logical_or.reduce([np.diff(key[order]) != 0 for key in keys])
+    return np.flatnonzero(is_first)

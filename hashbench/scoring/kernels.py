@@ -44,16 +44,29 @@ def _distances(query, database, first, last, out):  # type: ignore[no-untyped-de
 
 
 @_compiled
-def _pair_distances(one, other, database, first, last, shift, out):  # type: ignore[no-untyped-def]
-    """Put distance to one query x 2**shift + distance to the other into ``out``."""
+def _both(one, other, row, shift):  # type: ignore[no-untyped-def]
+    """Give distance to one query x 2**shift + distance to the other, of one word of a row."""
+    return (_popcount(one ^ row) << shift) | _popcount(other ^ row)
+
+
+@_compiled
+def _pair_distances(one, other, database, first, n_words, shift, out):  # type: ignore[no-untyped-def]
+    """Put `_both` of the 4 x ``n_words`` rows from ``first`` on into ``out``, 16 bits each, in an order of their own.
+
+    Vectors hold words: rows far apart share one, as neighbours would have to be narrowed, which costs most.
+    """
+    low, middle, high = np.uint64(16), np.uint64(32), np.uint64(48)
     for word in range(len(one)):
-        a, b, rows = one[word], other[word], database[word, first:last]
+        a, b, rows = one[word], other[word], database[word, first : first + 4 * n_words]
+        second, third, fourth = rows[n_words:], rows[2 * n_words :], rows[3 * n_words :]
         if word == 0:
-            for i in range(len(rows)):
-                out[i] = (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
+            for i in range(n_words):
+                left = _both(a, b, rows[i], shift) | (_both(a, b, second[i], shift) << low)
+                out[i] = left | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
         else:
-            for i in range(len(rows)):
-                out[i] += (_popcount(a ^ rows[i]) << shift) | _popcount(b ^ rows[i])
+            for i in range(n_words):
+                left = _both(a, b, rows[i], shift) | (_both(a, b, second[i], shift) << low)
+                out[i] += left | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
 
 
 @_compiled
@@ -107,35 +120,39 @@ def _count_range(query, first, last, database, weights, cells, lanes, counts):  
 
 
 @_compiled
-def _count_pairs(query, database, counts):  # type: ignore[no-untyped-def]
-    """Count distances of all rows for queries two by two, into ``counts``, (n_queries, n_groups).
+def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-def]
+    """Count distances of the first rows, a multiple of 4, for queries two by two: ``counts`` is (n_queries, n_groups).
 
     One counter for each pair of distances halves the work of counting, which is what costs.
     """
-    n_rows, n_groups = database.shape[1], counts.shape[1]
-    cells = np.empty(_CHUNK, np.uint16)
+    n_groups = counts.shape[1]
+    words = np.empty(_CHUNK // 4, np.uint64)
+    cells = words.view(np.uint16)
     shift = np.uint64(7 if n_groups <= 128 else 8)  # a smaller table stays nearer to the processor
     stride = 1 << np.int64(shift)
     lanes = np.zeros((_LANES, stride * n_groups), np.uint16)
+    sums = np.zeros(n_groups, np.uint32)  # of one tile, which fit 32 bits
     for tile in range(0, n_rows, _TILE):
         end = min(tile + _TILE, n_rows)
         for row in range(0, len(query) - 1, 2):
             for start in range(tile, end, _CHUNK):
-                stop = min(start + _CHUNK, end)
-                _pair_distances(query[row], query[row + 1], database, start, stop, shift, cells)
-                _tally(cells[: stop - start], lanes)
-            sums = counts[row + 1]
+                n_words = (min(start + _CHUNK, end) - start) // 4
+                _pair_distances(query[row], query[row + 1], database, start, n_words, shift, words)
+                _tally(cells[: 4 * n_words], lanes)
             for one in range(n_groups):
                 first = lanes[0, stride * one : stride * one + n_groups]
                 second = lanes[1, stride * one : stride * one + n_groups]
-                total = np.int64(0)
+                total = np.uint32(0)
                 for other in range(n_groups):
-                    both = np.int64(first[other]) + np.int64(second[other])
-                    total += both
+                    both = np.uint32(np.uint32(first[other]) + np.uint32(second[other]))
+                    total = np.uint32(total + both)
                     sums[other] += both
                     first[other] = 0
                     second[other] = 0
-                counts[row, one] += total
+                counts[row, one] += np.int64(total)
+            for other in range(n_groups):
+                counts[row + 1, other] += np.int64(sums[other])
+                sums[other] = 0
 
 
 @_compiled
@@ -169,22 +186,32 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
 
 
 @_compiled
+def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-untyped-def]
+    """Count distances of the first rows, whatever their levels, into ``counts``, (n_queries, 1, n_groups)."""
+    n_groups = counts.shape[2]
+    cells = np.empty(_CHUNK, np.uint32)
+    lanes = np.zeros((_LANES, n_groups), np.uint16)
+    n_paired, n_fours = 0, n_rows - n_rows % 4
+    if not weights.size and n_groups <= 129:
+        n_paired = len(query) - len(query) % 2
+        _count_pairs(query[:n_paired], n_fours, database, counts[:n_paired, 0])
+    for row in range(len(query)):
+        first = n_fours if row < n_paired else 0
+        _count_range(query[row], first, n_rows, database, weights, cells, lanes, counts[row])
+
+
+@_compiled
 def count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances where the items of each level and above are one range of rows, inside that of the level below.
 
     Rows ``start[l - 1]`` to ``stop[l - 1]`` (excluded), each of shape (n_queries,), have level l or above.
     """
-    n_rows, n_groups = database.shape[1], counts.shape[2]
+    n_groups = counts.shape[2]
     cells = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, n_groups), np.uint16)
     inside = np.zeros((1, n_groups), np.int64)
-    n_paired = 0
-    if not weights.size and n_groups <= 129:
-        n_paired = len(query) - len(query) % 2
-        _count_pairs(query[:n_paired], database, counts[:n_paired, 0])
+    _count_all(query, database.shape[1], database, weights, counts[:, :1])
     for row in range(len(query)):
-        if row >= n_paired:
-            _count_range(query[row], 0, n_rows, database, weights, cells, lanes, counts[row, :1])
         for level in range(len(start)):  # what is in the next level's range leaves the level below
             first, last = start[level, row], stop[level, row]
             _count_range(query[row], first, last, database, weights, cells, lanes, inside)
@@ -195,8 +222,60 @@ def count_ranges(query, start, stop, database, weights, counts):  # type: ignore
 
 
 @_compiled
-def count_shared(query, query_masks, database, masks, weights, counts):  # type: ignore[no-untyped-def]
-    """Count distances where the level is the number of bits that ``query_masks`` and ``masks`` have in common.
+def _shared_labels(labels, masks, first, last, out):  # type: ignore[no-untyped-def]
+    """Put the number of bits that ``labels`` and each mask of first..last have in common into ``out``."""
+    for word in range(len(labels)):
+        wanted, rows = labels[word], masks[word, first:last]
+        if word == 0:
+            for i in range(len(rows)):
+                out[i] = _popcount(wanted & rows[i])
+        else:
+            for i in range(len(rows)):
+                out[i] += _popcount(wanted & rows[i])
+
+
+@_compiled
+def _move_up(lanes, counts):  # type: ignore[no-untyped-def]
+    """Move the lanes' counts, (n_levels, 2, n_groups), from level 0 to their own."""
+    for level in range(1, counts.shape[0]):
+        for group in range(counts.shape[1]):
+            moved = np.int64(lanes[level, 0, group]) + np.int64(lanes[level, 1, group])
+            counts[0, group] -= moved
+            counts[level, group] += moved
+    lanes[:] = 0
+
+
+@_compiled
+def count_runs(query, query_masks, database, masks, edges, counts):  # type: ignore[no-untyped-def]
+    """Count distances where runs of rows have equal labels, and the level is the number shared with the query's.
+
+    Run r, with the labels ``masks[:, r]``, goes from row ``edges[r]`` to ``edges[r + 1]``; the first starts at row 0.
+    All rows are counted at level 0, then those of the runs that share labels are moved.
+    """
+    n_levels, n_groups = counts.shape[1], counts.shape[2]
+    cells = np.empty(_CHUNK, np.uint32)
+    shared = np.empty(masks.shape[1], np.uint32)
+    lanes = np.zeros((n_levels, _LANES, n_groups), np.uint16)
+    _count_all(query, edges[-1], database, np.zeros(0, np.int64), counts[:, :1])
+    for row in range(len(query)):
+        _shared_labels(query_masks[row], masks, 0, len(shared), shared)
+        n_pending = 0
+        for run in range(len(shared)):
+            if shared[run]:
+                for start in range(edges[run], edges[run + 1], _CHUNK):
+                    stop = min(start + _CHUNK, edges[run + 1])
+                    _distances(query[row], database, start, stop, cells)
+                    _tally(cells[: stop - start], lanes[shared[run]])
+                    n_pending += stop - start
+                    if n_pending > _TILE - _CHUNK:
+                        _move_up(lanes, counts[row])
+                        n_pending = 0
+        _move_up(lanes, counts[row])
+
+
+@_compiled
+def count_shared(query, query_masks, database, masks, first, weights, counts):  # type: ignore[no-untyped-def]
+    """Count distances of rows from ``first`` on, where the level is the number of labels shared, row by row.
 
     Masks are words of labels, one bit each: (n_queries, n_mask_words), and of the database (n_mask_words, n_rows).
     """
@@ -205,20 +284,13 @@ def count_shared(query, query_masks, database, masks, weights, counts):  # type:
     shared = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
     sums = np.zeros(lanes.shape[1], np.int64)
-    for tile in range(0, n_rows, _TILE):
+    for tile in range(first, n_rows, _TILE):
         end = min(tile + _TILE, n_rows)
         for row in range(len(query)):
             for start in range(tile, end, _CHUNK):
                 stop = min(start + _CHUNK, end)
                 _distances(query[row], database, start, stop, cells)
-                for word in range(masks.shape[0]):
-                    labels, rows = query_masks[row, word], masks[word, start:stop]
-                    if word == 0:
-                        for i in range(len(rows)):
-                            shared[i] = _popcount(labels & rows[i])
-                    else:
-                        for i in range(len(rows)):
-                            shared[i] += _popcount(labels & rows[i])
+                _shared_labels(query_masks[row], masks, start, stop, shared)
                 for i in range(stop - start):
                     cells[i] += n_groups * shared[i]
                 if weights.size:

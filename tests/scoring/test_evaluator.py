@@ -68,6 +68,7 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     expected = evaluate(query, database, affinity, METRICS)
     monkeypatch.setattr(counting, "_BLOCK_BYTES", block_bytes)
     monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
+    monkeypatch.setattr(counting, "_RUN", 3)
     monkeypatch.setattr(evaluator, "_MEMORY", memory)
     monkeypatch.setattr(_parallel, "QUERY_CHUNK", 5)
     progress = []

@@ -23,16 +23,23 @@ def numpy_count_ranges(query, start, stop, database, weights, counts):
     numpy_count_levels(query, database, levels, weights, counts)
 
 
-def numpy_count_shared(query, query_masks, database, masks, weights, counts):
+def numpy_count_shared(query, query_masks, database, masks, first, weights, counts):
     levels = np.bitwise_count(query_masks[:, :, None] & masks).sum(axis=1, dtype=np.int64)
-    numpy_count_levels(query, database, levels, weights, counts)
+    numpy_count_levels(query, database[:, first:], levels[:, first:], weights[first:], counts)
+
+
+def numpy_count_runs(query, query_masks, database, masks, edges, counts):
+    masks = np.repeat(masks, np.diff(edges), axis=1)
+    numpy_count_shared(query, query_masks, database[:, : edges[-1]], masks, 0, np.zeros(0, np.int64), counts)
 
 
 KERNELS = {
     "ranges": (kernels.count_ranges, numpy_count_ranges),
     "shared": (kernels.count_shared, numpy_count_shared),
+    "runs": (kernels.count_runs, numpy_count_runs),
     "levels": (kernels.count_levels, numpy_count_levels),
 }
+KINDS = [(kind, weighted) for kind in KERNELS for weighted in (False, True) if not (kind == "runs" and weighted)]
 
 
 def random_words(rng, n_rows, n_bits):
@@ -47,7 +54,7 @@ def arguments(kind, rng, n_bits, n_rows, n_queries, weighted, n_classes=70):
     query = random_words(rng, n_queries, n_bits)
     database = np.ascontiguousarray(random_words(rng, n_rows, n_bits).T)
     weights = rng.integers(1, 10**6, n_rows if weighted else 0)
-    n_levels = {"ranges": 3, "shared": n_classes + 1, "levels": 4}[kind]
+    n_levels = {"ranges": 3, "levels": 4}.get(kind, n_classes + 1)
     counts = rng.integers(0, 100, (n_queries, n_levels, n_bits + 1))
     if kind == "ranges":
         edges = np.sort(rng.integers(0, n_rows + 1, (4, n_queries)), axis=0)
@@ -55,10 +62,13 @@ def arguments(kind, rng, n_bits, n_rows, n_queries, weighted, n_classes=70):
         start[:, 0], stop[:, 0] = 0, n_rows
         stop[:, -1] = start[:, -1] = start[0, -1]  # nothing relevant
         return [query, start, stop, database, weights, counts]
-    if kind == "shared":
+    if kind in ("shared", "runs"):
         query_masks = random_words(rng, n_queries, n_classes)
         masks = np.ascontiguousarray(random_words(rng, n_rows, n_classes).T)
-        return [query, query_masks, database, masks, weights, counts]
+        if kind == "shared":
+            return [query, query_masks, database, masks, 0, weights, counts]
+        edges = np.unique([0, *rng.integers(0, n_rows, min(n_rows, 9)), n_rows])
+        return [query, query_masks, database, np.ascontiguousarray(masks[:, : len(edges) - 1]), edges, counts]
     levels = rng.integers(0, n_levels, (n_queries, n_rows)).astype(np.int16)
     return [query, database, levels, weights, counts]
 
@@ -71,13 +81,12 @@ def assert_same_counts(kind, given, label=""):
     slow(*given[:-1], plain)
     np.testing.assert_array_equal(compiled, plain, err_msg=label)
     weights = given[-2]
-    n_rows = given[{"ranges": 3, "shared": 2, "levels": 1}[kind]].shape[1]
-    n_items = weights.sum() if weights.size else n_rows
+    database = given[{"ranges": 3, "levels": 1}.get(kind, 2)]
+    n_items = weights.sum() if kind != "runs" and weights.size else database.shape[1]
     np.testing.assert_array_equal((compiled - before).sum(axis=(1, 2)), n_items, err_msg=label)
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["single", "weighted"])
-@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize(("kind", "weighted"), KINDS)
 def test_compiled_counts_equal_numpy_counts_for_every_code_length(kind, weighted):
     rng = np.random.default_rng(0)
     for n_bits in (*range(1, 131), 256, 1000, 4095, 4096):
@@ -85,8 +94,7 @@ def test_compiled_counts_equal_numpy_counts_for_every_code_length(kind, weighted
         assert_same_counts(kind, given, f"{n_bits} bits")
 
 
-@pytest.mark.parametrize("weighted", [False, True], ids=["single", "weighted"])
-@pytest.mark.parametrize("kind", KERNELS)
+@pytest.mark.parametrize(("kind", "weighted"), KINDS)
 def test_compiled_counts_equal_numpy_counts_across_chunk_and_tile_boundaries(kind, weighted):
     assert (CHUNK, TILE) == (kernels._CHUNK, kernels._TILE)
     rng = np.random.default_rng(1)
@@ -94,10 +102,28 @@ def test_compiled_counts_equal_numpy_counts_across_chunk_and_tile_boundaries(kin
         assert_same_counts(kind, arguments(kind, rng, 12, n_rows, 3, weighted), f"{n_rows} rows")
 
 
+@pytest.mark.parametrize("kind", ["shared", "runs"])
 @pytest.mark.parametrize("n_classes", [1, 63, 64, 65, 200])
-def test_compiled_counts_of_shared_labels_equal_numpy_counts_for_masks_of_any_width(n_classes):
-    given = arguments("shared", np.random.default_rng(2), 65, 300, 4, False, n_classes)
-    assert_same_counts("shared", given)
+def test_compiled_counts_of_shared_labels_equal_numpy_counts_for_masks_of_any_width(n_classes, kind):
+    assert_same_counts(kind, arguments(kind, np.random.default_rng(2), 65, 300, 4, False, n_classes))
+
+
+def test_compiled_counts_of_shared_labels_may_begin_at_any_row():
+    for weighted in (False, True):
+        *given, _, weights, before = arguments("shared", np.random.default_rng(5), 9, TILE + CHUNK, 3, weighted)
+        for first in (0, 1, CHUNK + 1, TILE, TILE + CHUNK):
+            compiled, plain = before.copy(), before.copy()
+            kernels.count_shared(*given, first, weights, compiled)
+            numpy_count_shared(*given, first, weights, plain)
+            np.testing.assert_array_equal(compiled, plain)
+
+
+def test_counters_of_runs_do_not_overflow_where_all_rows_are_equal():
+    query, n_rows = np.ones((2, 1), np.uint64), 3 * TILE + 1
+    edges, counts = np.array([0, n_rows - 1, n_rows]), np.zeros((2, 2, 9), np.int64)
+    kernels.count_runs(query, query, np.zeros((1, n_rows), np.uint64), np.ones((1, 2), np.uint64), edges, counts)
+    assert counts[:, 1, 1].tolist() == [n_rows, n_rows]
+    assert counts.sum() == 2 * n_rows
 
 
 def test_compiled_ranges_may_start_and_stop_at_any_boundary():

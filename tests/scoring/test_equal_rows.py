@@ -1,0 +1,23 @@
+import numpy as np
+import pytest
+
+from hashbench.scoring import equal_rows
+
+COLUMNS = np.random.default_rng(0).integers(-3, 3, (2, 200))
+
+
+@pytest.mark.parametrize("odd", [equal_rows._ODD, np.uint64(0), np.uint64(1 << 62)], ids=["distinct", "one", "few"])
+def test_equal_rows_follow_each_other_also_where_hashes_are_equal(odd, monkeypatch):
+    monkeypatch.setattr(equal_rows, "_ODD", odd)
+    order, first = equal_rows.sort_equal_rows(COLUMNS)
+    runs = np.split(COLUMNS[:, order].T, first[1:])
+    assert sorted(order) == list(range(200))
+    assert [len(np.unique(run, axis=0)) for run in runs] == [1] * len(runs)
+    assert len(runs) == len(np.unique(COLUMNS.T, axis=0))
+
+
+def test_equal_rows_are_merged_only_where_half_of_the_rows_go():
+    kept, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 5])])
+    assert (sorted(kept % 2), sizes.tolist()) == ([0, 1], [2, 2])
+    kept, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 6])])
+    assert (kept.tolist(), sizes.size) == ([0, 1, 2, 3], 0)
