@@ -25,6 +25,19 @@ def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def tie_mean(before, rel_before, size, n_rel, slots, harmonic, out):  # type: ignore[no-untyped-def]
+    """Give the expected sum of precision at the relevant items in the first ``slots`` places of a tie.
+
+    Place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
+    certain up to it, and each of the t - 1 places before it holds one with probability ``slope``.
+    """
+    for i in range(len(size)):
+        slope = max(n_rel[i] - 1, 0) / max(size[i] - 1, 1)
+        precision = slope * slots[i] + (rel_before[i] + 1 - slope * (before[i] + 1)) * harmonic[i]
+        out[i] = n_rel[i] / max(size[i], 1) * precision
+
+
+@compiled
 def hypergeometric_ratio(  # type: ignore[no-untyped-def]
     size, n_rel, slots, rel_before, constant, per_one, per_pair, out
 ):

@@ -112,11 +112,12 @@ def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:
     cutoff = np.minimum(np.broadcast_to(np.asarray(k), histogram.n_queries), histogram.n_database)
     ends = histogram.before + histogram.size
     group = (ends <= cutoff[:, None]).sum(axis=1)  # groups that end above the cutoff come first
+    is_end = group == ends.shape[1]
+    last = np.minimum(group, ends.shape[1] - 1)[:, None]
     before, size, rel_before, n_rel = (
-        np.take_along_axis(np.pad(part, ((0, 0), (0, 1))), group[:, None], axis=1)[:, 0]
+        np.take_along_axis(part, last, axis=1)[:, 0]
         for part in (histogram.before, histogram.size, histogram.rel_before, histogram.n_rel)
     )
-    is_end = group == ends.shape[1]
-    before = np.where(is_end, histogram.n_database, before)
-    rel_before = np.where(is_end, histogram.n_rel.sum(axis=1), rel_before)
+    before, rel_before = before + np.where(is_end, size, 0), rel_before + np.where(is_end, n_rel, 0)
+    size, n_rel = np.where(is_end, 0, size), np.where(is_end, 0, n_rel)
     return Cut(before, rel_before, size, n_rel, cutoff - before, group)

@@ -129,14 +129,11 @@ def _tie_mean(
     slots: IntArray,
     harmonic: FloatArray,
 ) -> FloatArray:
-    """Give the expected sum of precision at the relevant items in the first ``slots`` places of a tie.
-
-    Place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
-    certain up to it, and each of the t - 1 places before it holds one with probability ``slope``.
-    """
-    slope = np.maximum(n_rel - 1, 0) / np.maximum(size - 1, 1)
-    precision = slope * slots + (rel_before + 1 - slope * (before + 1)) * harmonic
-    return np.asarray(n_rel / np.maximum(size, 1) * precision)
+    """Give the expected sum of precision at the relevant items in the first ``slots`` places of each tie."""
+    out = np.empty(size.shape)
+    arrays = before, rel_before, size, n_rel, slots, harmonic
+    _loops.tie_mean(*(array.ravel() for array in arrays), out.ravel())
+    return out
 
 
 def _worst_of(cut: Cut, n_above: IntArray) -> FloatArray:

@@ -104,12 +104,11 @@ def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
 
 def _discounts(histogram: TieHistogram, k: int) -> Discounts:
     most = _n_ranks(histogram)
-    sums = discount_sums(most)
-    last_rank = min(k, most)
+    sums = discount_sums(most)[: min(k, most) + 1]
 
     def discounts(first: IntArray, last: IntArray) -> FloatArray:
         """Sum 1 / log2(t + 1) over the ranks t = first + 1 to last, none beyond k."""
-        return np.asarray(sums[np.minimum(last, last_rank)] - sums[np.minimum(first, last_rank)])
+        return np.asarray(sums.take(last, mode="clip") - sums.take(first, mode="clip"))
 
     return discounts
 
