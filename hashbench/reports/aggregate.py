@@ -70,32 +70,44 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(group=_groups(cells))
 
 
-def main_lines(cells: pd.DataFrame) -> pd.DataFrame:
-    """Keep one ``LINE`` of each method in each block and metric, never chosen by its scores.
+def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
+    """Keep one ``LINE`` of each method in each block and metric, never chosen by scores: the first with values there.
 
-    That with the method's default parameters, else with those of a preset, else that with the most cells, then the
-    most seeds; where there are several, that of the newest version.
+    The order is one in all metrics, code lengths, tables and figures, since it is that of ``everything``, the cells of
+    all results: parameters of the preset ``tuned``, the defaults, those of another preset, others; of these the newest
+    version, then that with the most cells, the most seeds, and the fewest parameters changed.
     """
-    method = [*BLOCK, "metric", "method"]
-    lines = cells.groupby([*method, "params", "method_version"], as_index=False).agg(
+    line = [*BLOCK, *LINE]
+    lines = everything.groupby(line, as_index=False).agg(
         n_cells=("n_bits", "size"), n_bits=("n_bits", "first"), n_seeds=("n_seeds", "sum")
     )
     settings = pd.MultiIndex.from_frame(lines[["method", "params", "n_bits"]])
-    lines["rank"] = settings.map({setting: _rank(*setting) for setting in settings.unique()})
-    order = {"rank": True, "method_version": False, "n_cells": False, "n_seeds": False, "params": True}
-    main = lines.sort_values(list(order), ascending=list(order.values())).drop_duplicates(method)
-    return cells.merge(main[[*BLOCK, "metric", *LINE]])
+    ranks = {setting: _rank(*setting) for setting in settings.unique()}
+    lines[["rank", "n_changed"]] = [ranks[setting] for setting in settings]
+    order = {
+        **{"rank": True, "method_version": False, "n_cells": False, "n_seeds": False},
+        **{"n_changed": True, "params": True},
+    }
+    lines = lines.sort_values(list(order), ascending=list(order.values()))
+    placed = cells.merge(lines[line].assign(place=range(len(lines))))
+    first = placed.groupby([*BLOCK, "metric", "method"])["place"].transform("min")
+    return placed[placed["place"] == first].drop(columns="place")
 
 
-def _rank(method: str, params: str, n_bits: int) -> int:
-    """Rank parameters (JSON) at a code length: defaults 0, those of a preset 1, others 2."""
-    card = known_card(method)
+def _rank(method: str, params: str, n_bits: int) -> tuple[int, int]:
+    """Rank parameters (JSON) at a code length: preset ``tuned``, defaults, another preset, others; count changes."""
+    card, changed = known_card(method), changed_params(method, params)
     if card is None:
-        return 2
-    changed = changed_params(method, params)
-    presets = [card.preset(name, n_bits) for name in card.presets]
-    chosen = [{key: value for key, value in preset.items() if card.params.get(key) != value} for preset in presets]
-    return 0 if not changed else 1 if changed in chosen else 2
+        return 3, len(changed)
+    if not changed:
+        return 1, 0
+    presets = {name: card.preset(name, n_bits).items() for name in card.presets}
+    ranks = [
+        0 if name == "tuned" else 2
+        for name, preset in presets.items()
+        if changed == {key: value for key, value in preset if card.params.get(key) != value}
+    ]
+    return min(ranks, default=3), len(changed)
 
 
 def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:

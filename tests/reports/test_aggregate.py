@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from places import ROOT
 
+from hashbench.cards import method_card
 from hashbench.reports.aggregate import main_lines, mean_over_seeds
 from hashbench.store.results import read_rows
 
@@ -26,7 +27,8 @@ def machash():
 
 def kept(*rows):
     """Values of the main lines."""
-    return main_lines(mean_over_seeds(pd.DataFrame(rows)))["value"].tolist()
+    cells = mean_over_seeds(pd.DataFrame(rows))
+    return main_lines(cells, cells)["value"].tolist()
 
 
 def test_main_line_has_the_default_parameters_whatever_the_scores(machash):
@@ -40,6 +42,27 @@ def test_main_line_is_else_that_of_a_preset_and_then_that_with_most_cells(machas
     assert kept(other(0.9), other(0.9, n_bits=32), machash(0.1, **PAPER)) == [0.1]
     assert kept(other(0.1), other(0.2, n_bits=32), machash(0.9, n_iter=8)) == [0.1, 0.2]
     assert kept(other(0.9), machash(0.1, n_iter=8), machash(0.3, n_iter=8)._replace(seed=1)) == [0.2]  # of two seeds
+
+
+def test_main_line_has_the_tuned_parameters_if_there_are_any(machash):
+    def dpsh(value, **changed):
+        params = {**method_card("dpsh").params, **changed}
+        return machash(value)._replace(method="dpsh", params=json.dumps(params, sort_keys=True))
+
+    assert kept(dpsh(0.9), dpsh(0.1, learning_rate=0.3, eta=30.0)) == [0.1]
+    assert kept(dpsh(0.1), dpsh(0.9, learning_rate=0.3, eta=30.0, head="linear")) == [0.1]
+    assert kept(dpsh(0.1), dpsh(0.9, **method_card("dpsh").preset("paper", 16))) == [0.1]
+
+
+def test_main_line_is_of_other_parameters_that_with_the_fewest_changed(machash):
+    assert kept(machash(0.9, n_dissimilar=1, n_iter=7), machash(0.1, n_similar=9)) == [0.1]
+
+
+def test_main_line_is_chosen_among_all_results_of_a_block_and_not_those_shown(machash):
+    less, more = partial(machash, n_iter=7), partial(machash, n_iter=8)
+    rows = [less(0.1), less(0.1, n_bits=32), more(0.9), *(more(n_bits=n)._replace(metric="NDCG") for n in (16, 32))]
+    cells = mean_over_seeds(pd.DataFrame(rows))
+    assert main_lines(cells[cells["metric"] == "AP"], cells)["value"].tolist() == [0.9]
 
 
 def test_main_line_is_of_the_newest_version_and_each_metric_and_block_has_its_own(machash):

@@ -260,6 +260,19 @@ def test_a_method_stands_once_unless_variants_are_asked_for(digits_alone):
     assert lines(both).keys() == {"itq", "talr-ap", "talr-ap continuation=5", "talr-ap relaxation=full"}
 
 
+def test_a_method_has_the_same_parameters_in_figures_of_other_metrics(tmp_path):
+    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq" and row.seed == 0]
+    by_metric = {name: [row for row in rows if row.metric == name] for name in ("AP", "NDCG")}
+    less, more = by_metric["AP"][:3], by_metric["AP"][:2] + by_metric["NDCG"]
+    rows = [
+        row._replace(params=params)
+        for some, params in ((less, '{"n_iter": 7}'), (more, '{"n_iter": 8}'))
+        for row in some
+    ]
+    results.merge_rows(tmp_path / "digits.csv", rows)
+    assert lines(draw("ap-bits", tmp_path).figure).keys() == {"itq n_iter=8"}
+
+
 def test_names_are_those_of_methods_and_the_caption_has_their_parameters(tmp_path):
     rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
     results.merge_rows(tmp_path / "digits.csv", [row._replace(params='{"n_iter": 7}') for row in rows])

@@ -108,6 +108,14 @@ def test_a_method_has_the_same_parameters_in_each_metric_that_has_values_of_them
     assert shown == {"AP": [more], "NDCG": [more], "P@5": [more], "RR": [less]}
 
 
+def test_a_method_has_the_same_parameters_in_tables_of_other_metrics():
+    less, more = '{"n_iter": 5}', '{"n_iter": 6}'
+    cells = [cell(n_bits=16, params=less), cell(n_bits=32, params=less), cell(value=0.25, params=more)]
+    cells += [cell(metric="NDCG", n_bits=n_bits, params=more) for n_bits in (16, 32)]
+    assert lines(table(*cells))["itq n_iter=6"] == ["0.2500"]
+    assert "itq n_iter=6" in lines(table(*cells, name="table3"))
+
+
 def test_versions_of_a_method_are_told_apart_across_blocks():
     text = table(cell(), cell(dataset="digits-pairs", method_version=2)).to_markdown()
     assert "| itq (version 1) |" in text

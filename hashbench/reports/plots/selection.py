@@ -112,9 +112,9 @@ def choose_blocks(
         return frame.loc[is_chosen]
 
     lines = all_lines(results)  # labels, looks and the order of lines do not depend on what is chosen
-    everything = average_over_seeds(results[results["metric"] == metric], lines)
+    everything = average_over_seeds(results, lines)
     cells, chosen, looks = choose(everything), choose(results), choose_looks(lines)
-    cells = cells if selection.variants else main_lines(cells)
+    cells = cells if selection.variants else main_lines(cells, everything)
     if cells.empty:
         raise _nothing_left(results, selection, metric)
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()

@@ -19,8 +19,9 @@ def make_cells(
     results: pd.DataFrame, layout: Layout, published: Sequence[Published], selection: Selection
 ) -> pd.DataFrame:
     """Choose what a table shows, average over seeds, and compare with the best: see `Table`; perhaps no rows."""
-    cells = mean_over_seeds(results[_is_shown(results, layout, published, selection.n_bits)])
-    cells = _lines(cells, layout, published, has_variants=selection.variants)
+    everything = mean_over_seeds(results)
+    cells = everything[_is_shown(everything, layout, published, selection.n_bits)]
+    cells = _lines(cells, everything, layout, published, has_variants=selection.variants)
     groups = {one.our_method: one.group for one in reversed(published_values())}
     cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(groups).fillna(""))
     cells["rivals"] = cells["method"] if layout.is_ablation else ""
@@ -52,9 +53,9 @@ def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...]
 
 
 def _is_shown(
-    results: pd.DataFrame, layout: Layout, published: Sequence[Published], n_bits: Sequence[int]
+    cells: pd.DataFrame, layout: Layout, published: Sequence[Published], n_bits: Sequence[int]
 ) -> "pd.Series[bool]":
-    """Tell which rows a table shows: of the paper's datasets its metrics and lengths, of others the layout's."""
+    """Tell which cells a table shows: of the paper's datasets its metrics and lengths, of others the layout's."""
     methods = {one.our_method for one in published}
     theirs: dict[tuple[str, str], set[int]] = {}
     for one in published:
@@ -62,15 +63,22 @@ def _is_shown(
     usual = {metric: set(layout.n_bits) for metric in layout.metrics}
     shown = []
     for dataset, metric, method, length in zip(
-        *(results[column].tolist() for column in ("dataset", "metric", "method", "n_bits")), strict=True
+        *(cells[column].tolist() for column in ("dataset", "metric", "method", "n_bits")), strict=True
     ):
         columns = theirs.get((dataset, metric), usual.get(metric))
         is_there = columns is not None and length in (n_bits or columns or {length})
         shown.append(is_there and (layout.is_open or method in methods))
-    return pd.Series(shown, index=results.index, dtype=bool)
+    return pd.Series(shown, index=cells.index, dtype=bool)
 
 
-def _lines(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], *, has_variants: bool) -> pd.DataFrame:
+def _lines(
+    cells: pd.DataFrame,
+    everything: pd.DataFrame,
+    layout: Layout,
+    published: Sequence[Published],
+    *,
+    has_variants: bool,
+) -> pd.DataFrame:
     """Keep the lines that a table is of: one of each method, and of each of its rows in the paper.
 
     Of an ablation, those of methods with several; beside each other, those with values in the first metric, and the
@@ -88,16 +96,7 @@ def _lines(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], 
     apart = {one.method: one for one in published if one.our_params}  # rows of the paper that parameters tell apart
     lines = zip(cells["method"], cells["params"], strict=True)
     role = pd.Series([" ".join(name for name, one in apart.items() if one.is_of(*line)) for line in lines], cells.index)
-    return pd.concat([_main_lines(part) for _, part in cells.groupby(role)])
-
-
-def _main_lines(cells: pd.DataFrame) -> pd.DataFrame:
-    """Keep one line of each method in each block, the same in all its metrics; another only where it has no values."""
-    main = main_lines(cells.assign(metric=""))
-    line = pd.MultiIndex.from_frame(cells[[*BLOCK, *LINE]])
-    is_main = pd.Series(line.isin(pd.MultiIndex.from_frame(main[[*BLOCK, *LINE]])), cells.index)
-    has_main = is_main.groupby([cells[key] for key in (*BLOCK, "metric", "method")]).transform("any")
-    return pd.concat([cells[is_main], main_lines(cells[~has_main])])
+    return pd.concat([main_lines(part, everything) for _, part in cells.groupby(role)])
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
