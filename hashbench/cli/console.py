@@ -14,27 +14,35 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
     from hashbench.pipeline.grid import Job
-    from hashbench.pipeline.runner import Outcome
+    from hashbench.pipeline.runner import Demands, Outcome
     from hashbench.scoring.evaluation import Evaluation
 
 
 def run_jobs(
-    jobs: Sequence["Job"], metrics: Sequence[str], *, force: bool, resume: bool = False, keep_models: bool = False
+    jobs: Sequence["Job"],
+    metrics: Sequence[str],
+    demands: "Demands",
+    n_jobs: int = 1,
 ) -> Iterator["Outcome"]:
-    """Run jobs with their progress on stderr, and yield what became of those that were not refused.
+    """Run jobs, ``n_jobs`` at a time, with progress on stderr; yield what became of those that were not refused.
 
     Without metrics they end with their codes. Raises HashbenchError if all jobs were refused, or, after the last one,
     if any failed.
     """
     from hashbench.pipeline.runner import run
+    from hashbench.pipeline.workers import run_side_by_side
 
-    if resume and not any(hasattr(job.estimator, "session") for job in jobs):
+    if demands.resume and not any(hasattr(job.estimator, "session") for job in jobs):
         names = ", ".join(dict.fromkeys(job.method for job in jobs))
         raise HashbenchError(f"--resume goes on with training in epochs, and {names} has none. Leave it out.")
     refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
-        progress.start(str(jobs[0]))
-        outcomes = run(jobs, metrics, force=force, resume=resume, keep_models=keep_models, on_progress=progress.tell)
+        progress.start(str(jobs[0]) if n_jobs == 1 else "jobs")
+        outcomes = (
+            run(jobs, metrics, demands, progress.tell)
+            if n_jobs == 1
+            else run_side_by_side(jobs, metrics, n_jobs, demands, progress.tell)
+        )
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 n_failed += outcome.has_failed
@@ -45,7 +53,7 @@ def run_jobs(
             else:
                 yield outcome
                 progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
-            if position < len(jobs):
+            if position < len(jobs) and n_jobs == 1:
                 progress.start(str(jobs[position]))
     if len(refusals) == len(jobs):
         raise HashbenchError(

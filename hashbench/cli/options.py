@@ -108,6 +108,26 @@ FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
 RESUME = click.option(
     "--resume", is_flag=True, help="Go on with interrupted training where its last epoch ended; else it starts afresh."
 )
+
+
+class Jobs(click.IntRange):
+    """How many jobs at a time, from 1; -1 for one a processor, as joblib says it."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        return -1 if str(value) == "-1" else super().convert(value, param, ctx)
+
+
+JOBS = click.option(
+    "--jobs",
+    "n_jobs",
+    type=Jobs(),
+    default=1,
+    show_default=True,
+    help="How many side by side, each in a process with its share of the processors; -1 for one a processor.",
+)
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="List the jobs and what of each remains; compute and write nothing."
 )

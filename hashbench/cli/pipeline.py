@@ -16,6 +16,7 @@ from hashbench.cli.options import (
     FILE,
     FORCE,
     FORMAT,
+    JOBS,
     LOCK_TIMEOUT,
     METRIC,
     RESULTS,
@@ -109,6 +110,7 @@ def prepare(
 @of_grid
 @FORCE
 @RESUME
+@JOBS
 @DRY_RUN
 @click.option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print that file too.")
 @click.option("--model", type=FILE, help="Fit nothing: encode new items with a method that was kept.")
@@ -119,6 +121,7 @@ def encode(
     chosen: Chosen,
     force: bool,
     resume: bool,
+    n_jobs: int,
     dry_run: bool,
     keep_model: bool,
     model: Path | None,
@@ -133,6 +136,7 @@ def encode(
     hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
+    from hashbench.pipeline.runner import Demands, remaining
 
     if model is not None:
         if items is None or output is None:
@@ -141,18 +145,16 @@ def encode(
         return
     if items is not None or output is not None or packed:
         raise click.UsageError("--from, --output and --packed are for new items; name a kept --model to encode them.")
-    jobs = chosen.study().jobs()
+    jobs, demands = chosen.study().jobs(), Demands(force, resume, keep_model)
     if dry_run:
-        from hashbench.pipeline.runner import remaining
-
-        _tell_plan(jobs, remaining(jobs, (), force=force, keep_models=keep_model))
+        _tell_plan(jobs, remaining(jobs, (), demands))
         return
-    outcomes = []
+    outcomes, places = [], {id(job): place for place, job in enumerate(jobs)}
     try:
-        for outcome in console.run_jobs(jobs, (), force=force, resume=resume, keep_models=keep_model):
+        for outcome in console.run_jobs(jobs, (), demands, n_jobs):
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
-        for outcome in outcomes:
+        for outcome in sorted(outcomes, key=lambda outcome: places[id(outcome.job)]):
             click.echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
 
 
@@ -167,6 +169,7 @@ def encode(
 @RESULTS
 @FORCE
 @RESUME
+@JOBS
 @DRY_RUN
 @FORMAT
 def run(
@@ -176,13 +179,14 @@ def run(
     results: Path,
     force: bool,
     resume: bool,
+    n_jobs: int,
     dry_run: bool,
     form: str,
 ) -> None:
     """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.preparation import find_prepared, results_name
-    from hashbench.pipeline.runner import remaining
+    from hashbench.pipeline.runner import Demands, remaining
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import merge_rows, read_rows
@@ -190,18 +194,19 @@ def run(
     study = chosen.study(metrics)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
-    jobs, metrics = study.jobs(), study.metrics or DEFAULT_METRICS
+    jobs, metrics, demands = study.jobs(), study.metrics or DEFAULT_METRICS, Demands(force, resume)
     for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
         read_rows(results / f"{results_name(spec)}.csv")
     if dry_run:
-        _tell_plan(jobs, remaining(jobs, metrics, results=results, force=force))
+        _tell_plan(jobs, remaining(jobs, metrics, demands, results))
         return
-    outcomes = []
+    outcomes, places = [], {id(job): place for place, job in enumerate(jobs)}
     try:
-        for outcome in console.run_jobs(jobs, metrics, force=force, resume=resume):
+        for outcome in console.run_jobs(jobs, metrics, demands, n_jobs):
             merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
             outcomes.append(outcome)
     finally:  # what is done is told, whatever stops the rest
+        outcomes.sort(key=lambda outcome: places[id(outcome.job)])
         if outcomes:
             click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
 

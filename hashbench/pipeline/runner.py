@@ -1,7 +1,7 @@
 """Run grids of jobs, one after the other, whatever of each is not done yet."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hashbench._typing import Progress, silent
@@ -16,6 +16,15 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.models import holds_model
 from hashbench.store.results import Row, read_rows
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What is asked of a run besides what is not done yet."""
+
+    force: bool = False  # finished steps again
+    resume: bool = False  # interrupted training goes on where its last epoch ended
+    keep_models: bool = False  # fitted methods are kept beside their codes
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +45,12 @@ class Outcome:
 def run(
     jobs: Sequence[Job],
     metric_names: Sequence[str] = DEFAULT_METRICS,
-    *,
-    force: bool = False,
-    resume: bool = False,
-    keep_models: bool = False,
+    demands: Demands = Demands(),
     on_progress: Progress = silent,
 ) -> Iterator[Outcome]:
     """Do the jobs of a grid one after the other, and yield what became of each; none that fails stops the next.
 
-    Without metrics they end with their codes. ``force`` repeats finished steps, ``resume`` goes on with interrupted
-    training where its last epoch ended, ``keep_models`` keeps fitted methods beside their codes.
+    Without metrics they end with their codes.
     """
     names = [get_metric(name).name for name in metric_names]
     datasets: dict[str, Dataset | HashbenchError] = {}
@@ -53,44 +58,60 @@ def run(
         notes = []
         if job.dataset not in datasets:
             datasets.clear()  # one dataset in memory at a time
-            datasets[job.dataset], how = _load(job, on_progress)
+            datasets[job.dataset], how = load(job.dataset, on_progress)
             notes.append(f"{how or 'reused'} dataset")
-        dataset = datasets[job.dataset]
-        try:
-            if isinstance(dataset, HashbenchError):
-                raise dataset
-            with contained(f"method {job.method!r}", str(job)):
-                path, how = ensure_codes(
-                    dataset, job, force=force, resume=resume, keep_model=keep_models, on_progress=on_progress
-                )
-            notes.append(f"{how or 'reused'} codes")
-            if not names:
-                model = model_path(dataset, job) if keep_models else None
-                yield Outcome(job, None, codes=path, model=model, notes=tuple(notes))
-                continue
-            with contained("scoring", str(job)):
-                scored, how = ensure_scores(dataset, path, names, force=force, on_progress=on_progress)
-        except HashbenchError as error:
-            has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
-            yield Outcome(job, None, str(error), has_failed, notes=tuple(notes))
-            continue
-        notes.append(f"{how or 'reused'} scores")
-        yield Outcome(
-            *(job, scored),
-            codes=path,
-            rows=rows_of(job.provenance(dataset), scored),
-            n_neighbours=dataset.n_neighbours,
-            notes=tuple(notes),
-        )
+        outcome = finish(job, datasets[job.dataset], names, demands, on_progress)
+        yield replace(outcome, notes=(*notes, *outcome.notes))
+
+
+def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | HashbenchError, str]:
+    """Load a dataset for jobs, and say what of it was made now; or give why that cannot be."""
+    try:
+        with contained(f"dataset {spec!r}", spec):
+            return load_dataset(spec, on_progress)
+    except HashbenchError as error:
+        return error, ""
+
+
+def finish(
+    job: Job,
+    dataset: Dataset | HashbenchError,
+    names: Sequence[str],
+    demands: Demands,
+    on_progress: Progress = silent,
+) -> Outcome:
+    """Do what of a job is not done yet, as in `run`; what it ends in if there is no dataset, or anything fails."""
+    notes = []
+    try:
+        if isinstance(dataset, HashbenchError):
+            raise dataset
+        with contained(f"method {job.method!r}", str(job)):
+            path, how = ensure_codes(
+                *(dataset, job),
+                force=demands.force,
+                resume=demands.resume,
+                keep_model=demands.keep_models,
+                on_progress=on_progress,
+            )
+        notes.append(f"{how or 'reused'} codes")
+        if not names:
+            model = model_path(dataset, job) if demands.keep_models else None
+            return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
+        with contained("scoring", str(job)):
+            scored, how = ensure_scores(dataset, path, names, force=demands.force, on_progress=on_progress)
+    except HashbenchError as error:
+        has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
+        return Outcome(job, None, str(error), has_failed, notes=tuple(notes))
+    notes.append(f"{how or 'reused'} scores")
+    rows = rows_of(job.provenance(dataset), scored)
+    return Outcome(job, scored, codes=path, rows=rows, n_neighbours=dataset.n_neighbours, notes=tuple(notes))
 
 
 def remaining(
     jobs: Sequence[Job],
     metric_names: Sequence[str],
-    *,
+    demands: Demands = Demands(),
     results: Path | None = None,
-    force: bool = False,
-    keep_models: bool = False,
 ) -> Iterator[str]:
     """Tell of each job what `run` would still do, nothing if it is done; without doing or writing anything.
 
@@ -104,8 +125,8 @@ def remaining(
     }
     for job in jobs:
         dataset = datasets[job.dataset]
-        scores = None if dataset is None or force else kept_scores(dataset, job)
-        if keep_models and dataset is not None and not holds_model(model_path(dataset, job), job.provenance(dataset)):
+        scores = None if dataset is None or demands.force else kept_scores(dataset, job)
+        if demands.keep_models and dataset and not holds_model(model_path(dataset, job), job.provenance(dataset)):
             scores = None
         if dataset is None or scores is None:
             yield ", ".join([*([] if dataset else ["prepare"]), "encode", *(["score"] if names else [])])
@@ -116,12 +137,3 @@ def remaining(
             yield "" if written[job.dataset].issuperset(rows) else "write rows"
         else:
             yield ""
-
-
-def _load(job: Job, on_progress: Progress) -> tuple[Dataset | HashbenchError, str]:
-    """Load a job's dataset, and say what of it was made now; or give why that cannot be."""
-    try:
-        with contained(f"dataset {job.dataset!r}", job.dataset):
-            return load_dataset(job.dataset, on_progress)
-    except HashbenchError as error:
-        return error, ""

@@ -40,6 +40,12 @@ def codes_path(dataset: Identified, job: Job) -> Path:
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
+def seconds_taken(dataset: Identified, job: Job) -> float:
+    """Tell how long it took to fit and encode a job's codes, or those it had earlier; infinity if there are none."""
+    found = hdf5.read_attributes(codes_path(dataset, job))
+    return float(found["fit_seconds"] + found["encode_seconds"]) if "fit_seconds" in found else float("inf")
+
+
 def model_path(dataset: Identified, job: Job) -> Path:
     """Tell where the fitted method of a job is kept, beside its codes; it need not exist."""
     return codes_path(dataset, job).with_suffix(SUFFIX)

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.runner import run as run_jobs
+from hashbench.pipeline.runner import Demands
 from hashbench.pipeline.study import Study, read_methods, read_params, several, some
+from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.store.results import Row, merge_rows, to_frame
 
@@ -29,6 +30,7 @@ def run(
     results: str | Path | None = None,
     force: bool = False,
     resume: bool = False,
+    n_jobs: int = 1,
 ) -> "pd.DataFrame":
     """Prepare, encode and score, whatever of it is not done yet, as ``hashbench run`` does.
 
@@ -53,6 +55,8 @@ def run(
         Do finished steps again.
     resume : bool, default=False
         Go on with interrupted training where its last epoch ended.
+    n_jobs : int, default=1
+        Jobs side by side, each in a process of its own; -1 for one a processor.
 
     Returns
     -------
@@ -78,20 +82,21 @@ def run(
         metrics=_names(metrics, "metrics"),
         params=read_params(params or {}, "params"),
     )
-    rows: list[Row] = []
+    jobs = study.jobs()
+    rows: dict[int, Sequence[Row]] = {}
     refusals = []
-    for outcome in run_jobs(study.jobs(), study.metrics, force=force, resume=resume):
+    for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume)):
         if outcome.evaluation is None:
             refusals.append(outcome.refusal)
             continue
-        rows += outcome.rows
+        rows[id(outcome.job)] = outcome.rows
         if results is not None:
             merge_rows(Path(results) / f"{outcome.rows[0].dataset}.csv", outcome.rows)
     if not rows:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:
         warnings.warn(refusal, stacklevel=2)
-    return to_frame(rows)
+    return to_frame([row for job in jobs for row in rows.get(id(job), ())])
 
 
 def tables(

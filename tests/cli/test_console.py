@@ -16,7 +16,7 @@ from hashbench.cli import console, descriptions
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.runner import Outcome
+from hashbench.pipeline.runner import Demands, Outcome
 from hashbench.registry import get_method
 from hashbench.store import hdf5
 from hashbench.store.results import Row
@@ -194,9 +194,9 @@ def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys,
     monkeypatch.setattr("hashbench.pipeline.runner.run", lambda *args, **kwargs: iter(made))
     if n_refused == 2:
         with pytest.raises(HashbenchError, match="none of the 2 jobs could run"):
-            list(console.run_jobs(jobs, ["AP"], force=False))
+            list(console.run_jobs(jobs, ["AP"], Demands()))
     else:
-        assert list(console.run_jobs(jobs, ["AP"], force=False)) == made[1:]
+        assert list(console.run_jobs(jobs, ["AP"], Demands())) == made[1:]
     assert "[1/2] digits itq 16 bits seed 0: refused. Too many bits.\n" in capsys.readouterr().err
 
 
@@ -206,7 +206,7 @@ def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
         "hashbench.pipeline.runner.run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")])
     )
     with pytest.raises(HashbenchError, match="Too many bits"):
-        list(console.run_jobs([job], ["AP"], force=False))
+        list(console.run_jobs([job], ["AP"], Demands()))
     assert capsys.readouterr() == ("", "")
 
 
