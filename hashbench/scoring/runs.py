@@ -77,12 +77,7 @@ def evaluate_run(
     <Evaluation of 1 queries; AP: 0.2083 (0.1667 to 0.2500)>
     """
     scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
-    shared = [query for query in grades if query in scores]
-    if not shared:
-        raise HashbenchError(
-            f"run and qrels have no query in common: the first of the run is {next(iter(scores), None)!r}, that of the "
-            f"qrels {next(iter(grades), None)!r}. Give both the same names."
-        )
+    shared = _shared_queries(scores, grades)
     queries = list(grades) if complete else shared
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
     evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
@@ -168,6 +163,24 @@ class _RunRanking:
         return notes
 
 
+def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Give the queries of both, and refuse names that never match: all would score 0."""
+    shared = [query for query in grades if query in scores]
+    if not shared:
+        raise HashbenchError(
+            f"run and qrels have no query in common: the first of the run is {next(iter(scores), None)!r}, that of the "
+            f"qrels {next(iter(grades), None)!r}. Give both the same names."
+        )
+    listed, judged = (next((name for query in shared for name in side[query]), None) for side in (scores, grades))
+    are_apart = all(scores[query].keys().isdisjoint(grades[query]) for query in shared)
+    if are_apart and listed is not None and judged is not None:
+        raise HashbenchError(
+            f"no document that is judged for a query is in its list: the first of the run is {listed!r}, that of the "
+            f"qrels {judged!r}. Give both the same names."
+        )
+    return shared
+
+
 def _missing(scores: Mapping[str, Any], grades: Mapping[str, Any], *, complete: bool) -> list[str]:
     """Tell of queries that run or qrels lack."""
     notes = []
@@ -206,6 +219,9 @@ def _of_table(table: Any, what: str, names: tuple[str, ...]) -> dict[str, dict[s
             raise HashbenchError(
                 f"the {what} has columns {', '.join(map(str, table.columns))}, but none called {' or '.join(known)}."
             )
+        if known is not names and table[found].isna().any():
+            row = int(table[found].isna().to_numpy().argmax())
+            raise HashbenchError(f"the {what} has no {found} in row {row}, counted from 0; leave such rows out.")
         columns.append(table[found].tolist())
     result: dict[str, dict[str, Any]] = {}
     for query, document, value in zip(*columns, strict=True):

@@ -214,7 +214,7 @@ def test_numbers_that_name_queries_and_documents_of_tables_are_read_as_texts():
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 64])
 def test_some_queries_at_a_time_score_like_all_of_them(at_a_time, monkeypatch):
-    run, qrels = draw(3, n_queries=7, n_scores=4)
+    run, qrels = draw(2, n_queries=7, n_scores=4)
     expected = [hashbench.evaluate_run({q: run[q]}, {q: qrels[q]}, LISTED) for q in run]
     monkeypatch.setattr("hashbench.scoring.runs._AT_A_TIME", at_a_time)
     found = hashbench.evaluate_run(run, qrels, LISTED)
@@ -231,6 +231,11 @@ RUN, QRELS = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}
     [
         (RUN, {"Q": {"a": 1}}, "no query in common: the first of the run is 'q', that of the qrels 'Q'"),
         ({}, QRELS, "no query in common: the first of the run is None"),
+        (
+            {"p": {}, "q": {"10.0": 1.0}, "r": {"11.0": 1.0}},
+            {"p": {"9": 1}, "q": {"10": 1}, "r": {"11": 1}},
+            "is in its list: the first of the run is '10.0', that of the qrels '9'",
+        ),
         ({"q": {"a": math.nan}}, QRELS, "document 'a' of query 'q' in the run has a score that is no number"),
         ({"q": {"a": "high"}}, QRELS, "scores of query 'q' in the run are <U4, expected numbers"),
         (RUN, {"q": {"a": 0.5}}, "must be whole numbers up to 1000, got 0.5"),
@@ -250,6 +255,24 @@ RUN, QRELS = {"q": {"a": 2.0, "b": 1.0}}, {"q": {"a": 1}}
 def test_what_is_no_run_is_refused_in_words(run, qrels, message):
     with pytest.raises(HashbenchError, match=message):
         hashbench.evaluate_run(run, qrels)
+
+
+@pytest.mark.parametrize("column", ["qid", "docno"])
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_tables_that_lack_a_name_are_refused(column, missing):
+    table = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "score": [2, 1]}).astype({column: object})
+    table.loc[1, column] = missing
+    message = f"the {{}} has no {column} in row 1, counted from 0; leave such rows out"
+    with pytest.raises(HashbenchError, match=message.format("run")):
+        hashbench.evaluate_run(table, QRELS)
+    with pytest.raises(HashbenchError, match=message.format("qrels")):
+        hashbench.evaluate_run(RUN, table)
+
+
+def test_queries_whose_judged_documents_were_not_retrieved_score_0_beside_others():
+    run, qrels = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"y": 1}, "b": {"x": 1}}
+    assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"].mean == 0.5
+    assert hashbench.evaluate_run({"a": {}}, qrels, ["AP"]).summary["AP"].mean == 0  # nothing retrieved
 
 
 @pytest.mark.parametrize("name", ["P@r2", "LGAP@r1", "PairwiseError", "NDCG:linear"])
