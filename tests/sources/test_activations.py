@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 import torch
@@ -80,6 +82,29 @@ def test_whatever_decides_activations_has_a_file_of_its_own(weights, tmp_path):
     ):
         np.testing.assert_array_equal(part.inputs(images, folder), part.inputs(images))
     assert len([*folder.glob("*.npy")]) == 6
+
+
+def test_code_kind_of_device_and_version_of_torch_decide_activations(weights, monkeypatch):
+    part = cut(weights)
+    keys = [part._key(IMAGES)]
+    monkeypatch.setattr(part, "device", "cuda")
+    keys.append(part._key(IMAGES))
+    monkeypatch.setattr(torch, "__version__", "0.0.0")
+    keys.append(part._key(IMAGES))
+    monkeypatch.setattr("hashbench.store.provenance.code_that_decides", lambda module: "other")
+    keys.append(part._key(IMAGES))
+    assert len(set(keys)) == 4
+
+
+def test_images_are_told_apart_without_a_copy_of_all(weights):
+    part, images = cut(weights), np.zeros((16 * activations.BLOCK, 8, 8, 6), np.uint8)[..., ::2]  # 1.5 MB
+    part._key(images[:1])
+    tracemalloc.start()
+    key = part._key(images)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < images.nbytes / 4
+    assert key == part._key(images.copy())
 
 
 def test_damaged_activations_are_computed_again(weights, tmp_path, caplog):

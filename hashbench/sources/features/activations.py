@@ -82,7 +82,10 @@ class FrozenBelow(Extractor):
 
         code = code_that_decides(__name__)
         about = [code, torch.__version__, self.name, self.sha256, self.train_from, self.image_size, self.device]
-        return hashlib.sha256(f"{about} {images.shape}".encode() + images.tobytes()).hexdigest()[:16]
+        digest = hashlib.sha256(f"{about} {images.shape}".encode())
+        for start in range(0, len(images), BLOCK):
+            digest.update(images[start : start + BLOCK].tobytes())
+        return digest.hexdigest()[:16]
 
     def _blocks(self, images: ByteArray) -> Iterator[AnyArray]:
         for start in range(0, len(images), BLOCK):
