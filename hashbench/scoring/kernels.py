@@ -236,10 +236,12 @@ def _shared_labels(labels, masks, first, last, out):  # type: ignore[no-untyped-
 
 @_compiled
 def _move_up(lanes, counts):  # type: ignore[no-untyped-def]
-    """Move the lanes' counts, (n_levels, 2, n_groups), from level 0 to their own."""
+    """Move the lanes' counts, a flat (n_levels x n_groups) each, from level 0 to their own."""
+    n_groups = counts.shape[1]
     for level in range(1, counts.shape[0]):
-        for group in range(counts.shape[1]):
-            moved = np.int64(lanes[level, 0, group]) + np.int64(lanes[level, 1, group])
+        for group in range(n_groups):
+            cell = level * n_groups + group
+            moved = np.int64(lanes[0, cell]) + np.int64(lanes[1, cell])
             counts[0, group] -= moved
             counts[level, group] += moved
     lanes[:] = 0
@@ -252,25 +254,36 @@ def count_runs(query, query_masks, database, masks, edges, counts):  # type: ign
     Run r, with the labels ``masks[:, r]``, goes from row ``edges[r]`` to ``edges[r + 1]``; the first starts at row 0.
     All rows are counted at level 0, then those of the runs that share labels are moved.
     """
-    n_levels, n_groups = counts.shape[1], counts.shape[2]
-    cells = np.empty(_CHUNK, np.uint32)
+    n_groups = np.uint64(counts.shape[2])
+    cells = np.empty(edges[-1], np.uint32)
     shared = np.empty(masks.shape[1], np.uint32)
-    lanes = np.zeros((n_levels, _LANES, n_groups), np.uint16)
+    met = np.empty(masks.shape[1], np.uint32)  # runs that share labels
+    lanes = np.zeros((_LANES, counts.shape[1] * counts.shape[2]), np.uint16)
     _count_all(query, edges[-1], database, np.zeros(0, np.int64), counts[:, :1])
     for row in range(len(query)):
         _shared_labels(query_masks[row], masks, 0, len(shared), shared)
-        n_pending = 0
+        n_met = 0
         for run in range(len(shared)):
-            if shared[run]:
-                for start in range(edges[run], edges[run + 1], _CHUNK):
-                    stop = min(start + _CHUNK, edges[run + 1])
-                    _distances(query[row], database, start, stop, cells)
-                    _tally(cells[: stop - start], lanes[shared[run]])
-                    n_pending += stop - start
-                    if n_pending > _TILE - _CHUNK:
-                        _move_up(lanes, counts[row])
-                        n_pending = 0
-        _move_up(lanes, counts[row])
+            met[n_met] = run
+            n_met += np.int64(shared[run] > 0)
+        end = np.uint64(0)
+        for word in range(len(query[row])):  # runs are short: no slices, which cost as much as some rows
+            code, rows = query[row, word], database[word]
+            end = np.uint64(0)
+            for place in range(n_met):
+                run = met[place]
+                first, n_rows = np.uint64(edges[run]), np.uint64(edges[run + 1] - edges[run])
+                if word == 0:
+                    base = n_groups * shared[run]
+                    for i in range(n_rows):
+                        cells[end + i] = base + _popcount(code ^ rows[first + i])
+                else:
+                    for i in range(n_rows):
+                        cells[end + i] += _popcount(code ^ rows[first + i])
+                end += n_rows
+        for start in range(0, np.int64(end), _TILE):
+            _tally(cells[start : min(start + _TILE, np.int64(end))], lanes)
+            _move_up(lanes, counts[row])
 
 
 @_compiled
