@@ -47,12 +47,12 @@ dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
 	$(BIN)/pre-commit install
 
 reproduce-tables: $(VENV)/.installed ## Run the quick methods, also on what is prepared, and make all tables and figures
-	$(BIN)/hashbench run $(call methods,quick) $(GRID) --available > $(VENV)/.grid
+	$(BIN)/hashbench run $(call methods,quick) $(GRID) --available --jobs -1 > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
 reproduce-all: $(VENV)/.installed ## The same with the slower methods too
-	$(BIN)/hashbench run $(call methods,quick) $(call methods,slow) $(GRID) --available > $(VENV)/.grid
-	$(BIN)/hashbench run --grid benchmarks/variants.toml $(GRID) --available > $(VENV)/.grid
+	$(BIN)/hashbench run $(call methods,quick) $(call methods,slow) $(GRID) --available --jobs -1 > $(VENV)/.grid
+	$(BIN)/hashbench run --grid benchmarks/variants.toml $(GRID) --available --jobs -1 > $(VENV)/.grid
 	@$(MAKE) --no-print-directory tables
 
 tables: $(VENV)/.installed ## Make tables and figures of the results there are
@@ -93,6 +93,7 @@ bench: $(VENV)/.bench ## Measure speed side by side with peers
 	$(BIN)/python benchmarks/evaluator.py
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/reranking.py
+	$(BIN)/python benchmarks/jobs.py
 
 check: lint types test ## All that must be green before a commit
 

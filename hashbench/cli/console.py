@@ -35,6 +35,8 @@ def run_jobs(
     if demands.resume and not any(hasattr(job.estimator, "session") for job in jobs):
         names = ", ".join(dict.fromkeys(job.method for job in jobs))
         raise HashbenchError(f"--resume goes on with training in epochs, and {names} has none. Leave it out.")
+    if not jobs:  # of a part that has none
+        return
     refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]) if n_jobs == 1 else "jobs")

@@ -120,6 +120,22 @@ class Jobs(click.IntRange):
         return -1 if str(value) == "-1" else super().convert(value, param, ctx)
 
 
+def _read_part(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Read I/N, I from 1 to N."""
+    if value is None:
+        return None
+    number, _, n_parts = value.partition("/")
+    if not (number.isdecimal() and n_parts.isdecimal() and 1 <= int(number) <= int(n_parts)):
+        raise click.BadParameter(f"{value!r} is no part, expected such as 2/5, from 1/5 to 5/5.", context, option)
+    return int(number), int(n_parts)
+
+
+PART = click.option(
+    "--part",
+    callback=_read_part,
+    metavar="I/N",
+    help="Only one of N parts of the jobs, the same on any machine (docs/scale.md).",
+)
 JOBS = click.option(
     "--jobs",
     "n_jobs",

@@ -19,6 +19,7 @@ from hashbench.cli.options import (
     JOBS,
     LOCK_TIMEOUT,
     METRIC,
+    PART,
     RESULTS,
     RESUME,
     SOURCE,
@@ -30,6 +31,7 @@ from hashbench.cli.options import (
 
 if TYPE_CHECKING:
     from hashbench.pipeline.grid import Job
+    from hashbench.pipeline.study import Study
 
 
 @click.command()
@@ -111,6 +113,7 @@ def prepare(
 @FORCE
 @RESUME
 @JOBS
+@PART
 @DRY_RUN
 @click.option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print that file too.")
 @click.option("--model", type=FILE, help="Fit nothing: encode new items with a method that was kept.")
@@ -122,6 +125,7 @@ def encode(
     force: bool,
     resume: bool,
     n_jobs: int,
+    part: tuple[int, int] | None,
     dry_run: bool,
     keep_model: bool,
     model: Path | None,
@@ -145,7 +149,7 @@ def encode(
         return
     if items is not None or output is not None or packed:
         raise click.UsageError("--from, --output and --packed are for new items; name a kept --model to encode them.")
-    jobs, demands = chosen.study().jobs(), Demands(force, resume, keep_model)
+    jobs, demands = _jobs_of(chosen.study(), part), Demands(force, resume, keep_model)
     if dry_run:
         _tell_plan(jobs, remaining(jobs, (), demands))
         return
@@ -170,6 +174,7 @@ def encode(
 @FORCE
 @RESUME
 @JOBS
+@PART
 @DRY_RUN
 @FORMAT
 def run(
@@ -180,6 +185,7 @@ def run(
     force: bool,
     resume: bool,
     n_jobs: int,
+    part: tuple[int, int] | None,
     dry_run: bool,
     form: str,
 ) -> None:
@@ -192,9 +198,11 @@ def run(
     from hashbench.store.results import merge_rows, read_rows
 
     study = chosen.study(metrics)
+    if available and part:
+        raise click.UsageError("--available depends on the machine, --part must not. Name the datasets.")
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
-    jobs, metrics, demands = study.jobs(), study.metrics or DEFAULT_METRICS, Demands(force, resume)
+    jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)
     for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
         read_rows(results / f"{results_name(spec)}.csv")
     if dry_run:
@@ -209,6 +217,18 @@ def run(
         outcomes.sort(key=lambda outcome: places[id(outcome.job)])
         if outcomes:
             click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
+
+
+def _jobs_of(study: "Study", part: tuple[int, int] | None) -> list["Job"]:
+    """Give the jobs of a study or of one of its parts, and tell which part that is."""
+    from hashbench.pipeline.grid import part_of
+
+    jobs = study.jobs()
+    if part is None:
+        return jobs
+    mine = part_of(jobs, *part)
+    click.echo(f"part {part[0]} of {part[1]}: {len(mine):,} of {len(jobs):,} jobs", err=True)
+    return mine
 
 
 def _only_device(others: set[str]) -> str | None:

@@ -3,7 +3,7 @@
 import ast
 import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -94,6 +94,25 @@ class Sweep(tuple[Any, ...]):
     """Values of a parameter, each for jobs of its own."""
 
     __slots__ = ()
+
+
+def part_of(jobs: Sequence[Job], number: int, n_parts: int) -> list[Job]:
+    """Give the jobs of one of several parts of a grid, the same ones on any machine; ``number`` is from 1.
+
+    No part gets more than its share of any method on any dataset: the longest codes are dealt first, each to the part
+    with the least bits of those, and of these to the one with the fewest jobs.
+    """
+    mine, n_dealt = set(), [0] * n_parts
+    alike = sorted(jobs, key=lambda job: (job.method, job.dataset, -job.n_bits, str(job)))
+    for _, group in itertools.groupby(alike, key=lambda job: (job.method, job.dataset)):
+        bits = [0] * n_parts
+        for job in group:
+            part = min(range(n_parts), key=lambda part: (bits[part], n_dealt[part]))
+            bits[part] += job.n_bits
+            n_dealt[part] += 1
+            if part == number - 1:
+                mine.add(id(job))
+    return [job for job in jobs if id(job) in mine]
 
 
 def grid(

@@ -7,7 +7,7 @@ import pytest
 from places import ROOT
 
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.grid import Sweep
+from hashbench.pipeline.grid import Sweep, grid, part_of
 from hashbench.pipeline.study import Study, read_study
 from hashbench.store.results import read_rows
 
@@ -248,3 +248,43 @@ def test_a_dry_run_knows_a_dataset_as_it_is(hashbench, tiny, tiny_file, tmp_path
     refused = hashbench(*command, "--dry-run")
     assert refused.exit_code == 1
     assert "it is not HDF5" in refused.stderr
+
+
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 5, 7, 200])
+def test_parts_of_a_grid_share_out_its_jobs_whatever_their_order(n_parts):
+    jobs = grid(["digits", "digits-pairs"], ["lsh", "itq", "ksh"], [8, 16, 32, 64], [0, 1, 2], {})
+    parts = [part_of(jobs, number, n_parts) for number in range(1, n_parts + 1)]
+    assert sorted(str(job) for part in parts for job in part) == sorted(map(str, jobs))
+    assert [{*map(str, part)} for part in parts] == [
+        {*map(str, part_of(jobs[::-1], number, n_parts))} for number in range(1, n_parts + 1)
+    ]
+    for method in ("lsh", "itq", "ksh"):  # none has more than its share of the bits, but for one job
+        bits = [sum(job.n_bits for job in part if job.method == method) for part in parts]
+        assert max(bits) - min(bits) <= 64
+
+
+def test_a_part_runs_alone_and_parts_together_are_the_whole(hashbench, tmp_path):
+    common = ("run", "--method", "lsh", "--method", "pcah", "--bits", 4, "--bits", 8, "--metric", "AP", "--results")
+    whole = hashbench(*common, tmp_path / "whole")
+    parts = [hashbench(*common, tmp_path / "parts", "--part", f"{number}/3") for number in (1, 2, 3)]
+    assert [part.exit_code for part in (whole, *parts)] == [0] * 4
+    assert "part 1 of 3: 2 of 4 jobs" in parts[0].stderr
+    assert (tmp_path / "parts" / "digits.csv").read_bytes() == (tmp_path / "whole" / "digits.csv").read_bytes()
+    empty = hashbench(*common, tmp_path / "none", "--part", "9/9")
+    assert (empty.exit_code, empty.stdout) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--part", "4/3"], "'4/3' is no part, expected such as 2/5"),
+        (["--part", "0/3"], "'0/3' is no part"),
+        (["--part", "half"], "'half' is no part"),
+        (["--part", "1/2", "--available"], "--available depends on the machine"),
+        (["--jobs", "0"], "0 is not in the range x>=1"),
+    ],
+)
+def test_parts_and_jobs_that_are_none_are_refused(hashbench, options, told):
+    result = hashbench("run", "--method", "lsh", "--bits", 8, *options)
+    assert result.exit_code == 2
+    assert told in result.stderr
