@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/jobs.py [--jobs N] [--rounds N]
 
-The quick methods on the built-in datasets, the default grid of `make reproduce-tables` with fewer lengths; each way in a
-data folder of its own, in turn. Prints the median ratio of wall-clock times, and whether all rows are the same bytes.
+The quick methods on the built-in datasets, as of `make reproduce-tables` with fewer lengths; each way in a data folder of
+its own, in turn. Prints the median ratio of wall-clock times, and whether all rows are the same bytes.
 """
 
 import argparse
@@ -48,15 +48,10 @@ def main() -> None:
                 times[n_jobs].append(run(way, n_jobs))
             names = [f"results/{dataset}.csv" for dataset in DATASETS]
             same = filecmp.cmpfiles(*ways.values(), names, shallow=False)[0] == names
-        print(
-            *(f"{n_jobs} jobs: {seconds[-1]:.1f} s" for n_jobs, seconds in times.items()),
-            f"same rows: {same}",
-            sep=", ",
-        )
-    ratios = [alone / together for alone, together in zip(times[1], times[chosen.jobs], strict=True)]
-    print(
-        f"| {chosen.jobs} jobs side by side | {statistics.median(ratios):.2f} times the speed of one after the other |"
-    )
+        seconds = ", ".join(f"{n_jobs} jobs {taken[-1]:.1f} s" for n_jobs, taken in times.items())
+        print(f"{seconds}; {'the same rows' if same else 'OTHER ROWS'}", flush=True)
+    ratio = statistics.median(alone / together for alone, together in zip(*times.values(), strict=True))
+    print(f"| {chosen.jobs} jobs side by side | {ratio:.2f} times the speed of one after the other |")
 
 
 if __name__ == "__main__":
