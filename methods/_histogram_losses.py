@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+def default_n_bins(n_bits: int) -> int:
+    """Halve the bits, but for 8 to 16 intervals, and no more than there are bits."""
+    return min(max(n_bits // 2, 8), 16, n_bits)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Ranked(LearnedHash):
     """Learns through soft histograms of the distances between relaxed codes.
@@ -38,7 +43,7 @@ class _Ranked(LearnedHash):
         from hashbench.learning.soft_histogram import soft_histogram
 
         alpha = self.alpha * 2.0 ** (batch.epoch // self.continuation if self.continuation else 0)
-        n_bins = min(self.n_bits, 16, max(8, self.n_bits // 2)) if self.n_bins is None else self.n_bins or self.n_bits
+        n_bins = default_n_bins(self.n_bits) if self.n_bins is None else self.n_bins or self.n_bits
         return soft_histogram(torch.tanh(alpha * batch.outputs), level_index, n_levels, n_bins)
 
 

@@ -39,7 +39,8 @@ class Sign(HashMethod):
     -----
     The bits are [x_{1..n_bits} R > t]. Without rotation and with t = 0 these are the bits of
     ``quantize_embeddings`` of sentence-transformers, where scaling to unit length, before or after the cut, changes
-    none. With the median both values of a bit are as frequent as they can be among the training items.
+    none. With the median both values of a bit are as frequent among the training items as they can be, where values
+    differ.
 
     References
     ----------

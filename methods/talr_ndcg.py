@@ -100,8 +100,7 @@ class TALRNDCG(_TALR):
     continuation : int, default=0
         Epochs after which ``alpha`` doubles, again and again; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the
-        bits: with more, most of what a batch tells about distances is noise.
+        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
 
     Notes
     -----
