@@ -25,27 +25,28 @@ from joblib import Parallel, delayed
 from hashbench import evaluate, registry
 from hashbench.dataset import Dataset
 from hashbench.pipeline.preparation import load_dataset
+from hashbench.store.files import locked, write_text
 
 TRIALS = Path(__file__).with_name("tuning.csv")
 HELD_OUT = 0.2
 LENGTHS, SEEDS = (16, 48), (0,)
 RATES = [0.03, 0.1, 0.3]
-FEW = "few"  # bins: 8 at 16 bits, 16 at 48
 SPACES: dict[str, dict[str, list[Any]]] = {
     "dpsh": {"learning_rate": RATES, "eta": [1.0, None, 30.0]},
     "dsh": {"learning_rate": RATES, "margin": [1.0, 2.0, 3.0]},
     "dtsh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.01, 0.0625, 0.25]},
     "hashnet": {"learning_rate": RATES, "slope": [5.0, 10.0, 20.0]},
-    "mihash": {"n_bins": [0, FEW, 8], "alpha": [0.5, 1.0, 2.0]},
-    "talr-ap": {"n_bins": [0, FEW, 8], "alpha": [0.5, 1.0, 2.0]},
-    "talr-ndcg": {"n_bins": [0, FEW, 8], "alpha": [0.5, 1.0, 2.0]},
+    "mihash": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
+    "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
+    "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
-KEY = ["dataset", "epochs", "method", "setting", "n_bits", "seed"]
+KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
-def trials(dataset: str, epochs: int) -> list[dict[str, Any]]:
+def trials(spec: str, fingerprint: str, epochs: int) -> list[dict[str, Any]]:
+    same = {"dataset": spec, "dataset_fingerprint": fingerprint, "epochs": epochs}
     return [
-        dict(zip(KEY, (dataset, epochs, method, json.dumps(dict(zip(space, values, strict=True))), *rest), strict=True))
+        same | dict(zip(KEY[3:], (method, json.dumps(dict(zip(space, values, strict=True))), *rest), strict=True))
         for rest in product(LENGTHS, SEEDS)
         for method, space in SPACES.items()
         for values in product(*space.values())
@@ -55,8 +56,6 @@ def trials(dataset: str, epochs: int) -> list[dict[str, Any]]:
 def judge(dataset: Dataset, trial: dict[str, Any]) -> dict[str, Any]:
     """Learn from four fifths of the training items, and score the others in both ways."""
     n_bits, seed, setting = trial["n_bits"], trial["seed"], json.loads(trial["setting"])
-    if setting.get("n_bins") == FEW:
-        setting["n_bins"] = min(16, max(8, n_bits // 2))
     order = np.random.default_rng(seed).permutation(len(dataset.train))
     held, kept = np.split(order, [round(HELD_OUT * len(order))])
     queries, others = np.array_split(held, 2)
@@ -79,20 +78,26 @@ def judge(dataset: Dataset, trial: dict[str, Any]) -> dict[str, Any]:
 
 def run(spec: str, epochs: int, n_jobs: int) -> None:
     dataset, _ = load_dataset(spec)
-    known = read()
-    done = {tuple(map(str, row)) for row in known[KEY].itertuples(index=False)}
-    left = [trial for trial in trials(spec, epochs) if tuple(map(str, trial.values())) not in done]
-    print(f"{len(left)} trials left of {len(trials(spec, epochs))}", flush=True)
+    done = {tuple(map(str, row)) for row in read()[KEY].itertuples(index=False)}
+    planned = trials(spec, dataset.fingerprint, epochs)
+    left = [trial for trial in planned if tuple(map(str, trial.values())) not in done]
+    print(f"{len(left)} trials left of {len(planned)}", flush=True)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(judge)(dataset, trial) for trial in left)
     for number, result in enumerate(results, start=1):
-        known = pd.concat([known, pd.DataFrame([result])], ignore_index=True)
-        known.sort_values(KEY, ignore_index=True).to_csv(TRIALS, index=False, lineterminator="\n")
+        add(result)
         print(f"[{number}/{len(left)}]", *result.values(), flush=True)
+
+
+def add(result: dict[str, Any]) -> None:
+    """Put a trial into its place in the file, beside those that other processes have added."""
+    with locked(TRIALS):
+        known = pd.concat([read(), pd.DataFrame([result])], ignore_index=True)
+        write_text(TRIALS, known.sort_values(KEY, ignore_index=True).to_csv(index=False, lineterminator="\n"))
 
 
 def read() -> pd.DataFrame:
     columns = [*KEY, "among_held_out", "to_trained", "seconds", "failure"]
-    return pd.read_csv(TRIALS) if TRIALS.exists() else pd.DataFrame(columns=columns)
+    return pd.read_csv(TRIALS, dtype={"dataset_fingerprint": str}) if TRIALS.exists() else pd.DataFrame(columns=columns)
 
 
 def summary() -> None:
@@ -100,9 +105,7 @@ def summary() -> None:
     table = read()
     scores = ["among_held_out", "to_trained"]
     table["n_failed"] = table["among_held_out"].isna()
-    means = table.groupby(["dataset", "epochs", "method", "setting"]).agg(
-        {**dict.fromkeys(scores, "mean"), "n_failed": "sum", "seed": "size"}
-    )
+    means = table.groupby(KEY[:5]).agg({**dict.fromkeys(scores, "mean"), "n_failed": "sum", "seed": "size"})
     means["both"] = means[scores].mean(axis=1)
     means = means.rename(columns={"seed": "n_trials"}).reset_index()
     print(means.sort_values(["dataset", "method", "both"], ascending=[True, True, False]).to_string(index=False))

@@ -1,6 +1,7 @@
 """What the benchmarks compare is the same number, made in two ways."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ from places import ROOT
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import training as benchmark
+import tuning
 
 sys.path.pop(0)
 
@@ -25,3 +27,28 @@ def test_direct_form_of_a_loss_is_that_loss(name, n_bits):
 def test_matrix_products_have_no_other_form():
     for name in ("dpsh", "hashnet"):
         assert benchmark.make_losses(name, 24, 16)[1] is None
+
+
+def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_for_other_data_alone(
+    tmp_path, monkeypatch
+):
+    data, judged = SimpleNamespace(fingerprint="0123456789012345"), []
+
+    def judge(dataset, trial):
+        judged.append(trial)
+        if len(judged) == 2:
+            tuning.add({**trial, "dataset": "of another process"})
+        return {**trial, "among_held_out": 0.5}
+
+    monkeypatch.setattr(tuning, "TRIALS", tmp_path / "tuning.csv")
+    monkeypatch.setattr(tuning, "SPACES", {"dsh": {"margin": [1.0, 2.0]}, "talr-ap": {"n_bins": [0, None]}})
+    monkeypatch.setattr(tuning, "load_dataset", lambda spec: (data, None))
+    monkeypatch.setattr(tuning, "judge", judge)
+    counts = []
+    for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):
+        tuning.run("digits", 3, 1)
+        counts.append(len(judged))
+    assert counts == [8, 8, 16]
+    found = tuning.read()
+    assert len(found) == len(found.drop_duplicates(tuning.KEY)) == 17
+    assert found["dataset_fingerprint"].unique().tolist() == ["0123456789012345", "89"]

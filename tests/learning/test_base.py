@@ -224,13 +224,39 @@ def test_presets_are_the_authors_settings(name, preset):
     assert set(AUTHORS) == {(name, preset) for name, preset in PRESETS if preset != "tuned"}
 
 
-def test_tuned_presets_are_the_best_trials_of_all_datasets_without_a_failure():
+@pytest.fixture(scope="module")
+def trial_scores():
+    """Means over datasets and code lengths by method and setting, NaN where a trial failed."""
     trials = pd.read_csv(ROOT / "benchmarks" / "tuning.csv")
     trials["score"] = trials[["among_held_out", "to_trained"]].mean(axis=1, skipna=False)
-    by_setting = trials.groupby(["method", "setting"])["score"].agg(lambda scores: scores.mean(skipna=False))
+    return trials.groupby(["method", "setting"])["score"].agg(lambda scores: scores.mean(skipna=False))
+
+
+def test_tuned_presets_are_the_best_trials_of_all_datasets_without_a_failure(trial_scores):
     for name, preset in PRESETS:
         if preset == "tuned":
-            assert registry.get_method(name).preset("tuned", 16) == json.loads(by_setting[name].idxmax())
+            assert registry.get_method(name).preset("tuned", 16) == json.loads(trial_scores[name].idxmax())
+
+
+@pytest.mark.parametrize(
+    ("name", "before"),
+    [
+        ("dtsh", {"learning_rate": 0.03, "eta": 1 / 16}),
+        ("hashnet", {"learning_rate": 0.1, "slope": 10.0}),
+        ("mihash", {"n_bins": None, "alpha": 1.0}),
+        ("talr-ap", {"n_bins": None, "alpha": 1.0}),
+        ("talr-ndcg", {"n_bins": None, "alpha": 1.0}),
+    ],
+)
+def test_defaults_moved_only_where_a_trial_led_by_a_hundredth(name, before, trial_scores):
+    scores, method = trial_scores[name].dropna(), registry.get_method(name)(16)
+    by_rule = [setting for setting in scores.index if json.loads(setting).get("n_bins") is None]
+    best, was = scores[by_rule].idxmax(), scores[json.dumps(before)]
+    expected = json.loads(best) if scores[best] > was + 0.01 else before
+    assert {key: getattr(method, key) for key in expected} == expected
+    assert scores.max() < scores[json.dumps(expected)] + 0.01  # whatever the number of bins
+    if "n_bins" in before:
+        assert was > scores[json.dumps(before | {"n_bins": 0})]
 
 
 PRESETS = [(name, preset) for name in LEARNED for preset in registry.get_method(name).presets]
