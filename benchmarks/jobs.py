@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/jobs.py [--jobs N] [--rounds N]
 
-The quick methods on the built-in datasets, as of `make reproduce-tables` with fewer lengths; each way in a data folder of
-its own, in turn. Prints the median ratio of wall-clock times, and whether all rows are the same bytes.
+The quick methods on the built-in datasets, as of `make reproduce-tables` with fewer lengths; each way in a data folder
+of its own, in turn. Prints the median ratio of wall-clock times, and whether all rows are the same bytes.
 """
 
 import argparse
