@@ -265,7 +265,7 @@ def count_runs(query, query_masks, database, masks, edges, counts):  # type: ign
         n_met = 0
         for run in range(len(shared)):
             met[n_met] = run
-            n_met += np.int64(shared[run] > 0)
+            n_met += int(shared[run] > 0)
         end = np.uint64(0)
         for word in range(len(query[row])):  # runs are short: no slices, which cost as much as some rows
             code, rows = query[row, word], database[word]
