@@ -90,6 +90,20 @@ def test_block_is_as_wide_as_it_needs_and_broken_if_too_wide_for_a_page(n_length
     assert re.findall(r"(\d+) bits", text) == [str(n) for n in range(10, 10 + n_lengths)]
 
 
+def tall():
+    """A block of so many methods and lengths that its parts do not fit on a page."""
+    cells = [cell(f"method-{number}", n_bits) for number in range(30) for n_bits in range(10, 60)]
+    return chosen(*cells, datasets=["digits"]).to_latex(4)
+
+
+def test_parts_that_do_not_fit_on_a_page_are_tables_of_their_own():
+    text = tall()
+    assert text.count(r"\begin{tabular}") == text.count(r"\begin{table*}") > 1
+    assert text.count("Continued.") == text.count(r"\begin{table*}") - 1
+    assert len(set(re.findall(r"\\label{(.*)}", text))) == text.count(r"\begin{table*}")
+    assert text.count("Means over") == 1
+
+
 @pytest.mark.skipif(PDFLATEX is None, reason="needs pdflatex")
 @pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
 def test_tables_fit_the_columns_of_an_article(columns, tmp_path):
@@ -100,7 +114,8 @@ def test_tables_fit_the_columns_of_an_article(columns, tmp_path):
         for seed in (0, 1)
     ]
     (tmp_path / "wide.tex").write_text(chosen(*wide, datasets=["digits"]).to_latex(4))
-    files = [*sorted((ROOT / "results" / "tables").glob("*.tex")), tmp_path / "wide.tex"]
+    (tmp_path / "tall.tex").write_text(tall())
+    files = [*sorted((ROOT / "results" / "tables").glob("*.tex")), tmp_path / "wide.tex", tmp_path / "tall.tex"]
     assert len(files) > 5
     inputs = "".join(rf"\input{{{path.resolve().as_posix()}}}\clearpage" for path in files)
     source = rf"\documentclass[{columns}]{{article}}\usepackage{{booktabs}}\begin{{document}}{inputs}\end{{document}}"

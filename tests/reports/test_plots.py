@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import shutil
 import sys
 from collections import defaultdict
@@ -718,6 +719,16 @@ def test_times_are_medians_of_what_the_codes_files_say(hashbench, data, folder):
             low, high = (mean(float(getattr(row, key)) for row in own) for key in ("low", "high"))
             assert bar.get_segments()[0][:, 1] == pytest.approx([low, high])
         assert {line.get_label() for line in drawn} == {"itq", "lsh"}
+
+
+@pytest.mark.parametrize("name", ["precision-recall", "time-quality"])
+def test_a_figure_tells_of_no_method_whose_codes_are_missing(name, data, folder):
+    for method in ("lsh", "constant"):
+        for path in codes_of(data, method).values():
+            path.unlink()
+    texts = " ".join(text.get_text() for text in draw(name, folder).figure.findobj(Text))
+    assert "itq" in texts
+    assert not re.search("lsh|constant|[Bb]aseline", texts)
 
 
 def test_codes_that_are_missing_are_named_with_the_command_that_makes_them(hashbench, data, folder, tmp_path):

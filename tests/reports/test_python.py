@@ -171,3 +171,5 @@ def test_the_documents_examples_run_as_they_stand(digits_data, empty_folder, few
         scope = {}
         exec(block, scope)
     assert set(scope["frame"]["method"]) == {"itq", "lsh"}
+    (axes,) = re.findall(r"groupby\((.*?)\)", notebook)
+    assert "metric" in eval(axes)  # or it would average over unlike ones

@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -115,7 +114,8 @@ def time_against_quality(block: Block) -> Figure:
     Points are expectations, bars run from low to high over tie orders. Methods of other rows are grey.
     """
     points = read_times(block).merge(block.cells, on=["label", "n_bits"])
-    panels = _panels(block, points)
+    block = block.only(points["label"])
+    panels = panels_of(block)
     shown = list(product(sorted(points["n_bits"].unique()), panels))
     right = legend_width(block.names.values())
     height = max(LOWEST, *(legend_height(block.names[label] for label in panel.labels) for _, panel in shown))
@@ -168,7 +168,8 @@ def _counts(sizes: IntArray) -> str:
 def _draw_curves(block: Block, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
     """Draw precision against a column of the curves."""
     points = read_curves(block)
-    shown = list(product(sorted(points["n_bits"].unique()), _panels(block, points)))
+    block = block.only(points["label"])
+    shown = list(product(sorted(points["n_bits"].unique()), panels_of(block)))
     is_banded = x == "cutoff" and has_bands(block, [panel for _, panel in shown])
     text += f" Band: {RANGE}" if is_banded else ""
     figure, spots = lay_out(
@@ -192,11 +193,6 @@ def _draw_curves(block: Block, x: str, what: str, text: str) -> tuple[Figure, li
             axes.plot(line[x], line["precision"], label=label, markevery=(position % step, step), **look.curve())
         add_legend(axes, {label: block.names[label] for label in (*labels, *near)}, panel.looks)
     return figure, spots
-
-
-def _panels(block: Block, points: pd.DataFrame) -> list[Panel]:
-    """Share out the lines whose codes there are."""
-    return [panel for panel in panels_of(block) if set(panel.labels) & set(points["label"])]
 
 
 def _title(panel: Panel, n_bits: int) -> str:

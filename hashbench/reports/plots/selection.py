@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -79,6 +80,12 @@ class Block:
     def n_bits(self) -> list[int]:
         """The code lengths, in order."""
         return sorted(self.cells["n_bits"].unique().tolist())
+
+    def only(self, labels: Iterable[str]) -> Self:
+        """Give the block without the lines of other labels, also in what its text says."""
+        cells = self.cells[self.cells["label"].isin([*labels])].reset_index(drop=True)
+        names, remarks = _names(cells)
+        return replace(self, cells=cells, names=names, remarks=remarks)
 
 
 def choose_blocks(

@@ -218,12 +218,14 @@ def _notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = 
             "†: its range over tie-breaking overlaps that of the best; an evaluator that breaks ties by luck may turn "
             "their order around."
         )
-    if "p_value" in block:
-        n_tested, n_others = block["p_value"].notna().sum(), (~block["is_best"] & (block["group"] != "baseline")).sum()
+    if "p_value" in block and block["is_best"].any():
+        has_best = block.groupby(["metric", "n_bits"])["is_best"].transform("any")  # a line alone is none
+        n_tested = block["p_value"].notna().sum()
+        n_others = (has_best & ~block["is_best"] & (block["group"] != "baseline")).sum()
+        lacking = f"{n_tested} of {n_others} could be tested, of the others the scores of every query are not in the "
         notes.append(
             f"‡: a paired permutation test over queries does not tell it from the best (p >= {ALPHA} after Holm's "
-            f"correction in its column); {n_tested} of {n_others} could be tested, of the others the scores of every "
-            "query are not in the data folder."
+            f"correction in its column){f'; {lacking}data folder' * bool(n_tested < n_others)}."
         )
         if not can_find_significance(block.groupby(["metric", "n_bits", "rivals"])["p_value"].count().max()):
             notes.append("So many methods leave no p below it: ‡ says nothing here; lay out fewer of them.")

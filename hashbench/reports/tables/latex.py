@@ -1,7 +1,8 @@
 r"""Blocks of a table as LaTeX: as wide as a column of a two-column article, else as its page or a one-column article.
 
 LaTeX itself knows how wide a text is; here it is estimated, on the safe side, from the widths of its 7 point roman. So
-``table`` or ``table*`` is chosen, and a block that is too wide even for that is broken into parts.
+``table`` or ``table*`` is chosen, and a block that is too wide even for that is broken into parts; parts that would not
+fit on a page one below the other are tables of their own.
 """
 
 import re
@@ -10,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashbench.reports.tables.formats import Block, Entry, Line, Span
 
 COLUMN_WIDTH, PAGE_WIDTH = 225.0, 340.0  # points: a column of article with two, its page with one; a little less
+PAGE_HEIGHT, _LINE = 500.0, 9.5  # points: of article with 10 point type, and of a line of ours with its rules
 _COLUMN_SEP = 2.0
 _SHORT = 20  # characters of settings that stand in a line; longer ones go to the notes
 
@@ -47,20 +49,26 @@ def _environment(name: str, block: Block) -> Iterator[str]:
     is_wide = max(_total(part, widths) for part in parts) > COLUMN_WIDTH
     environment = "table*" if is_wide else "table"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
-    notes = [*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes]
+    notes = " ".join([*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes])
     if block.data:
         yield f"% data {block.data}"
-    yield rf"\begin{{{environment}}}"
-    yield r"\centering"
-    yield rf"\caption{{{_escaped(block.caption)}}}"
-    yield rf"\label{{tab:{label}}}"
-    yield r"\smallskip\scriptsize"
-    yield rf"\setlength{{\tabcolsep}}{{{_COLUMN_SEP}pt}}"
-    for part in parts:
-        yield from _tabular(block, part, marks)
-        yield r"\par\smallskip"
-    yield rf"\parbox{{\linewidth}}{{\raggedright {' '.join(map(_escaped, notes))}}}"
-    yield rf"\end{{{environment}}}"
+    height = _LINE * (4 + sum(1 + len(lines) for _, lines in block.groups))  # of a part
+    below = _LINE * (3 + _width(notes) / (PAGE_WIDTH if is_wide else COLUMN_WIDTH))
+    at_once = max(1, int((PAGE_HEIGHT - below) / height))
+    for first in range(0, len(parts), at_once):
+        is_last = first + at_once >= len(parts)
+        yield rf"\begin{{{environment}}}"
+        yield r"\centering"
+        yield rf"\caption{{{_escaped(block.caption)}{' Continued.' if first else ''}}}"
+        yield rf"\label{{tab:{label}{f'-{first // at_once + 1}' if first else ''}}}"
+        yield r"\smallskip\scriptsize"
+        yield rf"\setlength{{\tabcolsep}}{{{_COLUMN_SEP}pt}}"
+        for part in parts[first : first + at_once]:
+            yield from _tabular(block, part, marks)
+            yield r"\par\smallskip"
+        if is_last:
+            yield rf"\parbox{{\linewidth}}{{\raggedright {_escaped(notes)}}}"
+        yield rf"\end{{{environment}}}"
 
 
 def _tabular(block: Block, part: Part, marks: Mapping[str, str]) -> Iterator[str]:
