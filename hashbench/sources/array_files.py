@@ -180,17 +180,19 @@ def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tup
         if key not in arrays:
             raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
         return key, arrays[key]
-    names = list(arrays.columns if isinstance(arrays, Table) else arrays)
-    names = [name for name in names if "/" not in name] or names  # those in groups are for who names them
+    names = sorted(arrays.columns if isinstance(arrays, Table) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
+    outer = [name for name in names if "/" not in name] or names  # those in groups are for who names them
+    likely = [name for name in names if name not in LABEL_KEYS] or names
+    is_lone = len(outer) == 1 and outer[0] in likely
     found = next((name for name in keys if name in arrays), None)
-    if found is None and (len(names) == 1 or "features" in arrays):
-        found = names[0] if len(names) == 1 else "features"
+    if found is None and (is_lone or "features" in arrays):
+        found = outer[0] if is_lone else "features"
     if found is None:
         raise HashbenchError(
             f"{path} holds arrays {', '.join(map(shown, names))}; say which one you mean, such as "
-            f"{path}:{shown(names[0])}."
+            f"{path}:{shown(likely[0])}."
         )
     return found, arrays[found]
 

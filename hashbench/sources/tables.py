@@ -120,12 +120,14 @@ def _read_csv(path: Path) -> Any:
             f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; put a "
             "line of names, one a column, first."
         )
-    if is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all():
+    has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
+    _check_names(names if has_names else (), path)
+    index = 0 if has_index and has_names else None
+    table = pd.read_csv(path, header=0 if has_names else None, index_col=index, low_memory=False)  # one dtype a column
+    may_be_item = is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all()
+    if may_be_item and not (len(names) > 2 and table.isin([-1, 0, 1]).all(axis=None)):  # 2 is no bit
         raise HashbenchError(
             f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; put a line of "
             "names, one a column, first."
         )
-    has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
-    _check_names(names if has_names else (), path)
-    index = 0 if has_index and has_names else None
-    return pd.read_csv(path, header=0 if has_names else None, index_col=index, low_memory=False)  # one dtype a column
+    return table

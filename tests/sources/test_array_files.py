@@ -16,6 +16,7 @@ from hashbench.sources import array_files
 from hashbench.sources.array_files import (
     opened_arrays,
     read_array,
+    read_codes,
     read_features,
     read_items,
     read_matrix,
@@ -294,7 +295,8 @@ def test_a_mistake_of_ours_is_no_file_that_cannot_be_read(tmp_path, monkeypatch,
 def test_of_several_arrays_one_must_be_named(tmp_path, name):
     path = save(tmp_path / name, left=X, right=X)
     text = complaint(read_array, str(path), FEATURE_KEYS)
-    assert f"{path} holds arrays left, right; say which one you mean, such as {path}:left" in text
+    inside = ", group/inside" if name.endswith(".h5") else ""
+    assert f"{path} holds arrays left, right{inside}; say which one you mean, such as {path}:left" in text
 
 
 def test_an_unknown_key_is_refused_with_those_there_are(tmp_path):
@@ -314,6 +316,14 @@ def test_an_array_in_a_group_is_found_by_its_path(tmp_path):
     assert read_array(f"{path}:group/inside", FEATURE_KEYS).tolist() == [0, 0]
     assert read_array(str(path), FEATURE_KEYS).shape == X.shape
     assert "unknown array" in complaint(read_array, f"{path}:group", FEATURE_KEYS)
+
+
+def test_arrays_in_groups_are_listed_and_labels_beside_them_are_no_codes(tmp_path):
+    path = save(tmp_path / "a.h5", labels=Y)
+    assert complaint(read_codes, str(path)) == (
+        f"{path} holds arrays labels, group/inside; say which one you mean, such as {path}:group/inside."
+    )
+    np.testing.assert_array_equal(read_array(str(path), LABEL_KEYS), Y)
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.mat", "a.h5"])

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from told import complaint
 
-from hashbench.sources.array_files import read_array, read_items
+from hashbench.sources.array_files import read_array, read_codes, read_items
 from hashbench.sources.formats import FEATURE_KEYS
 
 X = np.random.default_rng(0).normal(size=(7, 3))
@@ -55,3 +55,17 @@ def test_two_columns_of_one_name_are_refused_in_parquet_too(tmp_path):
 def test_columns_without_a_name_may_be_several(tmp_path):
     (tmp_path / "a.csv").write_text("a,,b,\n1,2,3,4\n5,6,7,8\n")
     assert read_items(str(tmp_path / "a.csv")).features.shape == (2, 4)
+
+
+@pytest.mark.parametrize("low", [0, -1])
+def test_columns_of_bits_may_be_counted_as_pandas_does(tmp_path, low):
+    bits = np.where(X > 0, 1, low)
+    pd.DataFrame(bits).to_csv(tmp_path / "a.csv", index=False)
+    np.testing.assert_array_equal(read_codes(str(tmp_path / "a.csv")), bits)
+
+
+@pytest.mark.parametrize("values", [np.eye(2, dtype=int), [[0, 1, 1], [1, 0, 2]]], ids=["0 and 1", "a 2"])
+def test_a_count_that_may_be_an_item_is_refused(tmp_path, values):
+    pd.DataFrame(values).to_csv(tmp_path / "a.csv", index=False)
+    text = "so it may be names or an item; put a line of names, one a column, first."
+    assert text in complaint(read_codes, str(tmp_path / "a.csv"))
