@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,9 +113,10 @@ def ensure_codes(
     model = model_path(dataset, job)
     with locked(path):
         try:
-            with _opened(path, made) as found:
-                if found and not force and (not keep_model or holds_model(model, made)):
-                    return path, ""
+            if not force:
+                with hdf5.find_codes(path, made) as found:
+                    if found and (not keep_model or holds_model(model, made)):
+                        return path, ""
         except Damaged:
             how = _AGAIN
         checkpoint, kept = _checkpoint_path(dataset, job), model if keep_model else None
@@ -141,7 +142,7 @@ def kept_scores(dataset: Identified, job: Job) -> dict[str, FloatArray] | None:
     Codes and scores are found as `ensure_codes` and `ensure_scores` find them.
     """
     try:
-        with _opened(codes_path(dataset, job), job.provenance(dataset)) as codes:
+        with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
             if codes is None:
                 return None
             kept = score_cache.score_file(codes)
@@ -197,16 +198,6 @@ def evaluation_of(known: Mapping[str, FloatArray], metric_names: Sequence[str]) 
     """Give kept scores, (3, n_queries) by metric, as an evaluation in some of the metrics."""
     n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
     return Evaluation({name: Scores(*known[name]) for name in metric_names}, n_undefined)
-
-
-@contextmanager
-def _opened(path: Path, made: Provenance) -> Iterator[Codes | None]:
-    """Open a codes file if there is one of this provenance; refuse a damaged one."""
-    if not path.exists():
-        yield None
-        return
-    with hdf5.open_codes(path) as codes:
-        yield codes if codes.made == made else None
 
 
 def _score(

@@ -158,19 +158,35 @@ def write_codes(codes: Codes, path: Path) -> None:
 def open_codes(path: Path) -> Iterator[Codes]:
     """Open a codes file: queries in memory, the database to be read in slices while it is open."""
     with _opened(path, "codes") as (file, attributes):
+        yield _codes_of(file, attributes, path)
+
+
+@contextmanager
+def find_codes(path: Path, made: Provenance) -> Iterator[Codes | None]:
+    """Open a codes file as `open_codes` does if there is one of this provenance; of others no code is read."""
+    if not path.exists():
+        yield None
+        return
+    with _opened(path, "codes") as (file, attributes):
         with _parsing(path, "codes"):
-            made = Provenance.read(attributes)
-            times = {key: float(attributes[key]) for key in _TIMES}
-            query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
-            stored = str(attributes["content"])
-            codes = Codes(query, database, made, **times)
-        if codes.content != stored:
-            raise Damaged(
-                f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. "
-                "Encode again (--force)."
-            )
-        check_packed(codes.query, codes.n_bits, f"query codes of {path}")
-        yield codes
+            is_same = Provenance.read(attributes) == made
+        yield _codes_of(file, attributes, path) if is_same else None
+
+
+def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Codes:
+    """Give the codes of an open file; refuse those that are not what it says."""
+    with _parsing(path, "codes"):
+        made = Provenance.read(attributes)
+        times = {key: float(attributes[key]) for key in _TIMES}
+        query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
+        stored = str(attributes["content"])
+        codes = Codes(query, database, made, **times)
+    if codes.content != stored:
+        raise Damaged(
+            f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. Encode again (--force)."
+        )
+    check_packed(codes.query, codes.n_bits, f"query codes of {path}")
+    return codes
 
 
 class _OnDisk:

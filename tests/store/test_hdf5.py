@@ -151,6 +151,19 @@ def test_attributes_are_read_of_good_files_alone(dataset_file, codes_file, tmp_p
     assert hdf5.read_attributes(codes_file) == {}
 
 
+def test_codes_are_found_by_provenance_and_of_others_none_is_read(codes_file, tmp_path, monkeypatch):
+    with hdf5.open_codes(codes_file) as codes:
+        made = codes.made
+    with hdf5.find_codes(codes_file, made) as found:
+        assert found.made == made
+        assert found.content == codes.content
+    with hdf5.find_codes(tmp_path / "none.h5", made) as found:
+        assert found is None
+    monkeypatch.setattr(hdf5, "Codes", None)  # which any reading makes
+    with hdf5.find_codes(codes_file, dataclasses.replace(made, seed=made.seed + 1)) as found:
+        assert found is None
+
+
 # ---------------------------------------------------------------- bad files
 
 
