@@ -1,5 +1,6 @@
 """The commands that make things: prepare, encode, run."""
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -145,6 +146,8 @@ def encode(
     if model is not None:
         if items is None or output is None:
             raise click.UsageError("--model goes with --from, the new items, and --output, a file for their codes.")
+        if output.suffix.lower() != ".npy":
+            raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
         encode_new(model, items, output, packed=packed, device=_only_device({"model", "items", "output", "packed"}))
         return
     if items is not None or output is not None or packed:
@@ -223,7 +226,11 @@ def _jobs_of(study: "Study", part: tuple[int, int] | None) -> list["Job"]:
     """Give the jobs of a study or of one of its parts, and tell which part that is."""
     from hashbench.pipeline.grid import part_of
 
-    jobs = study.jobs()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        jobs = study.jobs()
+    for warning in told:
+        click.echo(str(warning.message), err=True)
     if part is None:
         return jobs
     mine = part_of(jobs, *part)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
-_FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
+FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
 _QUOTED_OR_ONE = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)  # or one character
 _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)  # the last three of nested ones
 
@@ -135,8 +135,8 @@ def grid(
     for length in lengths:
         check_n_bits(length)
     general, own = _by_method(params, cards)
-    known = {name: {*card.params, *(["preset"] if card.presets else [])} for name, card in cards.items()}
-    for_some = {key for key in _FOR_SOME if key in general}
+    known = {name: settings_of(card) for name, card in cards.items()}
+    for_some = {key for key in FOR_SOME if key in general}
     for key in sorted(for_some - set().union(*known.values())):
         raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
     jobs: dict[str, Job] = {}
@@ -146,7 +146,7 @@ def grid(
         settings = _combinations({**ours, **brought, **own[name]})
         own_seeds = axis_of_seeds if "random_state" in card.params else [0]
         for setting, length in itertools.product(settings, lengths):
-            changed = _changed(card, _with_preset(card, length, setting))
+            changed = _changed(card, _with_preset(card, length, setting), cards.values())
             for seed in own_seeds:
                 key = f"{spec} {name} {length} {seed} {sorted(changed.items())}"
                 jobs.setdefault(key, Job(spec, card, length, seed, changed))
@@ -201,6 +201,11 @@ def _value(text: str) -> Any:
     return text
 
 
+def settings_of(card: MethodCard) -> set[str]:
+    """Give the names of all that may be said of a method, its presets too."""
+    return {*card.params, *(["preset"] if card.presets else [])}
+
+
 def spelled(spec: str) -> str:
     """Give the one spelling of a known dataset; of others what the user typed."""
     return resolve_dataset(spec)[2] if spec.partition(":")[0] in dataset_names() else spec
@@ -235,8 +240,8 @@ def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> di
     return {**card.preset(str(params["preset"]), n_bits), **others}
 
 
-def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the parameters that differ from a method's defaults; refuse those it has not."""
+def _changed(card: MethodCard, params: Mapping[str, Any], cards: Iterable[MethodCard]) -> dict[str, Any]:
+    """Give the parameters that differ from a method's defaults; refuse those it has not, and say who of all has."""
     free = [key for key in card.params if key not in ("n_bits", "random_state")]
     for key in params:
         if key not in free:
@@ -244,7 +249,9 @@ def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
                 raise HashbenchError(
                     f"{key} is no --param, got {params[key]!r}; it has its own option, {_OPTIONS[key]}."
                 )
-            raise unknown_name(f"{card.name} parameter", key, free or ["(none)"])
+            error = unknown_name(f"{card.name} parameter", key, free or ["(none)"])
+            owners = [f"--param {one.name}:{key}={params[key]}" for one in cards if key in one.params]
+            raise HashbenchError(f"{error} For one method alone: {' '.join(owners)}.") if owners else error
     return {key: value for key, value in params.items() if value != card.params[key]}
 
 

@@ -1,6 +1,7 @@
 """A study: all that spans a grid of jobs, as options or a TOML file say it."""
 
 import tomllib
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.pipeline.grid import Job, Sweep, grid, spelled
+from hashbench.pipeline.grid import FOR_SOME, Job, Sweep, grid, settings_of, spelled
 from hashbench.store.inputs import check_file, reading
 
 DEFAULT_DATASETS = ("digits",)
@@ -68,8 +70,13 @@ class Study:
         return replace(self, methods=tuple(variants), params={**kept, **said}, **given)
 
     def jobs(self) -> list[Job]:
-        """Span the grid; refuse what cannot be run before any work is done."""
-        return grid(self.datasets or DEFAULT_DATASETS, self.methods, self.n_bits, self.seeds, self.params)
+        """Span the grid; refuse what cannot be run before any work is done, and warn of seeds that nothing draws by."""
+        jobs = grid(self.datasets or DEFAULT_DATASETS, self.methods, self.n_bits, self.seeds, self.params)
+        idle = [str(seed) for seed in self.seeds if seed != 0]
+        if idle and not any("random_state" in job.card.params for job in jobs):
+            names = ", ".join(dict.fromkeys(job.method for job in jobs))
+            warnings.warn(f"seed 0 alone is run, not {', '.join(idle)}: nothing is drawn by {names}.", stacklevel=3)
+        return jobs
 
 
 def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
@@ -85,7 +92,8 @@ def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
 def _still_holds(key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
     """Tell whether a study's parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of an unchosen method."""
     method, _, name = key.rpartition(":")
-    return name not in said and (not methods or method in ("", *methods))
+    is_idle = methods and key in FOR_SOME and not any(key in settings_of(method_card(one)) for one in methods)
+    return name not in said and not is_idle and (not methods or method in ("", *methods))
 
 
 def read_study(path: Path) -> Study:
@@ -98,7 +106,7 @@ def read_study(path: Path) -> Study:
             raise HashbenchError(f"{path}: {unknown_name('key', key, _KEYS)}")
     found = {key: _KEYS[key](value, f"{path}: {key}") for key, value in content.items()}
     params = found.pop("params", {})
-    for key in _OF_METHODS:
+    for key in FOR_SOME:
         if key in found and key in params:
             raise HashbenchError(f"{path} gives {key} twice, once in [params]. Leave one out.")
         if key in found:
@@ -132,12 +140,12 @@ def _listed(value: Any, what: str, kind: type, words: str) -> tuple[Any, ...]:
 
 
 def several(value: Any) -> tuple[Any, ...]:
-    """Take one value, such as a text or a table, for a sequence of one."""
+    """Give the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
     return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
 
 
 def some(value: Any, what: str) -> tuple[Any, ...]:
-    """Do likewise, but refuse an empty sequence."""
+    """Give the values of a sequence as a tuple, or one value as a tuple of one; refuse an empty sequence."""
     values = several(value)
     if not values:
         raise HashbenchError(f"{what} is an empty list. Leave it out, or put something into it.")
@@ -176,4 +184,3 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "device": _values,
 }
 _FIELDS = {"bits": "n_bits"}
-_OF_METHODS = ("preset", "validation", "device")

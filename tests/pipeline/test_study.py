@@ -155,6 +155,25 @@ def test_a_parameter_said_for_a_method_that_is_not_chosen_is_refused(hashbench, 
     assert changed.startswith("digits itq n_iter=5 8 bits seed 0: ")
 
 
+def test_what_a_file_says_for_some_methods_is_not_asked_of_others_that_are_picked(hashbench, study):
+    path = study('bits = 8\nmethods = ["lsh", "dpsh"]\npreset = "paper"\nvalidation = 0.1\ndevice = "cpu"')
+    command = ["encode", "--grid", path, "--dry-run", "--method"]
+    assert hashbench(*command, "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
+    assert " validation=0.1 " in hashbench(*command, "dpsh").stdout
+    assert "none of lsh has a device, got 'cpu'. Leave it out." in hashbench(*command, "lsh", "--device", "cpu").stderr
+
+
+@pytest.mark.filterwarnings("error")
+def test_seeds_that_no_method_draws_by_are_told_once(hashbench):
+    command = ["encode", "--dry-run", "--bits", 8, "--bits", 16, "--seed", 0, "--seed", 5, "--method", "pcah"]
+    told = hashbench(*command)
+    assert told.stderr == "seed 0 alone is run, not 5: nothing is drawn by pcah.\n"
+    assert told.stdout.splitlines()[-1] == "0 of 2 jobs done, 2 to do."
+    assert hashbench(*command, "--method", "lsh").stderr == ""
+    with pytest.warns(UserWarning, match="seed 0 alone is run, not 5, 6: nothing is drawn by pcah, sh"):
+        Study(methods=(("pcah", {}), ("sh", {})), n_bits=(8,), seeds=(5, 6)).jobs()
+
+
 @pytest.mark.usefixtures("digits_data")
 def test_run_takes_a_study_and_a_dry_run_of_it_writes_nothing(hashbench, study, data, tmp_path):
     path = study('bits = 8\nmetrics = "AP"\n[methods]\nlsh = {}\nitq.n_iter = [2, 3]')
