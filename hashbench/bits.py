@@ -184,6 +184,11 @@ def as_packed(
         check_packed(packed, n_bits, name, is_signed=form == _SIGNED)
         return packed, n_bits
     width = array.shape[1]
+    if n_bits not in (None, width):
+        raise HashbenchError(
+            f"{name} are booleans of shape {array.shape}, a column for each bit, and codes of {n_bits} bits have "
+            f"{n_bits}. Check the number of bits."
+        )
     if array.dtype in (np.uint8, np.int8) and n_bits is None:
         _refuse_bytes(array, name)
     _refuse_order(bit_order, form, name)
@@ -215,7 +220,7 @@ def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
     """Tell the form of codes."""
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str | bytes)):
         return _TEXT
-    if n_bits is None or array.ndim != 2 or array.shape[1] == n_bits:
+    if n_bits is None or array.ndim != 2 or array.shape[1] == n_bits or array.dtype == np.bool_:
         return _BITS
     return _SIGNED if array.dtype == np.int8 or (array.dtype.kind in "if" and (array < 0).any()) else _PACKED
 

@@ -28,7 +28,7 @@ class TrainingFailure(JobFailure):
     """Training that went wrong for good, and would again; its checkpoint is of no use."""
 
 
-def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -> HashbenchError:
+def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "", meant: str = "") -> HashbenchError:
     """Build the error for a name that is not among the choices.
 
     Parameters
@@ -41,6 +41,8 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -
         All names that exist.
     like : str, optional
         What to compare with the choices in place of ``name``.
+    meant : str, optional
+        What to suggest, where the caller knows better than by comparing.
 
     Returns
     -------
@@ -51,9 +53,20 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "") -
     folded = {choice.casefold(): choice for choice in known}
     typed = (like or name).casefold()
     kinds = [choice for choice in folded if choice.startswith(f"{typed}-")]  # cifar10 of cifar10-s1 and cifar10-s2
-    near = kinds or get_close_matches(typed, folded, n=1, cutoff=0.6)
-    hint = f" Did you mean {' or '.join(repr(folded[one]) for one in near)}?" if near else ""
+    near = [meant] if meant else [folded[one] for one in kinds or get_close_matches(typed, folded, n=1, cutoff=0.6)]
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
     return HashbenchError(f"unknown {kind} {name!r}.{hint} Known {kind}s: {', '.join(known)}.")
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Give a number with what it counts, as a sentence has it; without ``plural`` an s is enough.
+
+    Examples
+    --------
+    >>> counted(1, "query", "queries"), counted(2000, "row")
+    ('1 query', '2,000 rows')
+    """
+    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def one_line(error: BaseException) -> str:

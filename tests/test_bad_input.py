@@ -181,6 +181,7 @@ COMMANDS = f"""
 2 | {ITQ} --seed x | '--seed': 'x' is not a valid integer
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
+1 | {ITQ} --method lsh --param n_iter=20 | unknown lsh parameter 'n_iter' | For one method alone: --param itq:n_iter=20.
 1 | {ITQ} --param n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 1 | {ITQ} --param n_iter=-1 | 'n_iter' parameter of itq must be an int in the range [0, inf). Got -1
 1 | {ITQ} --param n_iter=many | 'n_iter' parameter of itq must be an int | Got 'many'
@@ -224,7 +225,10 @@ COMMANDS = f"""
 2 | encode --method itq | Missing option '--bits'
 2 | encode --model none.npz | --model goes with --from
 1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
+2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
+1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
+1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | results merge
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
@@ -316,7 +320,7 @@ COMMANDS = f"""
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed of both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
-1 | {LABELLED} --bits 7 | codes of 7 bits packed into bytes are uint8 of shape (n, 1)
+1 | {LABELLED} --bits 7 | are booleans of shape (6, 8), a column for each bit, and codes of 7 bits have 7.
 1 | {LABELLED} --bits 0 | codes must have 1 to 4096 bits, got 0.
 1 | {LABELLED} --bits 99999 | codes must have 1 to 4096 bits, got 99999
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
@@ -622,7 +626,10 @@ CALLS = [
     (lambda: call(undefined=None), "undefined must be one of"),
     (lambda: call(n_bits="8"), "1 to 4096 bits, got '8'"),
     (lambda: call(n_bits=8.0), "1 to 4096 bits, got 8.0"),
-    (lambda: call(n_bits=9), "codes of 9 bits packed into bytes are uint8 of shape (n, 2)"),
+    (lambda: call(n_bits=9), "codes of 9 bits have 9. Check the number of bits."),
+    (lambda: hashbench.evaluate_run({}, {"q": {"a": 1}}), "the run is empty, expected documents for one query or more"),
+    (lambda: hashbench.evaluate_run({"q": {"a": 1.0}}, {}), "the qrels is empty, expected"),
+    (lambda: call(metrics=["map@100"]), "unknown metric 'map@100'. Did you mean 'AP@100'? Known metrics: AP, "),
     (lambda: call(n_bits=True), "codes of True bits"),
 ]
 

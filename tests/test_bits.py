@@ -78,6 +78,11 @@ def test_every_form_of_codes_packs_alike(codes):
         (np.array([[0, 255]], dtype=np.uint8), None, "0 and 255 alone.*: 2 in masks, up to 16 in packed codes"),
         ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
+        (
+            np.zeros((4, 16), dtype=bool),
+            24,
+            r"booleans of shape \(4, 16\), a column .* codes of 24 bits have 24\. Check",
+        ),
         (np.zeros((1, 4097), dtype=bool), None, "codes must have 1 to 4096 bits, got 4097"),
         (np.zeros((1, 1), dtype=np.uint8), 0, "codes must have 1 to 4096 bits, got 0"),
     ],

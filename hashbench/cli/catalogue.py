@@ -53,7 +53,7 @@ def list_command(kind: str, speed: str | None) -> None:
 @click.command()
 @click.argument("name", shell_complete=completing("datasets", "methods", "metrics"))
 def info(name: str) -> None:
-    """Tell about a dataset (by name or file), a codes file, a method or a metric."""
+    """Tell about a dataset (by name or file), a file of codes or a model, a method or a metric."""
     from hashbench.cli.descriptions import describe
 
     click.echo(describe(name))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hashbench.cli.progress import Progress
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
         return csv_text(("metric", *Summary._fields), rows).rstrip("\n")
     cells = ["metric", "mean", "low", "high"], [[name, *map(_four, values[:3])] for name, values in summary.items()]
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    notes = [f"{n_queries} queries; mean over all orders of tied items, low and high over the worst and the best."]
+    n_queries_told = counted(n_queries, "query", "queries")
+    notes = [f"{n_queries_told}; mean over all orders of tied items, low and high over the worst and the best."]
     notes += [f"{evaluation.n_undefined} of them {_fate(evaluation)}"] * bool(evaluation.n_undefined)
     if form == "latex":
         from hashbench.reports.tables.latex import tabular

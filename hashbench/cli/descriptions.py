@@ -11,16 +11,17 @@ import numpy as np
 
 from hashbench import registry
 from hashbench.cards import method_card
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
     from hashbench.scoring.code_statistics import CodeUsage
     from hashbench.scoring.metrics import Family
+    from hashbench.store.provenance import Provenance
 
 
 def describe(name: str) -> str:
-    """Tell what there is to know about a dataset (name or file), a codes file, a method or a metric."""
+    """Tell what there is to know about a dataset (name or file), a file of codes or a model, a method or a metric."""
     if name in registry.method_names() and not Path(name).is_file():
         return _describe_method(name)
     from hashbench.pipeline.preparation import dataset_path
@@ -40,12 +41,15 @@ def _describe_file(name: str) -> str:
 
     from hashbench.store import hdf5
     from hashbench.store.inputs import check_file
+    from hashbench.store.models import SUFFIX
 
     check_file(Path(name))
+    if name.endswith(SUFFIX):
+        return _describe_model(Path(name))
     if not h5py.is_hdf5(name):
         raise HashbenchError(
-            f"{name} is no HDF5 file; info tells of those that hashbench writes. Score codes in .npy files with "
-            "hashbench evaluate."
+            f"{name} is no HDF5 file and no model (*{SUFFIX}); info tells of those that hashbench writes. Score codes "
+            "in .npy files with hashbench evaluate."
         )
     kind = hdf5.read_attributes(Path(name)).get("hashbench")
     if not isinstance(kind, str | None):
@@ -159,20 +163,35 @@ def _describe_codes(path: Path) -> str:
     from hashbench.store import hdf5
 
     with hdf5.open_codes(path) as codes:
-        made = codes.made
+        sizes = counted(len(codes.query), "query", "queries"), counted(len(codes.database), "database item")
         return _facts(
             {
-                "codes": f"{codes.n_bits} bits, {len(codes.query):,} queries, {len(codes.database):,} database items",
-                "method": f"{made.method}, version {made.method_version}",
-                "parameters": made.params,
-                "seed": str(made.seed),
-                "dataset": f"{made.dataset} ({made.features}), content {made.dataset_fingerprint}",
+                "codes": ", ".join([counted(codes.n_bits, "bit"), *sizes]),
+                **_origin(codes.made),
                 "content": codes.content,
                 "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
-                "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(made.libraries).items()),
                 "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
             }
         )
+
+
+def _describe_model(path: Path) -> str:
+    from hashbench.store.models import read_origin
+
+    made, writer = read_origin(path)
+    return _facts({"model": f"{counted(made.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(made)})
+
+
+def _origin(made: "Provenance") -> dict[str, str]:
+    """Give the facts that codes and models share: who made them, from what, with what."""
+    return {
+        "method": f"{made.method}, version {made.method_version}",
+        "parameters": made.params,
+        "seed": str(made.seed),
+        "dataset": f"{made.dataset} ({made.features}), content {made.dataset_fingerprint}",
+        "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(made.libraries).items()),
+        "code": made.code,
+    }
 
 
 def _describe_usage(usage: "CodeUsage") -> str:

@@ -6,6 +6,7 @@ import click
 
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
 from hashbench.cli.options import FILE, Word
+from hashbench.errors import counted
 
 _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 
@@ -30,7 +31,7 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 
     report = write(file, target, output, role=role, precision=precision, items=items)
     click.echo(
-        f"wrote {output}. Of {report.n_items:,} items, read by {report.reader}, {report.n_differing:,} of "
+        f"wrote {output}. Of {counted(report.n_items, 'item')}, read by {report.reader}, {report.n_differing:,} of "
         f"{report.n_items * report.n_bits:,} bits differ."
     )
 
@@ -42,4 +43,5 @@ def encode_new(model: Path, items: str, output: Path, *, packed: bool, device: s
 
     with Progress() as progress:
         n_items, n_bits = encode_items(model, items, output, packed=packed, device=device, on_progress=progress.tell)
-    click.echo(f"wrote {output}: codes of {n_items:,} items, {n_bits} bits{', packed' if packed else ''}.")
+    form = counted(n_bits, "bit") + (", packed" if packed else "")
+    click.echo(f"wrote {output}: codes of {counted(n_items, 'item')}, {form}.")

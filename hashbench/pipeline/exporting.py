@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import numpy as np
 
@@ -18,7 +19,8 @@ from hashbench.pipeline.models import encoded, read_inputs
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.store import hdf5
 from hashbench.store.files import check_output, replacing
-from hashbench.store.models import Model, read_model
+from hashbench.store.inputs import check_file
+from hashbench.store.models import SUFFIX, Model, read_model
 
 _SAMPLE = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
@@ -48,7 +50,7 @@ def export(
     ``role`` says whose codes, by default the database's. ``precision`` is of ONNX and npz, float64 if it is not given.
     ``items`` names those that both encode to be compared, by default those of the dataset that the model learned from.
     """
-    is_codes = bool(hdf5.read_attributes(path))
+    is_codes = _holds_codes(path)
     targets = CODES_TARGETS if is_codes else MODEL_TARGETS
     what = "codes" if is_codes else "a model"
     if target not in targets:
@@ -64,6 +66,20 @@ def export(
         if is_codes:
             return _export_codes(path, target, output, role or "database")
         return _export_model(read_model(path), target, output, precision or "float64", items)
+
+
+def _holds_codes(path: Path) -> bool:
+    """Tell a codes file from a model by its format, whatever it is called; refuse a file of neither."""
+    import h5py
+
+    check_file(path)
+    is_codes = bool(h5py.is_hdf5(path))
+    if not (is_codes or is_zipfile(path) or path.name.endswith(SUFFIX)):
+        raise HashbenchError(
+            f"{path} is neither codes nor a model that hashbench kept; export takes the .h5 file of hashbench "
+            f"encode, or the {SUFFIX} file of encode --keep-model."
+        )
+    return is_codes
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.steps import BATCH
 from hashbench.sources.array_files import read_array, read_features
 from hashbench.sources.formats import LABEL_KEYS
-from hashbench.store import hdf5
 from hashbench.store.files import check_output, replacing
 from hashbench.store.models import read_model
 
@@ -34,12 +33,6 @@ def encode_items(
     The array is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least significant bit first. ``device`` is
     where a method that learned on another computes.
     """
-    kind = hdf5.read_attributes(path).get("hashbench")
-    if kind is not None:
-        raise HashbenchError(
-            f"{path} is a {kind} file, expected a fitted method; give the .model.npz that hashbench encode "
-            "--keep-model wrote."
-        )
     method = read_model(path).method
     if device is not None:
         if "device" not in method.get_params(deep=False):

@@ -15,7 +15,7 @@ from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.preparation import dataset_path, load_dataset
 from hashbench.pipeline.rows import rows_of
 from hashbench.pipeline.steps import needs_vectors, vectors_of
@@ -110,7 +110,7 @@ class OwnCodes:
         path = results / f"{made.dataset}.csv"
         rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
         merge_rows(path, rows)
-        told = [f"{len(rows)} rows of {name!r}, {self.n_bits} bits, are in {path}."]
+        told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
         if self.distance == "hamming":
             for one, scores in parts.items():
                 told += self._keep(one, scores, keep_codes)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.metrics import Scores, get_metric
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class Evaluation:
             f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f})"
             for name, values in self.summary.items()
         ]
-        return f"<Evaluation of {len(next(iter(self.scores.values())).mean)} queries; " + ", ".join(lines) + ">"
+        n_queries = len(next(iter(self.scores.values())).mean)
+        return f"<Evaluation of {counted(n_queries, 'query', 'queries')}; {', '.join(lines)}>"
 
     @property
     def summary(self) -> dict[str, Summary]:

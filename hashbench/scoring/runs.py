@@ -74,7 +74,7 @@ def evaluate_run(
     >>> import hashbench
     >>> run = {"q1": {"a": 2.0, "b": 1.0, "c": 1.0}}
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
-    <Evaluation of 1 queries; AP: 0.2083 (0.1667 to 0.2500)>
+    <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500)>
     """
     scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
     shared = _shared_queries(scores, grades)
@@ -165,11 +165,14 @@ class _RunRanking:
 
 def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str, Mapping[str, Any]]) -> list[str]:
     """Give the queries of both, and refuse names that never match: all would score 0."""
+    for what, side in (("run", scores), ("qrels", grades)):
+        if not side:
+            raise HashbenchError(f"the {what} is empty, expected documents for one query or more. Give another.")
     shared = [query for query in grades if query in scores]
     if not shared:
         raise HashbenchError(
-            f"run and qrels have no query in common: the first of the run is {next(iter(scores), None)!r}, that of the "
-            f"qrels {next(iter(grades), None)!r}. Give both the same names."
+            f"run and qrels have no query in common: the first of the run is {next(iter(scores))!r}, that of the "
+            f"qrels {next(iter(grades))!r}. Give both the same names."
         )
     listed, judged = (next((name for query in shared for name in side[query]), None) for side in (scores, grades))
     are_apart = all(scores[query].keys().isdisjoint(grades[query]) for query in shared)

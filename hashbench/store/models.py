@@ -18,6 +18,7 @@ import numpy as np
 from hashbench._typing import AnyArray
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.registry import get_method
+from hashbench.store import hdf5
 from hashbench.store.files import replacing
 from hashbench.store.inputs import check_file, check_fits
 from hashbench.store.provenance import Provenance
@@ -78,29 +79,43 @@ def read_model(path: str | Path) -> Model:
         If the file is none of ours, damaged, or of a method that is not installed or another version.
     """
     path = Path(path)
-    check_file(path)
+    made, writer = read_origin(path)
+    cls = get_method(made.method)
+    if cls.version != made.method_version:
+        raise HashbenchError(
+            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {writer}), "
+            f"here is version {cls.version}, which may give other codes. Fit it again with --keep-model, or install "
+            "that hashbench."
+        )
     with _parsing(path):
         with zipfile.ZipFile(path) as archive:
             check_fits(sum(member.file_size for member in archive.infolist()), str(path))
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-        about = json.loads(str(arrays["about"]))
-        found = int(about["format"])
+        return Model(from_arrays(cls, arrays), made)
+
+
+def read_origin(path: Path) -> tuple[Provenance, str]:
+    """Tell what a model was made from, and the version of hashbench that kept it, without making the method."""
+    check_file(path)
+    kind = hdf5.read_attributes(path).get("hashbench")
+    if kind is not None:
+        raise Damaged(
+            f"{path} is a {kind} file, expected a fitted method; give the {SUFFIX} that hashbench encode "
+            "--keep-model wrote."
+        )
+    with _parsing(path):
+        with zipfile.ZipFile(path) as archive:
+            check_fits(archive.getinfo("about.npy").file_size, f"about of {path}")
+        with np.load(path, allow_pickle=False) as file:
+            about = json.loads(str(file["about"]))
+        found, writer = int(about["format"]), str(about["hashbench"])
     if found > _FORMAT:
         raise HashbenchError(
             f"{path} is a model of format {found}, this hashbench reads up to {_FORMAT}. Upgrade hashbench."
         )
     with _parsing(path):
-        made = Provenance.read(about["made"])
-    cls = get_method(made.method)
-    if cls.version != made.method_version:
-        raise HashbenchError(
-            f"{path} was fitted by version {made.method_version} of {made.method} (hashbench {about['hashbench']}), "
-            f"here is version {cls.version}, which may give other codes. Fit it again with --keep-model, or install "
-            "that hashbench."
-        )
-    with _parsing(path):
-        return Model(from_arrays(cls, arrays), made)
+        return Provenance.read(about["made"]), writer
 
 
 def holds_model(path: Path, made: Provenance) -> bool:

@@ -66,7 +66,7 @@ def test_table_has_four_decimals_and_says_what_was_averaged():
     lines = console.format_evaluation(SCORES, "table").splitlines()
     assert lines[0].split() == ["metric", "mean", "low", "high"]
     assert lines[2].split() == ["AP", "0.5417", "0.5000", "0.5833"]
-    assert lines[-1].startswith("1 queries; mean over all orders of tied items")
+    assert lines[-1].startswith("1 query; mean over all orders of tied items")
     assert not any(line != line.rstrip() for line in lines)
 
 

@@ -1,8 +1,12 @@
+import re
+
 import numpy as np
 import pytest
 
 from hashbench import registry
 from hashbench.bits import pack
+from hashbench.errors import HashbenchError
+from hashbench.store.models import read_model
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +47,17 @@ def test_a_kept_model_is_found_again_and_one_that_is_missing_or_damaged_made_aga
     assert Path(kept).read_bytes() == whole
 
 
+def test_info_tells_what_a_model_was_made_from(hashbench, kept, digits):
+    told = hashbench("info", kept).stdout.splitlines()
+    assert re.fullmatch(r"model: +12 bits, kept by hashbench \d.*", told[0])
+    assert [line.split(":")[0] for line in told] == [
+        *("model", "method", "parameters", "seed", "dataset", "libraries", "code")
+    ]
+    assert told[1].endswith(" itq, version 1")
+    assert told[4].endswith(f" digits (pixels), content {digits.fingerprint}")
+    assert "numpy " in told[5]
+
+
 def test_without_the_option_nothing_is_kept(hashbench, digits_data):
     hashbench("encode", "--method", "lsh", "--bits", 8)
     assert not list(digits_data.rglob("*.model.npz"))
@@ -76,6 +91,8 @@ def test_a_codes_file_or_a_dataset_is_no_model(hashbench, tiny_file, data, kind)
     result = hashbench("encode", "--model", path, "--from", "items.npy", "--output", "new.npy")
     assert result.exit_code == 1
     assert f"{path} is a {kind} file, expected a fitted method; give the .model.npz" in result.stderr
+    with pytest.raises(HashbenchError, match=f"is a {kind} file, expected a fitted method"):
+        read_model(path)
 
 
 @pytest.mark.parametrize(

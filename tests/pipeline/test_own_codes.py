@@ -263,7 +263,7 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
         options = ["--save", "mine", "--metric", "AP", *["--keep-codes"] * (n_bits == 12)]
         done = hashbench("evaluate", *of_digits(n_bits), *options, "--format", "csv")
         assert done.exit_code == 0
-        assert "1 rows of 'mine'" in done.stderr
+        assert f"1 row of 'mine', {n_bits} bits, written to" in done.stderr
         rows = read_rows(empty_folder / "results" / "digits.csv")
         (row,) = (row for row in rows if (row.method, row.n_bits) == ("mine", n_bits))
         assert f"AP,{row.value},{row.low},{row.high},200,0" in done.stdout
@@ -423,7 +423,8 @@ def test_labels_in_one_column_are_refused_even_if_they_are_bits(tmp_path):
 
 def test_the_commands_of_the_page_run_as_they_are(hashbench, digits_data, empty_folder):
     text = (ROOT / "docs" / "own-codes.md").read_text()
-    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)), {})
+    for block in re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        exec(block, {})
     commands = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)).splitlines()
     done = [hashbench(*command.split()[1:]) for command in commands]
     assert [one.exit_code for one in done] == [0] * 10

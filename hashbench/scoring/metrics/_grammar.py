@@ -254,7 +254,10 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
     if pattern in FAMILIES:
         known = ", ".join(other for other in metric_names() if other.endswith(_RERANKED))
         raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
-    raise unknown_name("metric", name, metric_names(), like=pattern)
+    stems = {one.casefold(): one for one in (*ALIASES, *(known.partition("@")[0] for known in FAMILIES))}
+    near = stems.get(match["stem"].casefold(), "")
+    meant = near and ALIASES.get(near, near) + name.removeprefix(match["stem"])
+    raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == near else meant)
 
 
 def _lacks_number(pattern: str) -> HashbenchError:
