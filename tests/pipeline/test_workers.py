@@ -35,7 +35,7 @@ def lines(outcomes, jobs):
 
 
 def test_jobs_side_by_side_make_the_rows_of_one_after_the_other(data, monkeypatch, tmp_path_factory):
-    jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah", "constant"], [4, 8], [0, 1], {})
+    jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah"], [4], [0, 1], {})
     found = lines(run_side_by_side(jobs, ["AP", "P@100"], 2, Demands()), jobs)
     again = [*run_side_by_side(jobs, ["AP", "P@100"], 2, Demands())]
     assert {note for outcome in again for note in outcome.notes} == {"reused dataset", "reused codes", "reused scores"}
@@ -46,16 +46,23 @@ def test_jobs_side_by_side_make_the_rows_of_one_after_the_other(data, monkeypatc
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_a_process_that_dies_fails_its_own_job_alone(data):
-    jobs = grid(["digits"], ["lsh"], [4, 6, 8, 10], [0], {})
+    jobs = grid(["digits"], ["lsh"], [4, 6, 8], [0], {})
     jobs[1].__dict__["estimator"] = Deadly(n_bits=6)
     outcomes = {outcome.job.n_bits: outcome for outcome in run_side_by_side(jobs, ["AP"], 2, Demands())}
-    assert sorted(outcomes) == [4, 6, 8, 10]
+    assert sorted(outcomes) == [4, 6, 8]
     assert outcomes[6].has_failed
     assert "lsh 6 bits seed 0 ended without a word: its process was killed" in outcomes[6].refusal
-    assert all(outcomes[n_bits].rows for n_bits in (4, 8, 10))
+    assert all(outcomes[n_bits].rows for n_bits in (4, 8))
 
 
-def test_what_cannot_be_prepared_fails_its_own_jobs(data, tmp_path):
+def in_this_process(jobs, n_jobs, how):
+    """Stand in for processes, whose start takes seconds."""
+    for number, (job, _) in jobs.items():
+        yield number, next(run([job], how[0], how[1]))
+
+
+def test_what_cannot_be_prepared_fails_its_own_jobs(data, tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "_surviving", in_this_process)
     (tmp_path / "damaged.h5").write_bytes(b"no HDF5")
     jobs = grid([str(tmp_path / "damaged.h5"), "digits"], ["lsh"], [4, 8], [0], {})
     outcomes = [*run_side_by_side(jobs, ["AP"], 2, Demands())]

@@ -788,6 +788,7 @@ def test_codes_of_another_version_or_dataset_are_not_taken(data, folder):
     assert draw("code-usage", folder, methods=["itq"]).figure
 
 
+@pytest.mark.slow
 def test_all_figures_are_drawn_of_a_dataset_file_with_parameters_of_its_own(hashbench, tiny_file, tmp_path):
     dataset = tiny_file()
     grid = ["--method", "itq", "--bits", 2, "--bits", 4, "--param", "n_iter=5", "--dataset", dataset, "--metric", "AP"]

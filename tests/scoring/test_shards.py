@@ -7,7 +7,8 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from effort import ALL
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashbench import TieHistogram, curves, evaluate
@@ -60,6 +61,7 @@ def assert_same_scores(found, expected):
 
 
 @pytest.mark.parametrize("rule", RULES)
+@settings(max_examples=200 if ALL else 8)
 @given(stops=st.sets(st.integers(1, N_DATABASE - 1), max_size=6).map(sorted))
 def test_histograms_of_shards_add_up_to_that_of_the_whole_to_the_last_bit(rule, stops):
     histogram = summed(RULES[rule], stops)
