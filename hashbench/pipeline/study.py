@@ -132,21 +132,21 @@ def _seeds(value: Any, what: str) -> tuple[int, ...]:
 
 def _listed(value: Any, what: str, kind: type, words: str) -> tuple[Any, ...]:
     """Read one value or a list of them, all of a kind."""
-    values = some(value, what)
+    values = nonempty_tuple(value, what)
     for one in values:
         if type(one) is not kind:
             raise HashbenchError(f"{what} must be {words}, got {one!r}.")
     return values
 
 
-def several(value: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
     """Give the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
     return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
 
 
-def some(value: Any, what: str) -> tuple[Any, ...]:
+def nonempty_tuple(value: Any, what: str) -> tuple[Any, ...]:
     """Give the values of a sequence as a tuple, or one value as a tuple of one; refuse an empty sequence."""
-    values = several(value)
+    values = as_tuple(value)
     if not values:
         raise HashbenchError(f"{what} is an empty list. Leave it out, or put something into it.")
     return values
@@ -156,7 +156,7 @@ def read_methods(value: Any, what: str) -> tuple[tuple[str, dict[str, Any]], ...
     """Read names, or for each method a table of parameters, or several."""
     if not isinstance(value, Mapping):
         return tuple((name, {}) for name in _listed(value, what, str, "names in quotes, or a table for each"))
-    variants = {name: some(tables, f"{what}.{name}") for name, tables in value.items()}
+    variants = {name: nonempty_tuple(tables, f"{what}.{name}") for name, tables in value.items()}
     return tuple((name, read_params(table, f"{what}.{name}")) for name, tables in variants.items() for table in tables)
 
 
@@ -168,7 +168,7 @@ def read_params(value: Any, what: str) -> dict[str, Any]:
 
 
 def _values(value: Any, what: str) -> Any:
-    values = some(value, what)
+    values = nonempty_tuple(value, what)
     return Sweep(values) if len(values) > 1 else values[0]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.runner import Demands
-from hashbench.pipeline.study import Study, read_methods, read_params, several, some
+from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.store.results import Row, merge_rows, to_frame
@@ -77,8 +77,8 @@ def run(
     study = Study(
         datasets=_names(datasets, "datasets"),
         methods=read_methods(settings, "methods"),
-        n_bits=some(n_bits, "n_bits"),
-        seeds=some(seeds, "seeds"),
+        n_bits=nonempty_tuple(n_bits, "n_bits"),
+        seeds=nonempty_tuple(seeds, "seeds"),
         metrics=_names(metrics, "metrics"),
         params=read_params(params or {}, "params"),
     )
@@ -137,7 +137,7 @@ def tables(
     from hashbench.reports.tables import Selection, make_tables
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
-    selection = Selection(**{key: several(value) for key, value in chosen.items()}, variants=variants)
+    selection = Selection(**{key: as_tuple(value) for key, value in chosen.items()}, variants=variants)
     return make_tables(Path(results), names, selection)
 
 
@@ -193,7 +193,7 @@ def plot(
     from hashbench.reports.plots.style import Layout
 
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
-    selection = Selection(**{key: several(value) for key, value in chosen.items()}, metric=metric, variants=variants)
+    selection = Selection(**{key: as_tuple(value) for key, value in chosen.items()}, metric=metric, variants=variants)
     drawings = list(draw_figures(Path(results), [name], selection, Layout(width, has_title, bands)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:
@@ -206,4 +206,4 @@ def plot(
 
 def _names(value: Any, what: str) -> tuple[str, ...]:
     """Take names as they are spelt; a file is named by its path, and what is no name is found to be unknown."""
-    return tuple(map(str, some(value, what)))
+    return tuple(map(str, nonempty_tuple(value, what)))
