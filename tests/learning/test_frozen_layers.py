@@ -18,6 +18,7 @@ def state(method):
     return {key: value.numpy().copy() for key, value in method.network_.state_dict().items()}
 
 
+@pytest.mark.slow
 def test_where_nothing_pretrained_is_trained_any_layer_gives_the_same_training(weights, few):
     params = {"pretrained_multiplier": 0, "augmentation": "flip", "learning_rate": 1e-3}
     whole, first, last = (make(weights, train_from=layer, **params).fit(*few) for layer in ("conv1", "fire2", "fire9"))
@@ -59,6 +60,7 @@ def test_other_methods_and_lengths_find_the_activations_again(weights, few, tmp_
     assert n_computed == [16, 16]  # as they are, and mirrored
 
 
+@pytest.mark.slow
 def test_kept_activations_change_no_number(weights, few, tmp_path):
     params = {"train_from": "fire5", "augmentation": "flip"}
     in_memory = make(weights, **params).fit(*few)

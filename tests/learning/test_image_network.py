@@ -59,6 +59,7 @@ def test_pretrained_layers_of_any_method_learn_with_the_head(name, weights, stri
     assert method.transform(striped[0]).shape == (40, 8)
 
 
+@pytest.mark.slow
 def test_fine_tuning_separates_what_random_features_do_not(weights, striped):
     images, labels = striped
 

@@ -44,6 +44,7 @@ def test_jobs_side_by_side_make_the_rows_of_one_after_the_other(data, monkeypatc
     assert lines(run(jobs, ["AP", "P@100"]), jobs) == found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
 def test_a_process_that_dies_fails_its_own_job_alone(data):
     jobs = grid(["digits"], ["lsh"], [4, 6, 8], [0], {})

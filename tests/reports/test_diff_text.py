@@ -235,6 +235,7 @@ def test_page_names_each_option_and_exit_code():
         assert f"| {code} |" in page
 
 
+@pytest.mark.slow
 @needs_git
 def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
     steps = {step.get("name"): step for step in yaml.safe_load(WORKFLOW.read_text())["jobs"]["results"]["steps"]}

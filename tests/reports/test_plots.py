@@ -452,6 +452,7 @@ def test_dataset_without_any_value_is_told_and_the_others_are_drawn(hashbench, u
     assert only.stderr.startswith("Error: there is nothing to draw of loners (features): no query has a relevant item")
 
 
+@pytest.mark.slow
 def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench, undefined):
     result = hashbench("tables", "--results", undefined)
     assert result.exit_code == 0
@@ -664,6 +665,7 @@ def test_curves_are_those_that_evaluate_writes(hashbench, data, folder, tmp_path
             assert [edge.min(), edge.max()] == pytest.approx([low, high])
 
 
+@pytest.mark.slow
 def test_no_text_overlaps_in_figures_of_codes(hashbench, folder):
     grid = ["--method", "pcah", "--method", "random", "--method", "sh", "--bits", 12, "--metric", "AP"]
     assert hashbench("run", *grid, "--results", folder).exit_code == 0

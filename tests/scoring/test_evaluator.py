@@ -79,7 +79,7 @@ def test_blocks_of_database_and_queries_add_up_to_the_whole(rule, memory, block_
     n_blocks = counting.n_blocks(pack(database), N_BITS)
     assert n_blocks == (1 if block_bytes > 100 else -(-len(database) // 9))
     assert progress[-1] == ("items", N_QUERIES * n_blocks, N_QUERIES * n_blocks)
-    items = [done for what, done, _ in progress if what == "items"]  # a loop may be compiled meanwhile, which is told too
+    items = [done for what, done, _ in progress if what == "items"]  # that a loop is compiled is told, too
     assert items == sorted(set(items))
 
 
