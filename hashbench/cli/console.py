@@ -29,7 +29,6 @@ def run_jobs(
     Without metrics they end with their codes. Raises HashbenchError if all jobs were refused, or, after the last one,
     if any failed.
     """
-    from hashbench.pipeline.runner import run
     from hashbench.pipeline.workers import run_side_by_side
 
     if demands.resume and not any(hasattr(job.estimator, "session") for job in jobs):
@@ -40,11 +39,7 @@ def run_jobs(
     refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
         progress.start(str(jobs[0]) if n_jobs == 1 else "jobs")
-        outcomes = (
-            run(jobs, metrics, demands, progress.tell)
-            if n_jobs == 1
-            else run_side_by_side(jobs, metrics, n_jobs, demands, progress.tell)
-        )
+        outcomes = run_side_by_side(jobs, metrics, n_jobs, demands, progress.tell)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 n_failed += outcome.has_failed

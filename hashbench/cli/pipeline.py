@@ -141,7 +141,7 @@ def encode(
     hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
-    from hashbench.pipeline.runner import Demands, remaining
+    from hashbench.pipeline.runner import Demands, in_order, remaining
 
     if model is not None:
         if items is None or output is None:
@@ -156,12 +156,12 @@ def encode(
     if dry_run:
         _tell_plan(jobs, remaining(jobs, (), demands))
         return
-    outcomes, places = [], {id(job): place for place, job in enumerate(jobs)}
+    outcomes = []
     try:
         for outcome in console.run_jobs(jobs, (), demands, n_jobs):
             outcomes.append(outcome)
     finally:  # the files are listed when the bar is gone
-        for outcome in sorted(outcomes, key=lambda outcome: places[id(outcome.job)]):
+        for outcome in in_order(outcomes, jobs):
             click.echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
 
 
@@ -195,7 +195,7 @@ def run(
     """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.preparation import find_prepared, results_name
-    from hashbench.pipeline.runner import Demands, remaining
+    from hashbench.pipeline.runner import Demands, in_order, remaining
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import merge_rows, read_rows
@@ -211,15 +211,14 @@ def run(
     if dry_run:
         _tell_plan(jobs, remaining(jobs, metrics, demands, results))
         return
-    outcomes, places = [], {id(job): place for place, job in enumerate(jobs)}
+    outcomes = []
     try:
         for outcome in console.run_jobs(jobs, metrics, demands, n_jobs):
             merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
             outcomes.append(outcome)
     finally:  # what is done is told, whatever stops the rest
-        outcomes.sort(key=lambda outcome: places[id(outcome.job)])
         if outcomes:
-            click.echo(console.format_outcomes(outcomes, form, is_grid=len(jobs) > 1))
+            click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
 
 
 def _jobs_of(study: "Study", part: tuple[int, int] | None) -> list["Job"]:

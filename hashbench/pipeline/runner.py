@@ -1,6 +1,6 @@
 """Run grids of jobs, one after the other, whatever of each is not done yet."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -62,6 +62,12 @@ def run(
             notes.append(f"{how or 'reused'} dataset")
         outcome = finish(job, datasets[job.dataset], names, demands, on_progress)
         yield replace(outcome, notes=(*notes, *outcome.notes))
+
+
+def in_order(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> list[Outcome]:
+    """Sort outcomes as their jobs are, those of jobs side by side too."""
+    places = {id(job): place for place, job in enumerate(jobs)}
+    return sorted(outcomes, key=lambda outcome: places[id(outcome.job)])
 
 
 def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | HashbenchError, str]:

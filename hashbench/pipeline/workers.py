@@ -31,6 +31,8 @@ def run_side_by_side(
     Each has its share of the processors. A process that dies, as for want of memory, fails the job alone that it dies
     of. Outcomes come as they are ready.
     """
+    if n_jobs != -1 and n_jobs < 1:
+        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor.")
     n_jobs = n_processors() if n_jobs == -1 else n_jobs
     todo = [] if n_jobs == 1 else [*_undone(jobs, metric_names, demands)]
     if len(todo) <= 1:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.runner import Demands
+from hashbench.pipeline.runner import Demands, Outcome, in_order
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
-from hashbench.store.results import Row, merge_rows, to_frame
+from hashbench.store.results import merge_rows, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -83,20 +83,20 @@ def run(
         params=read_params(params or {}, "params"),
     )
     jobs = study.jobs()
-    rows: dict[int, Sequence[Row]] = {}
+    done: list[Outcome] = []
     refusals = []
     for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume)):
         if outcome.evaluation is None:
             refusals.append(outcome.refusal)
             continue
-        rows[id(outcome.job)] = outcome.rows
+        done.append(outcome)
         if results is not None:
             merge_rows(Path(results) / f"{outcome.rows[0].dataset}.csv", outcome.rows)
-    if not rows:
+    if not done:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:
         warnings.warn(refusal, stacklevel=2)
-    return to_frame([row for job in jobs for row in rows.get(id(job), ())])
+    return to_frame([row for outcome in in_order(done, jobs) for row in outcome.rows])
 
 
 def tables(

@@ -191,7 +191,7 @@ def test_progress_keeps_short_estimates_to_itself(capsys, clock):
 def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys, monkeypatch):
     jobs = [Job("digits", method_card("itq"), 16), Job("digits", method_card("lsh"), 16)]
     made = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]] + [outcome("lsh")] * (2 - n_refused)
-    monkeypatch.setattr("hashbench.pipeline.runner.run", lambda *args, **kwargs: iter(made))
+    monkeypatch.setattr("hashbench.pipeline.workers.run", lambda *args, **kwargs: iter(made))
     if n_refused == 2:
         with pytest.raises(HashbenchError, match="none of the 2 jobs could run"):
             list(console.run_jobs(jobs, ["AP"], Demands()))
@@ -203,7 +203,7 @@ def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys,
 def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
     job = Job("digits", method_card("itq"), 16)
     monkeypatch.setattr(
-        "hashbench.pipeline.runner.run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")])
+        "hashbench.pipeline.workers.run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")])
     )
     with pytest.raises(HashbenchError, match="Too many bits"):
         list(console.run_jobs([job], ["AP"], Demands()))

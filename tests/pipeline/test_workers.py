@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from hashbench.errors import HashbenchError
 from hashbench.methods.lsh import LSH
 from hashbench.pipeline import workers
 from hashbench.pipeline.grid import grid
@@ -81,3 +82,10 @@ def test_the_longest_go_first_and_those_never_done_before_them(data):
         hdf5.write_codes(hdf5.Codes(**content, fit_seconds=seconds, encode_seconds=0.0), outcome.codes)
     order = [job.n_bits for job, _ in workers._prepared(jobs, lambda *told: None)]
     assert order == [8, 4, 6]
+
+
+@pytest.mark.parametrize("n_jobs", [0, -2])
+def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
+    jobs = grid(["digits"], ["lsh"], [4, 8], [0], {})
+    with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor"):
+        next(run_side_by_side(jobs, ["AP"], n_jobs, Demands()))

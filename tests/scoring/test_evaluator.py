@@ -5,6 +5,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
+from alike import assert_same_scores
 from effort import slow
 from numba.core.event import trigger_event
 
@@ -33,13 +34,6 @@ RULES = {  # of the database rows named
     "dense": lambda rows: Explicit(matrix[:, rows]),
     "csr": lambda rows: Explicit(sp.csr_array(matrix[:, rows])),
 }
-
-
-def assert_same_scores(found, expected):
-    assert list(found.scores) == list(expected.scores)
-    assert found.n_undefined == expected.n_undefined
-    for name, scores in expected.scores.items():
-        np.testing.assert_array_equal(found.scores[name], scores, err_msg=name)
 
 
 @pytest.mark.parametrize("rule", RULES)

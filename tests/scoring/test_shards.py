@@ -7,6 +7,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
+from alike import assert_same_scores
 from effort import ALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -51,13 +52,6 @@ def summed(affinity, stops, queries=slice(None)):
 @cache
 def of_one_array(rule):
     return evaluate(query, database, RULES[rule], METRICS)
-
-
-def assert_same_scores(found, expected):
-    assert list(found.scores) == list(expected.scores)
-    assert found.n_undefined == expected.n_undefined
-    for name, scores in expected.scores.items():
-        np.testing.assert_array_equal(found.scores[name], scores, err_msg=name)
 
 
 @pytest.mark.parametrize("rule", RULES)
