@@ -27,10 +27,13 @@ if threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and their children, ignore it
 
 
+gc.disable()  # until all tests are collected: none of what they share is garbage
+
+
 def pytest_collection_finish():
     """Keep the collector of garbage off what all tests share: walking it over and over takes a tenth of their time."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from hashbench.cli.completion import completing
-from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word
+from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word, completing
 from hashbench.errors import HashbenchError
 
 

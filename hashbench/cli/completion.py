@@ -2,29 +2,9 @@
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hashbench import _source_code
-
-if TYPE_CHECKING:
-    import click
-
-Completer = Callable[["click.Context", "click.Parameter", str], list[Any]]
-
-
-def completing(*kinds: str) -> Completer:
-    """Make what click asks for the completions of names of some kinds; a file's name, where none of them fits."""
-
-    def complete(ctx: "click.Context", param: "click.Parameter", incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        given = ctx.params.get(param.name or "") if param.multiple or param.nargs == -1 else None
-        found = {name for kind in kinds for name in NAMES[kind]() if name.startswith(incomplete)}
-        return [CompletionItem(name) for name in sorted(found.difference(given or ()))] or [
-            CompletionItem(incomplete, type="file")
-        ]
-
-    return complete
 
 
 def methods() -> list[str]:

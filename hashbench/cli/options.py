@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashbench._choices import DEVICES
-from hashbench.cli.completion import completing
 from hashbench.errors import HashbenchError
 
 if TYPE_CHECKING:
     from hashbench.pipeline.study import Study
+
+Completer = Callable[[click.Context, click.Parameter, str], list[Any]]
 
 
 def chosen_params(params: Sequence[str]) -> list[str]:
@@ -28,6 +29,23 @@ def _keep_param(context: click.Context, option: click.Parameter, value: Any) -> 
 
 
 _PARAMS = "hashbench.params"
+
+
+def completing(*kinds: str) -> Completer:
+    """Make what click asks for the completions of names of some kinds; a file's name, where none of them fits."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        from hashbench.cli.completion import NAMES
+
+        given = ctx.params.get(param.name or "") if param.multiple or param.nargs == -1 else None
+        found = {name for kind in kinds for name in NAMES[kind]() if name.startswith(incomplete)}
+        return [CompletionItem(name) for name in sorted(found.difference(given or ()))] or [
+            CompletionItem(incomplete, type="file")
+        ]
+
+    return complete
 
 
 class OneEach(click.ParamType[Any]):

@@ -10,7 +10,6 @@ import click
 from click.core import ParameterSource
 
 from hashbench._choices import DEVICES, TRUE_DISTANCES
-from hashbench.cli.completion import completing
 from hashbench.cli.export import encode_new
 from hashbench.cli.options import (
     DRY_RUN,
@@ -27,6 +26,7 @@ from hashbench.cli.options import (
     WEIGHTS,
     Chosen,
     chosen_params,
+    completing,
     of_grid,
 )
 

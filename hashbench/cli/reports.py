@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from hashbench.cli.completion import completing
-from hashbench.cli.options import LENGTH, METRIC, RESULTS, several
+from hashbench.cli.options import LENGTH, METRIC, RESULTS, completing, several
 
 _METHODS = several("--method", "methods", "Method, repeatable. [all]")
 _FEATURES = several("--features", "features", "Kind of features, repeatable. [all]")

@@ -9,8 +9,7 @@ import click
 from click.core import ParameterSource
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench.cli.completion import completing
-from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, File
+from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, File, completing
 
 if TYPE_CHECKING:
     import pandas as pd

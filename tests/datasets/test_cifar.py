@@ -52,7 +52,7 @@ def test_official_versions_give_all_images_and_labels_in_order(form, version, pa
     assert (items.variant, items.images.native_size) == ("", 32)
 
 
-@pytest.mark.parametrize("packing", ["folder", "c.tar.gz", "c.tar.xz"])
+@pytest.mark.parametrize("packing", ["folder", *slow("c.tar.gz"), "c.tar.xz"])
 def test_tree_of_image_files_holds_the_same_images_with_the_same_labels(form, packing, tmp_path):
     images, labels = content(form)
     files = tree_files(form, images, labels)

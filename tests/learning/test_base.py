@@ -24,7 +24,8 @@ CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 SQUEEZENET = DATA / "cifar10-squeezenet-fire9-128px.npz"
 
 
-@pytest.mark.parametrize("name", ["dtsh", *slow(*(name for name in LEARNED if name != "dtsh"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LEARNED)
 def test_eight_epochs_beat_itq_on_digits_by_a_fifth(name, digits, itq_on_digits):
     method = registry.get_method(name)(16, epochs=8).fit(digits.features[digits.train], digits.train_affinity())
     assert average_precision(digits, method) >= itq_on_digits + 0.2

@@ -69,7 +69,8 @@ def test_kept_activations_change_no_number(weights, few, tmp_path):
         np.testing.assert_array_equal(method.project(few[0]), in_memory.project(few[0]))
 
 
-@pytest.mark.parametrize("mixed_precision", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow  # that training on images resumes exactly, test_image_network.py shows
+@pytest.mark.parametrize("mixed_precision", [False, True])
 def test_resumed_training_on_activations_ends_exactly_as_an_uninterrupted_one(mixed_precision, weights, few, tmp_path):
     params = {"epochs": 3, "augmentation": "flip", "train_from": "fire5", "pretrained_multiplier": 0.1}
     params |= {"validation": 0.25, "mixed_precision": mixed_precision}

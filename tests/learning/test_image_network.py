@@ -294,6 +294,7 @@ def test_wrong_parameters_are_told(params, message, weights, striped):
         make(weights, **params).fit(*striped)
 
 
+@pytest.mark.slow  # as test_loop.py shows of other networks
 def test_any_number_of_threads_gives_the_same_codes(weights, few):
     n_threads = torch.get_num_threads()
     projections = []

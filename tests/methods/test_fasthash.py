@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from effort import slow
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from hashbench.affinity import SameLabel
@@ -81,7 +80,8 @@ def test_a_bit_that_all_items_share_is_a_constant(train):
     assert method._grow(X, np.ones(100), np.ones(100)) == 1.0
 
 
-@pytest.mark.parametrize("loss", ["bre", *slow("ksh")])
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["bre", "ksh"])
 def test_other_losses_learn_too(train, loss):
     X, y = train
     codes = FastHash(8, loss=loss, n_trees=5).fit(X, y).transform(X)

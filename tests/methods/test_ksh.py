@@ -83,6 +83,7 @@ def test_the_smooth_optimisation_fits_the_similarity_better(train):
     assert misfit(20) < 0.9 * misfit(0)
 
 
+@pytest.mark.slow
 def test_many_items_and_a_ridge_serve_items_that_were_not_learnt_from():
     rng = np.random.default_rng(0)
     y = np.arange(1600) % 8

@@ -75,6 +75,7 @@ def test_alternating_lowers_the_loss_of_linear_functions(train):
     assert losses.min() < losses[0]
 
 
+@pytest.mark.slow
 def test_kernel_functions_fit_better_than_linear_ones(train):
     X, y = train[0][::3], train[1][::3]
     linear, kernel = (MACHash(12, kernel=kernel, n_iter=1).fit(X, y).losses_.min() for kernel in ("linear", "rbf"))

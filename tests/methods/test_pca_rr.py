@@ -32,6 +32,7 @@ def test_equals_itq_before_its_first_iteration(train, seed):
     np.testing.assert_array_equal(ours.project(train), theirs.project(train))
 
 
+@pytest.mark.slow
 def test_rotations_are_uniform_over_the_orthogonal_matrices():
     X = np.random.default_rng(0).normal(size=(20, 3)) * [3, 2, 1]
     axes = principal_axes(X, 3)

@@ -110,6 +110,7 @@ def test_duals_close_the_gap_of_the_master_and_weigh_its_rankings():
         assert weight == 0 or bit @ combined @ bit / 2 == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_bound_never_rises_as_bits_are_added_and_cuts_are_made_to_the_end(train):
     X, y = train[0][::3], train[1][::3]
     losses = StructHash(4, n_queries=30, n_cuts=200, tol=1e-6).fit(X, y).losses_

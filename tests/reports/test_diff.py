@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from diffing import git, keep, needs_git, row, side, write
+from effort import slow
 from scipy import stats
 
 from hashbench import cards, registry
@@ -181,7 +182,7 @@ def test_change_is_tested_on_the_scores_of_the_queries(run_lsh, hashbench, diff_
     assert change["test"]["high"] >= change["difference"]
 
 
-@pytest.mark.parametrize(("noise", "is_significant"), [(0.05, True), (0.25, False)])
+@pytest.mark.parametrize(("noise", "is_significant"), [(0.05, True), *slow((0.25, False))])
 def test_drop_of_a_hundredth_on_1000_queries_is_significant_as_scipy_says(
     empty_folder, diff_json, noise, is_significant
 ):

@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from effort import slow
 from places import ROOT
 from tabulating import ITQ, cell, chosen, ranged, table
 
@@ -105,7 +106,7 @@ def test_parts_that_do_not_fit_on_a_page_are_tables_of_their_own():
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="needs pdflatex")
-@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+@pytest.mark.parametrize("columns", [*slow("onecolumn"), "twocolumn"])
 def test_tables_fit_the_columns_of_an_article(columns, tmp_path):
     wide = [
         cell(method, n_bits, 0.5 + 0.1 * seed, seed=seed, params=params)

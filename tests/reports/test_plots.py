@@ -465,6 +465,7 @@ def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench,
     assert all(block.strip() in result.stdout for block in own)
 
 
+@pytest.mark.slow
 def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_path):
     rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method in ("itq", "lsh")]
     header = [column for column in results.COLUMNS if column not in ("low", "high")]
@@ -576,7 +577,7 @@ def test_figures_are_written_whole_or_not_at_all(digits_alone, tmp_path, monkeyp
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(("form", "endings"), [*slow(("svg", {".svg"})), ("png", {".png"}), ("both", {".svg", ".png"})])
+@pytest.mark.parametrize(("form", "endings"), [*slow(("svg", {".svg"}), ("png", {".png"})), ("both", {".svg", ".png"})])
 def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path, form, endings):
     command = ["plot", "ap-bits", "--results", digits_alone, "--dataset", "digits", "--metric", "AP@1000"]
     result = hashbench(*command, "--method", "itq", "--format", form, "--output", tmp_path / "new")

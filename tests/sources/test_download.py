@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from effort import slow
 from website import CONTENT, Site, cut, ranged, whole
 
 from hashbench.errors import HashbenchError
@@ -370,7 +371,7 @@ def test_two_processes_download_once(site, path, process):
     assert lying(path) == ["data.bin"]
 
 
-@pytest.mark.parametrize("blow", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("blow", [*slow(signal.SIGINT, signal.SIGTERM), signal.SIGKILL])
 def test_stopped_process_leaves_a_part_that_another_continues(site, path, process, blow):
     part = path.with_name("data.bin.part")
     child = process(site.answering(site.stalling(1 << 17), ranged()))
