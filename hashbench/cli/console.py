@@ -23,8 +23,9 @@ def run_jobs(
     metrics: Sequence[str],
     demands: "Demands",
     n_jobs: int = 1,
+    cluster: str | None = None,
 ) -> Iterator["Outcome"]:
-    """Run jobs, ``n_jobs`` at a time, with progress on stderr; yield what became of those that were not refused.
+    """Run jobs, with progress on stderr, ``n_jobs`` at a time or on a cluster; yield what became of those not refused.
 
     Without metrics they end with their codes. Raises HashbenchError if all jobs were refused, or, after the last one,
     if any failed.
@@ -38,8 +39,9 @@ def run_jobs(
         return
     refusals, n_failed = [], 0
     with Progress(len(jobs)) as progress:
-        progress.start(str(jobs[0]) if n_jobs == 1 else "jobs")
-        outcomes = run_side_by_side(jobs, metrics, n_jobs, demands, progress.tell)
+        is_serial = n_jobs == 1 and cluster is None
+        progress.start(str(jobs[0]) if is_serial else "jobs")
+        outcomes = run_side_by_side(jobs, metrics, n_jobs, demands, progress.tell, cluster)
         for position, outcome in enumerate(outcomes, start=1):
             if outcome.refusal:
                 n_failed += outcome.has_failed
@@ -50,7 +52,7 @@ def run_jobs(
             else:
                 yield outcome
                 progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
-            if position < len(jobs) and n_jobs == 1:
+            if position < len(jobs) and is_serial:
                 progress.start(str(jobs[position]))
     if len(refusals) == len(jobs):
         raise HashbenchError(

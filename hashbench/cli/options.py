@@ -162,6 +162,12 @@ JOBS = click.option(
     show_default=True,
     help="How many side by side, each in a process with its share of the processors; -1 for one a processor.",
 )
+WORKERS = click.option(
+    "--workers",
+    "cluster",
+    metavar="ADDRESS",
+    help="On the workers of a Dask cluster, by the address of its scheduler or the file it wrote (docs/scale.md).",
+)
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="List the jobs and what of each remains; compute and write nothing."
 )

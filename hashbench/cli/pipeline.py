@@ -24,6 +24,7 @@ from hashbench.cli.options import (
     RESUME,
     SOURCE,
     WEIGHTS,
+    WORKERS,
     Chosen,
     chosen_params,
     completing,
@@ -177,6 +178,7 @@ def encode(
 @FORCE
 @RESUME
 @JOBS
+@WORKERS
 @PART
 @DRY_RUN
 @FORMAT
@@ -188,6 +190,7 @@ def run(
     force: bool,
     resume: bool,
     n_jobs: int,
+    cluster: str | None,
     part: tuple[int, int] | None,
     dry_run: bool,
     form: str,
@@ -200,6 +203,8 @@ def run(
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import merge_rows, read_rows
 
+    if cluster and n_jobs != 1:
+        raise click.UsageError("--workers do as many jobs at a time as they are; leave --jobs out.")
     study = chosen.study(metrics)
     if available and part:
         raise click.UsageError("--available depends on the machine, --part must not. Name the datasets.")
@@ -213,7 +218,7 @@ def run(
         return
     outcomes = []
     try:
-        for outcome in console.run_jobs(jobs, metrics, demands, n_jobs):
+        for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):
             merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
             outcomes.append(outcome)
     finally:  # what is done is told, whatever stops the rest

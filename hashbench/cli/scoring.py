@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, File, completing
+from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, WORKERS, File, completing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,6 +125,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
 )
 @click.option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes.")
 @RESULTS
+@WORKERS
 def evaluate(
     codes: Path | None,
     dataset: str | None,
@@ -140,6 +141,7 @@ def evaluate(
     seed: int,
     keep_codes: bool,
     results: Path,
+    cluster: str | None,
     **own: Any,
 ) -> None:
     """Score CODES.h5, your own codes, or a run of any origin, exactly over all tie orders.
@@ -160,11 +162,13 @@ def evaluate(
     if run is not None or qrels is not None or complete:
         score, metrics = _of_run(run, qrels, complete, undefined, outputs), metrics or RUN_METRICS
     elif codes is not None:
+        if cluster is not None:
+            raise click.UsageError("--workers count codes of your own, of which many fit into no memory; leave it out.")
         if any(value is not None for value in (save, *own.values())):
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
-        mine: Any = _read_own(own, dataset, save, outputs, undefined=undefined, keep_codes=keep_codes)
+        mine: Any = _read_own(own, dataset, save, outputs, cluster, undefined=undefined, keep_codes=keep_codes)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
@@ -217,6 +221,7 @@ def _read_own(
     dataset: str | None,
     save: str | None,
     outputs: Sequence[Path],
+    cluster: str | None,
     *,
     undefined: str,
     keep_codes: bool,
@@ -235,10 +240,12 @@ def _read_own(
     inputs = [split_spec(value)[0] for value in [*given, *shards]]
     _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
     how = {**own, "distance": own["distance"] or "hamming", "dataset": None if is_labelled else dataset}
-    if shards:
+    if shards or cluster:
         if save is not None:
-            raise click.UsageError("--save keeps what was scored in one file, and shards are several; leave one out.")
-        return sharded_codes.read_sharded(**how)
+            raise click.UsageError(
+                "--save keeps what was scored in one file, on one machine; leave it out, or shards and --workers."
+            )
+        return sharded_codes.read_sharded(**how, cluster=cluster)
     if save is not None:
         saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
         own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)

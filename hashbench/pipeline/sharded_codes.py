@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -12,9 +13,10 @@ from hashbench._validation import check_superclasses, class_labels
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.cluster import count_on_workers
 from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_relevance, comparable
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.scoring.shards import Relevance, ShardedCodes
+from hashbench.scoring.shards import Relevance, ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_matrix
 from hashbench.sources.formats import CODE_KEYS, LABEL_KEYS
 from hashbench.sources.shards import ShardedArray, find_shards, rows_of
@@ -46,8 +48,12 @@ def read_sharded(
     query_vectors: str | None = None,
     database_vectors: str | None = None,
     true_distance: str | None = None,
+    cluster: str | None = None,
 ) -> ShardedCodes:
-    """Find what `own_codes.read_own` reads, where that of the database may lie in shards; queries are read."""
+    """Find what `own_codes.read_own` reads, where that of the database may lie in shards; queries are read.
+
+    They are counted in this process, or on the workers of a ``cluster``, whose scheduler has this address.
+    """
     if distance != "hamming":
         raise HashbenchError(
             f"--distance {distance} ranks the whole database at once, and shards are read one after the other; give "
@@ -74,7 +80,8 @@ def read_sharded(
     else:
         given = [(labels, LABEL_KEYS)] if query_coarse is None else [(labels, LABEL_KEYS), (coarse, COARSE_KEYS)]
         relevance = _Labels([_LabelFiles.of(specs, keys) for specs, keys in given])
-    return ShardedCodes(query, database, width, relevance)
+    count = partial(count_on_workers, address=cluster) if cluster else count_shard
+    return ShardedCodes(query, database, width, relevance, count)
 
 
 class _PackedSlices:

@@ -1,4 +1,4 @@
-"""Run grids of jobs side by side, in processes of joblib's."""
+"""Run grids of jobs side by side, in processes of joblib's or on the workers of a cluster."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +10,14 @@ from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.cluster import on_workers
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset
 from hashbench.pipeline.runner import Demands, Outcome, finish, load, remaining, run
 from hashbench.pipeline.steps import seconds_taken
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.files import data_dir, lock_timeout
+from hashbench.store.provenance import Provenance
 
 
 def run_side_by_side(
@@ -24,30 +26,32 @@ def run_side_by_side(
     n_jobs: int,
     demands: Demands,
     on_progress: Progress = silent,
+    cluster: str | None = None,
 ) -> Iterator[Outcome]:
     """Do the jobs of a grid as `hashbench.pipeline.runner.run` does, ``n_jobs`` at a time, -1 for one a processor.
 
     What is done already is found again first; then those that took longest go first, and those never done before them.
     Each has its share of the processors. A process that dies, as for want of memory, fails the job alone that it dies
-    of. Outcomes come as they are ready.
+    of. Outcomes come as they are ready. With the address of a ``cluster``'s scheduler they are done on its workers.
     """
     if n_jobs != -1 and n_jobs < 1:
         raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor.")
     n_jobs = n_processors() if n_jobs == -1 else n_jobs
-    todo = [] if n_jobs == 1 else [*_undone(jobs, metric_names, demands)]
-    if len(todo) <= 1:
+    todo = [] if n_jobs == 1 and not cluster else [*_undone(jobs, metric_names, demands)]
+    if not todo or (len(todo) == 1 and not cluster):
         yield from run(jobs, metric_names, demands, on_progress)
         return
     undone = {id(job) for job in todo}
     yield from run([job for job in jobs if id(job) not in undone], metric_names, demands)
     names = [get_metric(name).name for name in metric_names]
-    left: dict[int, tuple[Job, str]] = {}
-    for job, fingerprint in _prepared(todo, on_progress):
-        if isinstance(fingerprint, HashbenchError):
-            yield finish(job, fingerprint, names, demands)
+    left: dict[int, tuple[Job, Provenance]] = {}
+    for job, made in _prepared(todo, on_progress):
+        if isinstance(made, HashbenchError):
+            yield finish(job, made, names, demands)
         else:
-            left[len(left)] = job, fingerprint
-    for number, outcome in _surviving(left, n_jobs, (names, demands)):
+            left[len(left)] = job, made
+    how = names, demands
+    for number, outcome in on_workers(left, cluster, how, on_progress) if cluster else _surviving(left, n_jobs, how):
         yield replace(outcome, job=left[number][0])
 
 
@@ -66,8 +70,8 @@ def _by_dataset(jobs: Sequence[Job]) -> list[list[Job]]:
     return [[job for job in jobs if job.dataset == spec] for spec in dict.fromkeys(job.dataset for job in jobs)]
 
 
-def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job, str | HashbenchError]]:
-    """Prepare the datasets; give the jobs, the longest of each dataset first, with its fingerprint or why it lacks."""
+def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job, Provenance | HashbenchError]]:
+    """Prepare the datasets; give the jobs, the longest of each dataset first, with their provenance or why it lacks."""
     for of_dataset in _by_dataset(jobs):
         spec = of_dataset[0].dataset
         try:
@@ -78,11 +82,11 @@ def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job,
             yield from ((job, found) for job in of_dataset)
             continue
         seconds = {id(job): (seconds_taken(found, job), job.n_bits) for job in of_dataset}
-        yield from ((job, found.fingerprint) for job in sorted(of_dataset, key=lambda job: seconds[id(job)])[::-1])
+        yield from ((job, job.provenance(found)) for job in sorted(of_dataset, key=lambda job: seconds[id(job)])[::-1])
 
 
 def _surviving(
-    jobs: Mapping[int, tuple[Job, str]], n_jobs: int, how: tuple[Sequence[str], Demands]
+    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, how: tuple[Sequence[str], Demands]
 ) -> Iterator[tuple[int, Outcome]]:
     """Do jobs in processes. If one dies, those that it may have died of are done one by one before the others go on."""
     left, suspects = dict(jobs), list[int]()
@@ -104,13 +108,16 @@ def _surviving(
 
 
 def _in_processes(
-    jobs: Mapping[int, tuple[Job, str]], n_jobs: int, how: tuple[Sequence[str], Demands]
+    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, how: tuple[Sequence[str], Demands]
 ) -> Iterator[tuple[int, Outcome]]:
     from joblib import Parallel, delayed, parallel_config
 
     n_threads = max(1, n_processors() // n_jobs)
     there = {"HASHBENCH_DATA": str(data_dir()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
-    tasks = (delayed(_do)(number, *job, how, there, lock_timeout.get()) for number, job in jobs.items())
+    tasks = (
+        delayed(_do)(number, job, made.dataset_fingerprint, how, there, lock_timeout.get())
+        for number, (job, made) in jobs.items()
+    )
     with parallel_config(backend="loky", inner_max_num_threads=n_threads):
         parallel = Parallel(n_jobs, pre_dispatch=n_jobs, batch_size=1, return_as="generator_unordered")
         yield from parallel(tasks)

@@ -31,6 +31,7 @@ def run(
     force: bool = False,
     resume: bool = False,
     n_jobs: int = 1,
+    workers: str | None = None,
 ) -> "pd.DataFrame":
     """Prepare, encode and score, whatever of it is not done yet, as ``hashbench run`` does.
 
@@ -57,6 +58,8 @@ def run(
         Go on with interrupted training where its last epoch ended.
     n_jobs : int, default=1
         Jobs side by side, each in a process of its own; -1 for one a processor.
+    workers : str, optional
+        On the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
 
     Returns
     -------
@@ -85,7 +88,7 @@ def run(
     jobs = study.jobs()
     done: list[Outcome] = []
     refusals = []
-    for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume)):
+    for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume), cluster=workers):
         if outcome.evaluation is None:
             refusals.append(outcome.refusal)
             continue

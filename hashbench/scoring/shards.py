@@ -1,7 +1,7 @@
 """Databases larger than memory: histograms of shards, some rows each, that add up to that of the whole."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from operator import add
 from typing import Protocol
@@ -65,12 +65,15 @@ class ShardedCodes:
         Code length in bits.
     relevance : Relevance
         What is relevant.
+    count : callable
+        What counts, with the parameters of `count_shard`, whose result it has.
     """
 
     query: ByteArray
     database: SliceableCodes
     n_bits: int
     relevance: Relevance
+    count: Callable[..., TieHistogram] = field(default=count_shard)
 
     @cached_property
     def histogram(self) -> TieHistogram:
@@ -79,7 +82,7 @@ class ShardedCodes:
         check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
         queries, origin = distinct_queries(self.query, self.relevance.query_keys())
         parts = self.query, self.database, self.n_bits, self.relevance
-        total = count_shard(*parts, slice(0, n_database), queries)
+        total = self.count(*parts, slice(0, n_database), queries)
         return TieHistogram(total.counts[origin], total.levels)
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:

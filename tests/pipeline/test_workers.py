@@ -89,3 +89,14 @@ def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
     jobs = grid(["digits"], ["lsh"], [4, 8], [0], {})
     with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor"):
         next(run_side_by_side(jobs, ["AP"], n_jobs, Demands()))
+
+
+def test_a_cluster_without_dask_or_with_an_address_that_is_none_is_one_sentence(data, monkeypatch):
+    jobs = grid(["digits"], ["lsh"], [4], [0], {})
+    with pytest.raises(
+        HashbenchError, match=r"--workers is 'nonsense', expected the address of a scheduler, such as tcp"
+    ):
+        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster="nonsense"))
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(HashbenchError, match=r"--workers needs Dask, .* pip install 'hashbench\[cluster\]'"):
+        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster="tcp://127.0.0.1:1"))

@@ -6,14 +6,13 @@ from operator import add
 import numpy as np
 import oracles
 import pytest
-import scipy.sparse as sp
 from alike import assert_same_scores
 from effort import ALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rules import N_BITS, N_DATABASE, N_QUERIES, RULES, database, query
 
 from hashbench import TieHistogram, curves, evaluate
-from hashbench.affinity import Distance, Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.scoring import shards
@@ -22,24 +21,6 @@ from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.shards import ShardedCodes, count_shard
 
 METRICS = ["AP", "AP@7", "AP@7:relevant", "NDCG:linear", "NDCG@9", "P@5", "P@r2", "RR", "RPrec", "PairwiseError"]
-N_QUERIES, N_DATABASE, N_BITS = 12, 61, 11
-rng = np.random.default_rng(0)
-query = rng.random((N_QUERIES, N_BITS)) > 0.5
-database = (rng.random((25, N_BITS)) > 0.5)[rng.integers(0, 25, N_DATABASE)]
-classes = rng.integers(0, 4, N_QUERIES), rng.integers(0, 4, N_DATABASE)
-multi_hot = rng.integers(0, 2, (N_QUERIES, 5)), rng.integers(0, 2, (N_DATABASE, 5))
-multi_hot[0][0], multi_hot[1][:-1, 0], multi_hot[1][-1] = 1, 0, 1  # the highest level is in the last row alone
-features = rng.integers(0, 4, (N_QUERIES, 3)), rng.integers(0, 4, (N_DATABASE, 3))
-matrix = rng.choice([0, 0, 0, 1, 5], (N_QUERIES, N_DATABASE))
-matrix[3], matrix[0, -1] = 0, 10
-RULES = {
-    "same-label": SameLabel(*classes),
-    "hierarchy": Hierarchy(*classes, classes[0] // 2, classes[1] // 2),
-    "shared-labels": SharedLabels(*multi_hot),
-    "distance": Distance(*features, [9.0, 4.0, 1.0], [1, 2, 5]),
-    "dense": Explicit(matrix),
-    "csr": Explicit(sp.csr_array(matrix)),
-}
 
 
 def summed(affinity, stops, queries=slice(None)):
@@ -101,7 +82,7 @@ def test_scores_and_curves_of_sharded_codes_are_those_of_one_array_and_each_row_
 
 
 def test_queries_that_repeat_are_counted_once_and_scored_each():
-    some = rng.integers(0, 3, 40)
+    some = np.random.default_rng(0).integers(0, 3, 40)
     affinity = RULES["shared-labels"].part(some)
     codes = ShardedCodes(pack(query[some]), pack(database), N_BITS, affinity)
     assert_same_scores(codes.evaluate(METRICS), evaluate(query[some], database, affinity, METRICS))

@@ -1,0 +1,81 @@
+"""Clusters of Dask's on loopback, each a process with workers of its own, and what kills them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from hashbench.methods.lsh import LSH
+
+_SCRIPT = """
+import sys, time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    how = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
+    with LocalCluster(int(sys.argv[1]), threads_per_worker=int(sys.argv[2]), **how) as cluster:
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+
+
+@contextmanager
+def cluster(folder, n_workers=2, n_threads=1, **environment):
+    """Start one and give the address of its scheduler, and its process group."""
+    script = folder / "start_cluster.py"
+    script.write_text(_SCRIPT)
+    path = os.pathsep.join([str(Path(__file__).parent), str(folder)])
+    process = subprocess.Popen(
+        [sys.executable, script, str(n_workers), str(n_threads)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1", **environment, "PYTHONPATH": path},
+    )
+    try:
+        yield process.stdout.readline().strip(), process.pid
+    finally:
+        end(process.pid)
+        process.communicate()
+
+
+def end(group):
+    """Kill a cluster, all its processes at once."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
+
+
+class Waiting(LSH):
+    """A method that says which process fits it, and waits there the first time."""
+
+    def fit(self, X, y=None):
+        place = Path(os.environ["HASHBENCH_DATA"]) / "waits"
+        if not place.exists():
+            place.write_text(str(os.getpid()))
+            time.sleep(60)
+        return super().fit(X, y)
+
+
+class Deadly(LSH):
+    """A method that takes its process along."""
+
+    def fit(self, X, y=None):
+        os.kill(os.getpid(), signal.SIGKILL)
+        return self
+
+
+class Fragile:
+    """Codes whose reader dies, the first time."""
+
+    def __init__(self, codes, place):
+        self.codes, self.place, self.shape = codes, place, codes.shape
+
+    def __getitem__(self, rows):
+        if rows.start > 20 and not self.place.exists():
+            self.place.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.codes[rows]

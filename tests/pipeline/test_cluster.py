@@ -1,0 +1,179 @@
+"""Jobs and shards on a cluster: the same bytes as in one process, whatever becomes of workers and scheduler."""
+
+import os
+import signal
+import sys
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import psutil
+import pytest
+from alike import assert_same_scores
+from clusters import Deadly, Fragile, Waiting, cluster, end
+from rules import N_BITS, RULES, database, query
+
+from hashbench import evaluate
+from hashbench.bits import pack
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.cluster import connected, count_on_workers
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.runner import Demands, run
+from hashbench.pipeline.workers import run_side_by_side
+from hashbench.scoring.curves import curve_metrics
+from hashbench.scoring.shards import ShardedCodes
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")]
+METRICS = ["AP", "P@100"]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("data")
+        patch.setenv("HASHBENCH_DATA", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def address(data, tmp_path_factory):
+    with cluster(tmp_path_factory.mktemp("cluster")) as (address, _):
+        yield address
+
+
+def rows(outcomes, jobs):
+    """Rows as they are written, in the order of the jobs."""
+    found = {id(outcome.job): outcome.rows for outcome in outcomes}
+    return [found[id(job)] for job in jobs]
+
+
+def on(address, jobs, metrics=METRICS):
+    return run_side_by_side(jobs, metrics, 1, Demands(), cluster=address)
+
+
+def serial(jobs, folder, monkeypatch):
+    """Give the rows of one job after the other, in a data folder of their own."""
+    monkeypatch.setenv("HASHBENCH_DATA", str(folder))
+    return rows(run(jobs, METRICS), jobs)
+
+
+def test_jobs_make_the_rows_of_one_after_the_other(address, data, monkeypatch, tmp_path):
+    jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah"], [4, 8], [0, 1], {})
+    found = rows(on(address, jobs), jobs)
+    assert {note for one in on(address, jobs) for note in one.notes} == {
+        *("reused dataset", "reused codes", "reused scores")
+    }
+    assert serial(jobs, tmp_path, monkeypatch) == found
+
+
+def test_a_job_whose_worker_is_killed_is_done_again(address, data, monkeypatch, tmp_path):
+    jobs = grid(["digits"], ["lsh"], [5, 6, 7], [3], {})
+    jobs[1].__dict__["estimator"] = Waiting(n_bits=6, random_state=3)
+    place = data / "waits"
+
+    def kill():
+        deadline = time.monotonic() + 60
+        while not (place.exists() and place.read_text()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(int(place.read_text()), signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = rows(on(address, jobs), jobs)
+    killer.join()
+    plain = grid(["digits"], ["lsh"], [5, 6, 7], [3], {})
+    assert serial(plain, tmp_path, monkeypatch) == found
+
+
+def test_a_job_that_kills_workers_fails_alone(address):
+    jobs = grid(["digits"], ["lsh"], [9, 10, 11], [0], {})
+    jobs[1].__dict__["estimator"] = Deadly(n_bits=10)
+    outcomes = {outcome.job.n_bits: outcome for outcome in on(address, jobs)}
+    assert outcomes[10].has_failed
+    assert "lsh 10 bits seed 0 ended without a word: its workers were killed" in outcomes[10].refusal
+    assert all(outcomes[n_bits].rows for n_bits in (9, 11))
+
+
+def test_two_clients_at_once_make_the_rows_of_one(address, monkeypatch, tmp_path):
+    jobs = grid(["digits"], ["lsh", "pcah"], [12, 13, 14], [0, 1], {})
+    found = [None, None]
+
+    def work(place):
+        found[place] = rows(on(address, jobs), jobs)
+
+    clients = [threading.Thread(target=work, args=[place]) for place in (0, 1)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert found[0] == found[1] == serial(jobs, tmp_path, monkeypatch)
+
+
+def test_many_small_jobs_take_no_more_memory(address):
+    def taken():
+        with connected(address) as client:
+            pids = client.run(os.getpid).values()
+        return sum(psutil.Process(pid).memory_info().rss for pid in [os.getpid(), *pids])
+
+    assert all(one.rows for one in on(address, grid(["digits"], ["lsh"], [4], range(100, 150), {}), ["AP"]))
+    before = taken()
+    assert all(one.rows for one in on(address, grid(["digits"], ["lsh"], [4], range(200, 400), {}), ["AP"]))
+    assert taken() - before < 50e6
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_counts_of_shards_are_those_of_one_process(address, rule):
+    count = partial(count_on_workers, address=address)
+    codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES[rule], count)
+    metrics = [*METRICS, "NDCG", *curve_metrics(N_BITS, len(database))]
+    assert_same_scores(codes.evaluate(metrics), evaluate(query, database, RULES[rule], metrics))
+
+
+def test_a_worker_that_is_killed_while_it_counts_loses_nothing(address, tmp_path):
+    fragile = Fragile(pack(database), tmp_path / "read")
+    codes = ShardedCodes(
+        *(pack(query), fragile, N_BITS, RULES["hierarchy"]), partial(count_on_workers, address=address)
+    )
+    assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["hierarchy"], METRICS))
+    assert fragile.place.exists()
+
+
+def test_workers_that_would_not_make_these_numbers_are_refused_by_name(hashbench, data, tmp_path):
+    other = "import importlib.metadata as them\nversion = them.version\n"
+    other += "them.version = lambda name: '1.0' if name == 'numpy' else version(name)\n"
+    (tmp_path / "sitecustomize.py").write_text(other)
+    np.save(tmp_path / "mine.npy", np.random.default_rng(0).random((60, 8), dtype=np.float32))
+    assert hashbench("prepare", "--name", "mine", "--from", tmp_path / "mine.npy").exit_code == 0
+    with cluster(tmp_path, 1, HASHBENCH_DATA=str(tmp_path / "data")) as (address, _):
+        outcomes = [*on(address, grid(["mine", "digits"], ["lsh"], [4], [7], {}), ["AP"])]
+        of_mine, of_digits = (outcome.refusal for outcome in outcomes)
+        assert f"no worker to go to: {address.rpartition(':')[0]}:" in of_mine
+        assert "cannot take it" in of_mine
+        assert f"has numpy 1.0 and not {np.__version__}" in of_digits
+        codes = ShardedCodes(
+            *(pack(query), pack(database), N_BITS, RULES["csr"]), partial(count_on_workers, address=address)
+        )
+        with pytest.raises(HashbenchError, match=r"worker tcp://\S+ has numpy 1\.0 and not"):
+            codes.evaluate(["AP"])
+
+
+def test_workers_with_several_threads_are_refused(data, tmp_path):
+    with cluster(tmp_path, 1, 2) as (address, _):
+        (outcome,) = on(address, grid(["digits"], ["lsh"], [4], [8], {}), ["AP"])
+    assert "does 2 tasks at a time in one process, expected one. Start it with --nthreads 1." in outcome.refusal
+
+
+def test_a_lost_scheduler_is_told_in_a_sentence_and_what_is_finished_is_kept(data, tmp_path):
+    (data / "waits").unlink(missing_ok=True)
+    jobs = grid(["digits"], ["lsh"], [15, 16], [0], {})
+    jobs[0].__dict__["estimator"] = Waiting(n_bits=15)  # the shorter one goes last
+    with cluster(tmp_path, 1) as (address, group):
+        outcomes = on(address, jobs)
+        first = next(outcomes)
+        end(group)
+        with pytest.raises(HashbenchError, match=rf"the scheduler at {address} is lost. What is finished is kept"):
+            next(outcomes)
+    assert first.rows
+    (again,) = run([jobs[1]], METRICS)
+    assert "reused scores" in again.notes
