@@ -153,10 +153,11 @@ def evaluate(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench._parallel import telling_of_compilation
     from hashbench.cli import console
+    from hashbench.cli.progress import Progress
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
 
-    outputs = [path for path in (per_query, curves) if path is not None]
+    outputs, progress = [path for path in (per_query, curves) if path is not None], Progress()
     if save is None:
         _refuse_options_of_saving()
     if run is not None or qrels is not None or complete:
@@ -168,11 +169,12 @@ def evaluate(
             raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
-        mine: Any = _read_own(own, dataset, save, outputs, cluster, undefined=undefined, keep_codes=keep_codes)
+        sharding = {"cluster": cluster, "on_progress": progress.tell}
+        mine: Any = _read_own(own, dataset, save, outputs, sharding, undefined=undefined, keep_codes=keep_codes)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
-    with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+    with progress, telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         evaluation = score(metrics or DEFAULT_METRICS)
     for note in evaluation.notes:
         click.echo(note, err=True)
@@ -221,7 +223,7 @@ def _read_own(
     dataset: str | None,
     save: str | None,
     outputs: Sequence[Path],
-    cluster: str | None,
+    sharding: dict[str, Any],
     *,
     undefined: str,
     keep_codes: bool,
@@ -240,12 +242,12 @@ def _read_own(
     inputs = [split_spec(value)[0] for value in [*given, *shards]]
     _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
     how = {**own, "distance": own["distance"] or "hamming", "dataset": None if is_labelled else dataset}
-    if shards or cluster:
+    if shards or sharding["cluster"]:
         if save is not None:
             raise click.UsageError(
                 "--save keeps what was scored in one file, on one machine; leave it out, or shards and --workers."
             )
-        return sharded_codes.read_sharded(**how, cluster=cluster)
+        return sharded_codes.read_sharded(**how, **sharding)
     if save is not None:
         saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
         own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)

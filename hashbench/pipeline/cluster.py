@@ -278,7 +278,7 @@ def count_on_workers(
         try:
             for n_done, future in enumerate(waiting, start=1):
                 future.result()
-                on_progress("parts of the database", n_done, len(parts))
+                on_progress("parts of the database counted", n_done, len(parts))
             total: TieHistogram = futures[0].result()
         except KilledWorker as error:
             raise HashbenchError(

@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, ByteArray, IntArray, Rows
+from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
 from hashbench._validation import check_superclasses, class_labels
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
@@ -49,6 +49,7 @@ def read_sharded(
     database_vectors: str | None = None,
     true_distance: str | None = None,
     cluster: str | None = None,
+    on_progress: Progress = silent,
 ) -> ShardedCodes:
     """Find what `own_codes.read_own` reads, where that of the database may lie in shards; queries are read.
 
@@ -81,7 +82,7 @@ def read_sharded(
         given = [(labels, LABEL_KEYS)] if query_coarse is None else [(labels, LABEL_KEYS), (coarse, COARSE_KEYS)]
         relevance = _Labels([_LabelFiles.of(specs, keys) for specs, keys in given])
     count = partial(count_on_workers, address=cluster) if cluster else count_shard
-    return ShardedCodes(query, database, width, relevance, count)
+    return ShardedCodes(query, database, width, relevance, count, on_progress)
 
 
 class _PackedSlices:

@@ -10,7 +10,6 @@ from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.cluster import on_workers
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset
 from hashbench.pipeline.runner import Demands, Outcome, finish, load, remaining, run
@@ -50,8 +49,13 @@ def run_side_by_side(
             yield finish(job, made, names, demands)
         else:
             left[len(left)] = job, made
-    how = names, demands
-    for number, outcome in on_workers(left, cluster, how, on_progress) if cluster else _surviving(left, n_jobs, how):
+    if cluster:
+        from hashbench.pipeline.cluster import on_workers  # which imports what counts
+
+        outcomes = on_workers(left, cluster, (names, demands), on_progress)
+    else:
+        outcomes = _surviving(left, n_jobs, (names, demands))
+    for number, outcome in outcomes:
         yield replace(outcome, job=left[number][0])
 
 

@@ -7,7 +7,7 @@ from operator import add
 from typing import Protocol
 
 from hashbench._parallel import QUERY_CHUNK, chunks
-from hashbench._typing import ByteArray, IntArray, Rows
+from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
@@ -33,7 +33,14 @@ class Relevance(Protocol):
 
 
 def count_shard(
-    query: ByteArray, database: SliceableCodes, n_bits: int, relevance: Relevance, rows: slice, queries: Rows = _ALL
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    relevance: Relevance,
+    rows: slice,
+    queries: Rows = _ALL,
+    *,
+    on_progress: Progress = silent,
 ) -> TieHistogram:
     """Count a histogram of some rows of the database; those of all rows add up to that of the whole.
 
@@ -46,9 +53,13 @@ def count_shard(
         affinity = relevance.part(queries, block)
         n_bytes = 8 * len(codes) * len(affinity.levels) * (n_bits + 1)
         check_fits(3 * n_bytes, f"a histogram of {len(codes):,} queries", "give fewer queries, or shorter codes")
-        return count(codes, database_blocks(database[block], n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
+        found = count(codes, database_blocks(database[block], n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
+        if len(blocks) > 1:
+            on_progress("database items counted", block.stop - rows.start, rows.stop - rows.start)
+        return found
 
-    return reduce(add, map(counted, chunks(rows.start, rows.stop, _BLOCK_ROWS)))
+    blocks = chunks(rows.start, rows.stop, _BLOCK_ROWS)
+    return reduce(add, map(counted, blocks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +78,8 @@ class ShardedCodes:
         What is relevant.
     count : callable
         What counts, with the parameters of `count_shard`, whose result it has.
+    on_progress : callable
+        Told of items counted, and of how many there are.
     """
 
     query: ByteArray
@@ -74,6 +87,7 @@ class ShardedCodes:
     n_bits: int
     relevance: Relevance
     count: Callable[..., TieHistogram] = field(default=count_shard)
+    on_progress: Progress = silent
 
     @cached_property
     def histogram(self) -> TieHistogram:
@@ -82,7 +96,7 @@ class ShardedCodes:
         check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
         queries, origin = distinct_queries(self.query, self.relevance.query_keys())
         parts = self.query, self.database, self.n_bits, self.relevance
-        total = self.count(*parts, slice(0, n_database), queries)
+        total = self.count(*parts, slice(0, n_database), queries, on_progress=self.on_progress)
         return TieHistogram(total.counts[origin], total.levels)
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:
