@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 _FOLDER = os.environ.get("HASHBENCH_DATA")  # a worker's own, before it takes a client's
 _ANSWER_SECONDS = 10
-_TASK_ROWS = 1 << 22  # of a database at most, for one worker at a time
+TASK_ROWS = 1 << 22  # of a database at most, for one worker at a time
 _ADDED = 8  # histograms added in one go
 _SCORING = ("numpy", "numba")  # what counts depend on besides our own code
 
@@ -263,7 +263,7 @@ def count_on_workers(
 
         n_rows = rows.stop - rows.start
         n_workers = max(1, len(client.scheduler_info()["workers"]))
-        parts = chunks(rows.start, rows.stop, min(_TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))
+        parts = chunks(rows.start, rows.stop, min(TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))
         expected = code_that_decides(*SCORER), versions(_SCORING)
         futures = []
         for part in parts:

@@ -19,8 +19,11 @@ def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
         hashes = (hashes ^ key.astype(np.uint64)) * _ODD
         hashes ^= hashes >> np.uint64(32)
     order = np.argsort(hashes)
+    by_hash = _changes([hashes], order)
+    if len(by_hash) == len(order):  # all rows differ
+        return order, by_hash
     first = _changes(keys, order)
-    if len(first) > len(_changes([hashes], order)):  # unequal rows share a hash, and may alternate
+    if len(first) > len(by_hash):  # unequal rows share a hash, and may alternate
         order = np.lexsort(keys)
         first = _changes(keys, order)
     return order, first
