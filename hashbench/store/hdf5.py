@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.provenance import Provenance
 
 SCHEMA_VERSION = 2  # 1, of before the first release, had attributes of any length
+_MAPPED = 1 << 20  # bytes
 _LONGEST = 60_000  # bytes of an attribute; HDF5 itself takes 64 KB
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
 
@@ -129,7 +131,7 @@ def read_dataset(path: Path) -> Dataset:
         content = {
             **{key: str(attributes[key]) for key in ("name", "rule", "features_name")},
             **{key: json.loads(attributes[key]) for key in ("rule_params", "about")},
-            **{key: whole(file, key) if key in file else None for key in _DATASET_ARRAYS},
+            **{key: _mapped(file, key) if key in file else None for key in _DATASET_ARRAYS},
             "matrix": matrix,
         }
         stored = str(attributes["fingerprint"])
@@ -143,6 +145,19 @@ def read_dataset(path: Path) -> Dataset:
             "Make it again (hashbench prepare --force)."
         )
     return dataset
+
+
+def _mapped(file: h5py.File, name: str) -> Any:
+    """Map a large array into memory, where all processes that do so share it; read another.
+
+    Files of ours are replaced, never changed, so what is mapped stays as it was; Windows replaces none that is mapped.
+    """
+    stored = file[name]
+    offset = stored.id.get_offset()
+    if offset is None or stored.nbytes < _MAPPED or sys.platform == "win32":
+        return whole(file, name)
+    check_stored(stored, f"{name} of {file.filename}")
+    return np.asarray(np.memmap(file.filename, stored.dtype, "c", offset, stored.shape))
 
 
 def write_codes(codes: Codes, path: Path) -> None:
