@@ -1,13 +1,14 @@
-"""How much faster a grid is with jobs side by side than one after the other.
+"""How much faster a grid is with jobs side by side than one after the other, and features of images on all processors.
 
     .venv/bin/python benchmarks/jobs.py [--jobs N] [--rounds N]
 
 The quick methods on the built-in datasets, as of `make reproduce-tables` with fewer lengths; each way in a data folder
-of its own, in turn. Prints the median ratio of wall-clock times, and whether all rows are the same bytes.
+of its own, in turn. What the machine could give at best is measured, too: whole grids, one after the other inside, as
+many at once as there are jobs. Prints the median ratios of wall-clock times, and whether all rows and features are the
+same bytes.
 """
 
 import argparse
-import filecmp
 import os
 import statistics
 import subprocess
@@ -16,6 +17,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
 from hashbench.cards import method_card
 from hashbench.registry import method_names
 
@@ -23,16 +26,42 @@ DATASETS = ("digits", "digits-pairs", "digits-unlabelled")
 HASHBENCH = Path(sys.executable).with_name("hashbench")
 
 
-def run(folder: Path, n_jobs: int) -> float:
-    """Run the grid in an empty data folder; gives the seconds it took."""
+def start(folder: Path, n_jobs: int) -> subprocess.Popen[bytes]:
+    """Start the grid in an empty data folder."""
     quick = [name for name in method_names() if not method_card(name).is_slow]
     options = {"--method": quick, "--dataset": DATASETS, "--bits": (16, 32, 64), "--seed": (0, 1, 2)}
     grid = [str(word) for option, values in options.items() for value in values for word in (option, value)]
     environment = {**os.environ, "HASHBENCH_DATA": str(folder / "data")}
     command = [str(HASHBENCH), "run", *grid, "--jobs", str(n_jobs), "--results", str(folder / "results")]
-    start = time.perf_counter()
-    subprocess.run(command, env=environment, check=True, capture_output=True)
-    return time.perf_counter() - start
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def seconds_of(folder: Path, n_jobs: int, n_grids: int = 1) -> float:
+    """Run so many grids at once; gives the seconds they took."""
+    begin = time.perf_counter()
+    grids = [start(folder / str(number), n_jobs) for number in range(n_grids)]
+    if any(grid.wait() for grid in grids):
+        raise SystemExit("a grid failed")
+    return time.perf_counter() - begin
+
+
+def seconds_of_features(n_threads: int) -> tuple[float, bytes]:
+    """Compute SqueezeNet's features of 1,000 images, with random weights; gives the seconds, and the features."""
+    import torch
+
+    from hashbench.sources.features.backbones import BACKBONES
+    from hashbench.sources.features.weights import Extractor, Weights, blank
+
+    os.environ["LOKY_MAX_CPU_COUNT"] = str(n_threads)
+    torch.set_num_threads(n_threads)
+    torch.manual_seed(0)
+    state = {key: 0.05 * torch.randn(tensor.shape) for key, tensor in blank("squeezenet").state_dict().items()}
+    extractor = Extractor("squeezenet", Weights(state, "0" * 64), image_size=128, device="cpu")
+    images = np.random.default_rng(0).integers(0, 256, (1000, 32, 32, 3)).astype(np.uint8)
+    extractor(images[:50])
+    begin = time.perf_counter()
+    features = extractor(images)
+    return time.perf_counter() - begin, features.tobytes()
 
 
 def main() -> None:
@@ -40,18 +69,28 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     chosen = parser.parse_args()
-    times: dict[int, list[float]] = {1: [], chosen.jobs: []}
+    jobs, grids, features = [], [], []
     for number in range(chosen.rounds):
         with tempfile.TemporaryDirectory() as folder:
-            ways = {n_jobs: Path(folder) / str(n_jobs) for n_jobs in ([1, chosen.jobs][:: -1 if number % 2 else 1])}
-            for n_jobs, way in ways.items():
-                times[n_jobs].append(run(way, n_jobs))
-            names = [f"results/{dataset}.csv" for dataset in DATASETS]
-            same = filecmp.cmpfiles(*ways.values(), names, shallow=False)[0] == names
-        seconds = ", ".join(f"{n_jobs} jobs {taken[-1]:.1f} s" for n_jobs, taken in times.items())
+            ways = [("one after the other", 1, 1), ("side by side", chosen.jobs, 1), ("grids at once", 1, chosen.jobs)]
+            taken = {
+                name: seconds_of(Path(folder) / name, n_jobs, n_grids)
+                for name, n_jobs, n_grids in ways[:: -1 if number % 2 else 1]
+            }
+            files = [f"{name}/0/results/{dataset}.csv" for name, *_ in ways for dataset in DATASETS]
+            contents = [(Path(folder) / file).read_bytes() for file in files]
+        same = contents[:3] == contents[3:6] == contents[6:]
+        alone = taken["one after the other"]
+        jobs.append(alone / taken["side by side"])
+        grids.append(chosen.jobs * alone / taken["grids at once"])
+        ours = [seconds_of_features(n_threads) for n_threads in (1, chosen.jobs)]
+        features.append(ours[0][0] / ours[1][0])
+        seconds = ", ".join(f"{name} {value:.1f} s" for name, value in taken.items())
         print(f"{seconds}; {'the same rows' if same else 'OTHER ROWS'}", flush=True)
-    ratio = statistics.median(alone / together for alone, together in zip(*times.values(), strict=True))
-    print(f"| {chosen.jobs} jobs side by side | {ratio:.2f} times the speed of one after the other |")
+        print(f"{'the same' if ours[0][1] == ours[1][1] else 'OTHER'} features", flush=True)
+    print(f"| {chosen.jobs} jobs side by side | {statistics.median(jobs):.2f} times the speed of one after the other |")
+    print(f"| {chosen.jobs} grids at once | {statistics.median(grids):.2f}, the most that this machine gives |")
+    print(f"| features on {chosen.jobs} processors | {statistics.median(features):.2f} times the speed of one |")
 
 
 if __name__ == "__main__":

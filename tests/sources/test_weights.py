@@ -333,6 +333,18 @@ def test_features_are_those_of_the_network_whatever_the_batch(squeezenet, images
     assert np.array_equal(extractor(images), features)
 
 
+def test_features_are_the_same_bytes_on_any_number_of_threads(squeezenet, images, monkeypatch):
+    extractor, before = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu"), torch.get_num_threads()
+    found = []
+    for n_threads in (1, 2):
+        monkeypatch.setenv("LOKY_MAX_CPU_COUNT", str(n_threads))
+        torch.set_num_threads(n_threads)
+        found.append(extractor(images).tobytes())
+        assert torch.get_num_threads() == n_threads
+    torch.set_num_threads(before)
+    assert found[0] == found[1]
+
+
 def test_images_may_be_a_view_and_are_left_alone(squeezenet, images):
     extractor = Extractor("squeezenet", squeezenet[0], image_size=64, device="cpu")
     images.flags.writeable = False

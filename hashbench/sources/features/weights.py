@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from hashbench._parallel import chunks, in_threads
 from hashbench._typing import AnyArray, ByteArray, Float32Array, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.sources._torch import find_device, import_torch
@@ -164,17 +165,29 @@ def in_batches(
 ) -> Float32Array:
     """Compute something of many images, or of what stands for them, without gradients and at full precision.
 
-    ``compute`` goes from images (n, height, width, n_channels) to values (n, *shape), on the device.
+    ``compute`` goes from images (n, height, width, n_channels) to values (n, *shape), on the device. On processors
+    batches go side by side, each in one thread, which is faster than one after the other in all of them, and gives the
+    same bytes on any number.
     """
     values = np.empty((len(images), *shape), np.float32)
-    with (
-        torch.inference_mode(),
-        torch.autocast(device, enabled=False),
-        torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
-    ):
-        for start in range(0, len(images), _BATCH[device]):
-            batch = slice(start, start + _BATCH[device])
+    batches = chunks(0, len(images), _BATCH[device])
+    n_threads = torch.get_num_threads()
+
+    def fill(batch: slice) -> None:
+        if device == "cpu":
+            torch.set_num_threads(1)  # in this thread, and in those that begin before it is set anew
+        with (
+            torch.inference_mode(),
+            torch.autocast(device, enabled=False),
+            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
+        ):
             values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
+
+    try:
+        for _ in in_threads(fill, batches) if device == "cpu" else map(fill, batches):
+            pass
+    finally:
+        torch.set_num_threads(n_threads)
     return values
 
 
