@@ -2,10 +2,9 @@
 
     .venv/bin/python benchmarks/jobs.py [--jobs N] [--rounds N]
 
-The quick methods on the built-in datasets, as of `make reproduce-tables` with fewer lengths; each way in a data folder
-of its own, in turn. What the machine could give at best is measured, too: whole grids, one after the other inside, as
-many at once as there are jobs. Prints the median ratios of wall-clock times, and whether all rows and features are the
-same bytes.
+The grid of `make reproduce-tables`, with the default metrics; each way in a data folder of its own, in turn. What the
+machine could give at best is measured, too: whole grids, one after the other inside, as many at once as there are jobs.
+Prints the median ratios of wall-clock times, and whether all rows and features are the same bytes.
 """
 
 import argparse
@@ -29,7 +28,7 @@ HASHBENCH = Path(sys.executable).with_name("hashbench")
 def start(folder: Path, n_jobs: int, threads: dict[str, str]) -> subprocess.Popen[bytes]:
     """Start the grid in an empty data folder."""
     quick = [name for name in method_names() if not method_card(name).is_slow]
-    options = {"--method": quick, "--dataset": DATASETS, "--bits": (16, 32, 64), "--seed": (0, 1, 2)}
+    options = {"--method": quick, "--dataset": DATASETS, "--bits": (12, 16, 24, 32, 48, 64), "--seed": (0, 1, 2)}
     grid = [str(word) for option, values in options.items() for value in values for word in (option, value)]
     environment = {**os.environ, **threads, "HASHBENCH_DATA": str(folder / "data")}
     command = [str(HASHBENCH), "run", *grid, "--jobs", str(n_jobs), "--results", str(folder / "results")]

@@ -1,6 +1,6 @@
 """The command line: it parses and prints; everything else is done elsewhere.
 
-Modules that need NumPy are imported inside the commands, so that ``--help`` answers at once.
+A command is imported when it is called, and modules that need NumPy inside it, so that ``--help`` answers at once.
 """
 
 try:
@@ -12,22 +12,33 @@ try:
     import traceback
     from collections.abc import Iterator
     from contextlib import contextmanager, suppress
+    from importlib import import_module
     from typing import Any
 
     import click
 
     from hashbench import __version__
-    from hashbench.cli.catalogue import check, info, list_command
-    from hashbench.cli.export import export
-    from hashbench.cli.pipeline import encode, prepare, run
-    from hashbench.cli.reports import diff, plot, tables
-    from hashbench.cli.results import results
-    from hashbench.cli.scoring import evaluate
     from hashbench.errors import HashbenchError
 except KeyboardInterrupt:  # before there is a command to tell of
     raise SystemExit(130) from None
 
 _OF_STDOUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
+
+
+COMMANDS = {  # where each one is, and what it does
+    "check": ("catalogue", "Hold a method, dataset or metric to its contract."),
+    "diff": ("reports", "Compare the results of two commits or folders."),
+    "encode": ("pipeline", "Fit methods and write codes; encode new items with a kept model."),
+    "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),
+    "export": ("export", "Write a kept model or codes for faiss, ONNX, usearch or pgvector."),
+    "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
+    "list": ("catalogue", "List methods, datasets or metrics, or what is not prepared yet."),
+    "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
+    "prepare": ("pipeline", "Make datasets ready, named ones or your own."),
+    "results": ("results", "Keep the result files in order."),
+    "run": ("pipeline", "Prepare, encode and score, whatever of it is not done yet."),
+    "tables": ("reports", "Lay out all results like the papers' tables."),
+}
 
 
 class _Interrupted(click.ClickException):
@@ -44,6 +55,20 @@ class _Interrupted(click.ClickException):
 
 class _Cli(click.Group):
     """A group in which a mistake the user can mend is one line on stderr and exit code 1."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"hashbench.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, "list_command" if cmd_name == "list" else cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         with _told():
@@ -121,7 +146,3 @@ def cli() -> None:
     hashbench diff                           what changed in results/ since the last commit, and does it matter
     hashbench evaluate --help                your own codes, from any program
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-
-
-for command in (list_command, info, prepare, encode, export, evaluate, run, check, tables, plot, diff, results):
-    cli.add_command(command)

@@ -145,7 +145,7 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("module", ["traceback", "click", "hashbench.cli.scoring"])
+@pytest.mark.parametrize("module", ["traceback", "click", "hashbench.errors"])
 def test_interrupt_while_the_command_line_itself_loads_ends_with_130_and_says_nothing(monkeypatch, capfd, module):
     monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(module), *sys.meta_path])
@@ -153,6 +153,14 @@ def test_interrupt_while_the_command_line_itself_loads_ends_with_130_and_says_no
         runpy.run_path(main.__file__)
     assert ended.value.code == 130
     assert capfd.readouterr() == ("", "")
+
+
+def test_interrupt_while_a_command_loads_is_told(hashbench, monkeypatch):
+    monkeypatch.delitem(sys.modules, "hashbench.cli.scoring", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Interrupting("hashbench.cli.scoring"), *sys.meta_path])
+    result = hashbench("evaluate")
+    assert result.exit_code == 130
+    assert "interrupted" in result.stderr
 
 
 @pytest.mark.parametrize("error", [OSError("a bug"), OSError(errno.EINVAL, "a bug"), ConnectionError("a bug")])

@@ -2,12 +2,15 @@ import csv
 import json
 import subprocess
 import sys
+from importlib import import_module
 
+import click
 import numpy as np
 import pytest
 from places import built_in_datasets, built_in_methods
 
 from hashbench import __version__, registry, testing
+from hashbench.cli.main import COMMANDS, cli
 from hashbench.errors import HashbenchError
 from hashbench.store import hdf5
 from hashbench.store.results import COLUMNS
@@ -292,3 +295,15 @@ def test_grid_of_which_one_job_is_left_names_it(hashbench, digits_data, tmp_path
     assert result.exit_code == 0
     assert result.stdout.split()[:4] == ["dataset", "method", "bits", "seed"]
     assert "lsh" in result.stdout
+
+
+def test_every_command_is_listed_and_found():
+    defined = {
+        value.name
+        for module in {module for module, _ in COMMANDS.values()}
+        for value in vars(import_module(f"hashbench.cli.{module}")).values()
+        if isinstance(value, click.Command)
+    }
+    assert defined - {"merge"} == {*COMMANDS}  # which is one of `results`
+    assert all(cli.get_command(None, name).name == name for name in COMMANDS)
+    assert [*COMMANDS] == sorted(COMMANDS)
