@@ -323,6 +323,7 @@ def test_superclasses_partition_the_classes():
     assert all(len(group.split()) == 5 for group in HUNDRED.superclasses)
 
 
+@pytest.mark.slow
 def test_unlabelled_items_have_levels_by_distance():
     features = np.random.default_rng(0).random((22_500, 3)).astype(np.float32)
     items = Items(ImageArrays(np.zeros((22_500, 1, 1, 3), np.uint8)), np.zeros((1, 22_500), np.int64), 22_500, "")

@@ -35,6 +35,7 @@ def test_layers_from_the_named_one_on_are_trained_and_those_below_are_not(weight
     assert {key.split(".")[1] for key in trained} == {"10", "12"}  # of features: fire8 and fire9
 
 
+@pytest.mark.slow
 def test_flips_are_drawn_for_each_visit(weights, few):
     first, again, plain = (
         make(weights, train_from="fire5", augmentation=how).fit(*few) for how in ("flip", "flip", "none")

@@ -157,6 +157,7 @@ def test_moved_images_repeat_their_edge():
     assert {np.ascontiguousarray(image).tobytes() for image in found} == windows
 
 
+@pytest.mark.slow
 def test_augmented_training_differs_and_is_repeatable(weights, few):
     first, again, plain = (make(weights, augmentation=how).fit(*few) for how in ("crop", "crop", "none"))
     np.testing.assert_array_equal(first.project(few[0]), again.project(few[0]))

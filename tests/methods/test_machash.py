@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from effort import slow
 from sklearn.svm import LinearSVC
 
 from hashbench.affinity import SameLabel
@@ -58,7 +59,7 @@ def test_gaps_and_couplings_follow_their_definitions(problem):
     np.testing.assert_allclose(coupling_sums(codes, pairs), 2 * np.abs(without_last).sum(axis=1))
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("kernel", ["linear", *slow("rbf")])
 def test_the_functions_kept_are_the_best_of_all_steps(train, kernel):
     X, y = train[0][::5], train[1][::5]
     method = MACHash(8, kernel=kernel, n_similar=200, n_dissimilar=200).fit(X, y)

@@ -2,6 +2,7 @@ from itertools import combinations_with_replacement, permutations
 
 import numpy as np
 import pytest
+from effort import slow
 
 from hashbench import evaluate
 from hashbench.affinity import Explicit, SameLabel
@@ -31,7 +32,7 @@ def value_of(order, scores, n_relevant):
     return 1 - gain / ideal - 2 / (p * q) * sum(scores[item] - scores[other] for item, other in above)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, *slow(*range(2, 8))])
 def test_the_worst_ranking_is_the_worst_of_all(seed):
     rng = np.random.default_rng(seed)
     scale = rng.choice([0.1, 1.0, 5.0])

@@ -6,6 +6,7 @@ import h5py
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from effort import slow
 from places import ROOT
 from told import complaint
 
@@ -73,7 +74,7 @@ RELEVANCE = {
 }
 
 
-@pytest.mark.parametrize("block", [5, 1 << 18])
+@pytest.mark.parametrize("block", [5, *slow(1 << 18)])
 @pytest.mark.parametrize("cuts", [CUTS, (30,), ()], ids=["as codes", "otherwise", "one file"])
 @pytest.mark.parametrize("kind", RELEVANCE)
 def test_labels_in_shards_or_in_one_file_score_as_those_in_memory(save, codes, monkeypatch, kind, cuts, block):

@@ -437,6 +437,7 @@ def undefined(hashbench, tiny_file, digits_alone, tmp_path):
     return folder
 
 
+@pytest.mark.slow
 def test_dataset_without_any_value_is_told_and_the_others_are_drawn(hashbench, undefined):
     result = hashbench("plot", "--results", undefined, "--format", "svg")
     assert result.exit_code == 0
@@ -541,6 +542,7 @@ def test_figures_of_the_documents_are_made_by_make_tables_and_can_be_read(tmp_pa
         assert_all_can_be_read(drawing.figure)
 
 
+@pytest.mark.slow
 def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(digits_alone, tmp_path):
     choice = {"datasets": ["digits"], "methods": ["itq", "lsh"]}
     first = plots.write_figure(draw("ap-bits", digits_alone, **choice), tmp_path / "first", plots.FORMATS)
@@ -759,6 +761,7 @@ def test_figure_without_any_codes_is_one_sentence(hashbench, digits_alone, name,
     assert f"Make them: {command}" in result.stderr
 
 
+@pytest.mark.slow
 def test_codes_of_own_data_are_made_with_their_file_or_once_they_are_prepared_again(
     hashbench, tiny_file, data, tmp_path
 ):

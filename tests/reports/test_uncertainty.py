@@ -158,6 +158,7 @@ def test_level_at_which_a_method_is_marked():
         assert ("‡" in _entry(cell, Style(4), is_mixed=False).marks) is is_marked
 
 
+@pytest.mark.slow
 def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_path):
     command = ["tables", "table1", "--results", scored, "--significance", "--bits", 16]
     assert hashbench(*command).exit_code == 0

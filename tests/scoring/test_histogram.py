@@ -2,6 +2,7 @@ import numpy as np
 import oracles
 import pytest
 import scipy.sparse as sp
+from effort import slow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ def test_a_histogram_equals_an_obvious_double_loop(name, n_repeats):
     assert_same_histogram(counted(query_codes, database, N_BITS, affinity), expected)
 
 
-@pytest.mark.parametrize("columns", [pytest.param(1, marks=pytest.mark.slow), 7, 100])
+@pytest.mark.parametrize("columns", [7, *slow(1, 100)])
 @pytest.mark.parametrize("block_bytes", [1, 8 * 7, 8 * 59, 8 * 1000])
 @pytest.mark.parametrize("name", RULES)
 def test_database_blocks_add_up_to_the_whole(name, block_bytes, columns, monkeypatch):

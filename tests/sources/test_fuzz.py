@@ -190,7 +190,7 @@ def spoil(content, changes):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=2000 if effort.ALL else 25)
+@settings(max_examples=2000 if effort.ALL else 15)
 @given(changes=edits())
 def test_a_spoilt_file_is_refused_in_a_sentence_or_gives_numbers_it_could_hold(spoilt, name, changes):
     path, content, expected = spoilt[name]
