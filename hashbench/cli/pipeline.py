@@ -204,7 +204,7 @@ def run(
     from hashbench.store.results import merge_rows, read_rows
 
     if cluster and n_jobs != 1:
-        raise click.UsageError("--workers do as many jobs at a time as they are; leave --jobs out.")
+        raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
     study = chosen.study(metrics)
     if available and part:
         raise click.UsageError("--available depends on the machine, --part must not. Name the datasets.")

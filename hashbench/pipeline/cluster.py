@@ -91,16 +91,23 @@ def connected(address: str) -> "Iterator[Client]":
                 client.close(timeout=5)
 
 
+def _tell_of_none(client: "Client", address: str, on_progress: Progress) -> None:
+    if not client.scheduler_info()["workers"]:
+        on_progress(f"waiting for workers; `dask worker {address} --nthreads 1` starts one", 0, 0)
+
+
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
-    """Let a library's loggers say nothing."""
-    log = logging.getLogger(name)
-    level = log.level
-    log.setLevel(logging.CRITICAL + 1)
+    """Let a library's loggers say nothing, of which several have levels of their own."""
+    logs = [logging.getLogger(one) for one in [name, *logging.root.manager.loggerDict] if one.startswith(name)]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
 
 
 # ---------------------------------------------------------------- jobs
@@ -119,15 +126,19 @@ def on_workers(
     with connected(address) as client:
         from distributed import as_completed
 
-        if not client.scheduler_info()["workers"]:
-            on_progress(f"waiting for workers of {address}", 0, 0)
+        _tell_of_none(client, address, on_progress)
         numbers: dict[Future, int] = {}
-        unfit: set[tuple[str, str]] = set()  # workers and datasets
+        unfit: dict[int, set[str]] = {}  # workers, by job
+        killed: set[int] = set()
+        told: set[str] = set()
 
-        def submit(number: int, workers: list[str] | None = None) -> "Future":
+        def submit(number: int, priority: int | None = None, workers: list[str] | None = None) -> "Future":
             job, made = jobs[number]
-            task = _anywhere(job), (made, code_that_decides(*SCORER)), how, (str(data_dir()), lock_timeout.get())
-            future: Future = client.submit(_do, *task, pure=False, priority=-number, workers=workers)
+            settings = str(data_dir().absolute()), lock_timeout.get()
+            task = _anywhere(job), (made, code_that_decides(*SCORER)), how, settings
+            place = {"workers": workers, "allow_other_workers": True} if workers else {}  # which may be gone by then
+            order = -number if priority is None else priority
+            future: Future = client.submit(_do, *task, pure=False, priority=order, **place)
             numbers[future] = number
             return future
 
@@ -137,31 +148,42 @@ def on_workers(
                 number = numbers.pop(future)
                 job, _ = jobs[number]
                 found = _result(future, job)
+                if found is None and number not in killed:  # or another job of its worker was the one
+                    killed.add(number)
+                    running.add(submit(number, priority=-number - len(jobs)))
+                    continue
                 if isinstance(found, Unfit):
-                    unfit.add((found.worker, job.dataset))
-                    others = [one for one in client.scheduler_info()["workers"] if (one, job.dataset) not in unfit]
-                    on_progress(f"without worker {found.worker}, which {found.why}", 0, 0)
+                    unfit.setdefault(number, set()).add(found.worker)
+                    others = [one for one in client.scheduler_info()["workers"] if one not in unfit[number]]
+                    notice = f"leaving out worker {found.worker}: it {found.why.rstrip('.')}"
+                    if notice not in told:
+                        told.add(notice)
+                        on_progress(notice, 0, 0)
                     if others:
-                        running.add(submit(number, others))
+                        running.add(submit(number, workers=others))
                         continue
                     found = _failed(job, f"has no worker to go to: {found.worker} {found.why}")
+                why = "ended without a word: its workers were killed, likely for want of memory. Give them more."
+                found = found or _failed(job, why)
                 yield number, replace(found, job=job)
         finally:
             client.cancel(list(numbers))
 
 
-def _result(future: "Future", job: Job) -> Outcome | Unfit:
-    """Give what came of a job; a worker that was killed, or cannot read it, is its failure."""
+def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
+    """Give what came of a job, None if workers were killed; whatever else went wrong there is its failure."""
     from distributed import KilledWorker
+    from distributed.client import FutureCancelledError
 
     try:
         found: Outcome | Unfit = future.result()
     except KilledWorker:
-        return _failed(job, "ended without a word: its workers were killed, likely for want of memory. Give them more.")
-    except (ImportError, AttributeError, RuntimeError) as error:
-        return _failed(
-            job, f"cannot be read there: {one_line(error).rstrip('.')}. Install there what is installed here."
-        )
+        return None
+    except FutureCancelledError:  # the scheduler is lost
+        raise
+    except Exception as error:
+        why = f"failed there with {type(error).__name__}: {one_line(error).rstrip('.')}. Install there what is here."
+        return _failed(job, why)
     return found
 
 
@@ -261,6 +283,7 @@ def count_on_workers(
     with connected(address) as client:
         from distributed import KilledWorker, as_completed
 
+        _tell_of_none(client, address, on_progress)
         n_rows = rows.stop - rows.start
         n_workers = max(1, len(client.scheduler_info()["workers"]))
         parts = chunks(rows.start, rows.stop, min(TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))

@@ -117,7 +117,7 @@ def _in_processes(
     from joblib import Parallel, delayed, parallel_config
 
     n_threads = max(1, n_processors() // n_jobs)
-    there = {"HASHBENCH_DATA": str(data_dir()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
+    there = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
     tasks = (
         delayed(_do)(number, job, made.dataset_fingerprint, how, there, lock_timeout.get())
         for number, (job, made) in jobs.items()

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -20,12 +21,13 @@ from hashbench._validation import is_sparse
 from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
-from hashbench.store.files import replacing
+from hashbench.store.files import data_dir, replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.provenance import Provenance
 
 SCHEMA_VERSION = 2  # 1, of before the first release, had attributes of any length
 _MAPPED = 1 << 20  # bytes
+_ALIGNED = 64
 _LONGEST = 60_000  # bytes of an attribute; HDF5 itself takes 64 KB
 _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours", "query", "database", "train")
 
@@ -76,7 +78,7 @@ class Codes:
 def _writing(path: Path) -> Iterator[h5py.File]:
     """Write an HDF5 file by way of memory: HDF5 itself does not survive a full disk well."""
     buffer = io.BytesIO()
-    with h5py.File(buffer, "w") as file:
+    with h5py.File(buffer, "w", alignment_threshold=_MAPPED, alignment_interval=_ALIGNED) as file:
         file.attrs["schema_version"] = SCHEMA_VERSION
         yield file
     with replacing(path) as part:
@@ -148,16 +150,19 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def _mapped(file: h5py.File, name: str) -> Any:
-    """Map a large array into memory, where all processes that do so share it; read another.
+    """Map a large array of the data folder into memory, where all processes that do so share it; read another.
 
-    Files of ours are replaced, never changed, so what is mapped stays as it was; Windows replaces none that is mapped.
+    Files there are replaced, never changed, so what is mapped stays as it was; Windows replaces none that is mapped.
     """
     stored = file[name]
     offset = stored.id.get_offset()
-    if offset is None or stored.nbytes < _MAPPED or sys.platform == "win32":
+    is_apt = offset is not None and offset % _ALIGNED == 0 and stored.nbytes >= _MAPPED  # sums depend on alignment
+    is_ours = Path(file.filename).resolve().is_relative_to(data_dir().resolve())
+    if not (is_apt and is_ours) or sys.platform == "win32":
         return whole(file, name)
     check_stored(stored, f"{name} of {file.filename}")
-    return np.asarray(np.memmap(file.filename, stored.dtype, "c", offset, stored.shape))
+    with os.fdopen(os.dup(file.id.get_vfd_handle()), "rb") as opened:  # its name may be another file's by now
+        return np.asarray(np.memmap(opened, stored.dtype, "c", offset, stored.shape))
 
 
 def write_codes(codes: Codes, path: Path) -> None:

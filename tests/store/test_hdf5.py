@@ -148,13 +148,22 @@ def test_codes_that_are_no_packed_codes_are_refused(changes):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks /proc what is mapped")
 def test_large_arrays_are_mapped_and_stay_as_they_were_when_the_file_is_replaced(tiny, tiny_file, monkeypatch):
     monkeypatch.setattr(hdf5, "_MAPPED", 1)
-    expected, path = tiny("shared-labels"), tiny_file("shared-labels")
+    expected, path = (
+        tiny("shared-labels", about={**tiny("shared-labels").about, "source": "x" * 60_001}),
+        tiny_file("shared-labels"),
+    )
+    monkeypatch.setenv("HASHBENCH_DATA", str(path.parent))
+    hdf5.write_dataset(expected, path)
     read = hdf5.read_dataset(path)
     mapped = [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
     assert len(mapped) >= len([key for key in ARRAYS if getattr(expected, key) is not None])
     hdf5.write_dataset(tiny("shared-labels", features=expected.features + 1), path)
     for key in ARRAYS:
         np.testing.assert_array_equal(getattr(read, key), getattr(expected, key))
+        assert getattr(read, key) is None or getattr(read, key).ctypes.data % 64 == 0
+    monkeypatch.setenv("HASHBENCH_DATA", str(path.parent / "elsewhere"))
+    hdf5.read_dataset(path)
+    assert not [line for line in Path("/proc/self/maps").read_text().splitlines() if line.endswith(str(path))]
 
 
 def test_attributes_are_read_of_good_files_alone(dataset_file, codes_file, tmp_path):

@@ -176,16 +176,13 @@ def in_batches(
     def fill(batch: slice) -> None:
         if device == "cpu":
             torch.set_num_threads(1)  # in this thread, and in those that begin before it is set anew
-        with (
-            torch.inference_mode(),
-            torch.autocast(device, enabled=False),
-            torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False),
-        ):
+        with torch.inference_mode(), torch.autocast(device, enabled=False):  # of this thread
             values[batch] = compute(torch.from_numpy(np.array(images[batch])).to(device)).cpu().numpy()
 
-    try:
-        for _ in in_threads(fill, batches) if device == "cpu" else map(fill, batches):
-            pass
+    try:  # these are of the process
+        with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=True, allow_tf32=False):
+            for _ in in_threads(fill, batches) if device == "cpu" else map(fill, batches):
+                pass
     finally:
         torch.set_num_threads(n_threads)
     return values
