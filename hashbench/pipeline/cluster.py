@@ -11,18 +11,17 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashbench._parallel import chunks
-from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
+from hashbench._typing import ByteArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
-from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError, one_line
 from hashbench.pipeline.grid import Job
-from hashbench.pipeline.runner import Demands, Outcome, finish, load
+from hashbench.pipeline.runner import Demands, Outcome, finish, load_once
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.shards import Relevance, count_shard
@@ -132,13 +131,13 @@ def on_workers(
         killed: set[int] = set()
         told: set[str] = set()
 
-        def submit(number: int, priority: int | None = None, workers: list[str] | None = None) -> "Future":
+        def submit(number: int, workers: list[str] | None = None) -> "Future":
             job, made = jobs[number]
             settings = str(data_dir().absolute()), lock_timeout.get()
             task = _anywhere(job), (made, code_that_decides(*SCORER)), how, settings
             place = {"workers": workers, "allow_other_workers": True} if workers else {}  # which may be gone by then
-            order = -number if priority is None else priority
-            future: Future = client.submit(_do, *task, pure=False, priority=order, **place)
+            priority = -number - len(jobs) * (number in killed)  # what workers died of goes after the others
+            future: Future = client.submit(_do, *task, pure=False, priority=priority, **place)
             numbers[future] = number
             return future
 
@@ -148,10 +147,13 @@ def on_workers(
                 number = numbers.pop(future)
                 job, _ = jobs[number]
                 found = _result(future, job)
-                if found is None and number not in killed:  # or another job of its worker was the one
-                    killed.add(number)
-                    running.add(submit(number, priority=-number - len(jobs)))
-                    continue
+                if found is None:
+                    if number not in killed:  # or another job of its worker was the one
+                        killed.add(number)
+                        running.add(submit(number))
+                        continue
+                    why = "ended without a word: its workers were killed, likely for want of memory. Give them more."
+                    found = _failed(job, why)
                 if isinstance(found, Unfit):
                     unfit.setdefault(number, set()).add(found.worker)
                     others = [one for one in client.scheduler_info()["workers"] if one not in unfit[number]]
@@ -160,12 +162,10 @@ def on_workers(
                         told.add(notice)
                         on_progress(notice, 0, 0)
                     if others:
-                        running.add(submit(number, workers=others))
+                        running.add(submit(number, others))
                         continue
                     found = _failed(job, f"has no worker to go to: {found.worker} {found.why}")
-                why = "ended without a word: its workers were killed, likely for want of memory. Give them more."
-                found = found or _failed(job, why)
-                yield number, replace(found, job=job)
+                yield number, found
         finally:
             client.cancel(list(numbers))
 
@@ -214,22 +214,13 @@ def _do(
     if isinstance(worker, Unfit):
         return worker
     try:
-        dataset = _dataset(job.dataset, made.dataset_fingerprint)
+        dataset = load_once(job.dataset, made.dataset_fingerprint)
         here = job.provenance(dataset)
     except HashbenchError as error:
         return Unfit(worker, f"cannot take it: {error}")
     if (here, code_that_decides(*SCORER)) != expected:
         return Unfit(worker, _difference(here, made))
     return finish(job, dataset, *how)
-
-
-@lru_cache(maxsize=1)
-def _dataset(spec: str, fingerprint: str) -> Dataset:
-    """Load a dataset once for all jobs that come one after the other; ``fingerprint`` tells another content apart."""
-    dataset, _ = load(spec)
-    if isinstance(dataset, HashbenchError):
-        raise dataset
-    return dataset
 
 
 def _difference(here: Provenance, there: Provenance) -> str:
@@ -335,16 +326,5 @@ class _Window:
     affinity: Affinity
     first: int
 
-    @property
-    def n_queries(self) -> int:
-        return self.affinity.n_queries
-
-    @property
-    def n_database(self) -> int:
-        return self.affinity.n_database
-
     def part(self, query: Rows, database: slice) -> Affinity:
         return self.affinity.part(query, slice(database.start - self.first, database.stop - self.first))
-
-    def query_keys(self) -> IntArray | None:
-        return self.affinity.query_keys()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from hashbench._typing import Progress, silent
@@ -77,6 +78,15 @@ def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | Hashbench
             return load_dataset(spec, on_progress)
     except HashbenchError as error:
         return error, ""
+
+
+@lru_cache(maxsize=1)
+def load_once(spec: str, fingerprint: str) -> Dataset:
+    """Load a dataset for all jobs that come one after the other; ``fingerprint`` tells another content apart."""
+    dataset, _ = load(spec)
+    if isinstance(dataset, HashbenchError):
+        raise dataset  # which is not kept: the next job may find it
+    return dataset
 
 
 def finish(

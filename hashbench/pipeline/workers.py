@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
-from functools import lru_cache
 
 from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
@@ -12,7 +11,7 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset
-from hashbench.pipeline.runner import Demands, Outcome, finish, load, remaining, run
+from hashbench.pipeline.runner import Demands, Outcome, finish, load, load_once, remaining, run
 from hashbench.pipeline.steps import seconds_taken
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.files import data_dir, lock_timeout
@@ -138,10 +137,8 @@ def _do(
     """Do a job in a process of its own, where the parent's settings hold."""
     os.environ.update(there)
     lock_timeout.set(seconds)
-    return number, finish(job, _dataset(job.dataset, fingerprint), *how)
-
-
-@lru_cache(maxsize=1)
-def _dataset(spec: str, fingerprint: str) -> Dataset | HashbenchError:
-    """Load a dataset once for all jobs that come one after the other; ``fingerprint`` tells another content apart."""
-    return load(spec)[0]
+    try:
+        dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
+    except HashbenchError as error:
+        dataset = error
+    return number, finish(job, dataset, *how)

@@ -21,14 +21,19 @@ _ALL = slice(None)
 _BLOCK_ROWS = 1 << 18  # of the database, codes and labels, held at a time
 
 
-class Relevance(Protocol):
+class Parts(Protocol):
+    """What gives the affinity of some queries to some rows."""
+
+    def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
+
+
+class Relevance(Parts, Protocol):
     """What is relevant: an affinity, or what makes that of some rows once they are read."""
 
     @property
     def n_queries(self) -> int: ...  # noqa: D102
     @property
     def n_database(self) -> int: ...  # noqa: D102
-    def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
     def query_keys(self) -> IntArray | None: ...  # noqa: D102
 
 
@@ -36,7 +41,7 @@ def count_shard(
     query: ByteArray,
     database: SliceableCodes,
     n_bits: int,
-    relevance: Relevance,
+    relevance: Parts,
     rows: slice,
     queries: Rows = _ALL,
     *,

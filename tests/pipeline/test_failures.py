@@ -101,7 +101,7 @@ BROKEN = {
     "exits": ("import sys\nsys.exit(0)\n", "Mine", "SystemExit: 0"),
     "is not there": ("", "Mine", "AttributeError: module 'mine' has no attribute 'Mine'"),
     "has no syntax": ("class Mine(:\n", "Mine", "SyntaxError: invalid syntax"),
-    "is no name": ("", "Mine Own", ""),
+    "is no name": ("", "Mine Own", ("AttributeError: ", "ValueError: ")),  # as Python or importlib_metadata says it
 }
 
 
@@ -113,7 +113,8 @@ def test_broken_entry_point_is_listed_with_its_reason(hashbench, plugin, kind, s
     assert result.exit_code == 0
     assert {"lsh", "digits"} & {line.split()[0] for line in result.stdout.splitlines()}
     (line,) = [line for line in result.stdout.splitlines() if line.startswith("mine ")]
-    assert f"({kind[:-1]} plugin 'mine' cannot be imported: {reason}" in line
+    told = line.partition(f"({kind[:-1]} plugin 'mine' cannot be imported: ")[2]
+    assert told.startswith(reason)
 
 
 @pytest.mark.usefixtures("digits_data")
