@@ -1,7 +1,6 @@
 """The one exception for mistakes a user can mend, and the sentences that help."""
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 
 class HashbenchError(ValueError):
@@ -49,6 +48,8 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "", m
     HashbenchError
         To be raised by the caller; it suggests the nearest name and lists them all.
     """
+    from difflib import get_close_matches  # not needed to show help
+
     known = sorted(choices)
     folded = {choice.casefold(): choice for choice in known}
     typed = (like or name).casefold()

@@ -9,7 +9,6 @@ try:
     import signal
     import sys
     import threading
-    import traceback
     from collections.abc import Iterator
     from contextlib import contextmanager, suppress
     from importlib import import_module
@@ -95,6 +94,8 @@ def _told() -> Iterator[None]:
             if isinstance(error, OSError) and (error.filename is not None or error.errno in _OF_STDOUT):
                 raise click.ClickException(_about(error)) from error
             if isinstance(error, SystemExit):
+                import traceback
+
                 last = traceback.extract_tb(error.__traceback__)[-1]
                 raise click.ClickException(
                     f"{last.filename}, line {last.lineno}, ended the command by sys.exit. Let it raise an error."
