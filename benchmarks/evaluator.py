@@ -83,22 +83,36 @@ def best(work: Callable[[], Any], repeats: int = 3) -> float:
     return min(times)
 
 
-def time_hashbench(case: Case) -> float:
+def best_in_turn(works: list[Callable[[], Any]], repeats: int) -> list[float]:
+    """Time pieces of work one after the other, again and again, so that a slow minute of the machine meets them all."""
+    rounds = [[best(work, 1) for work in works] for _ in range(repeats)]
+    return [min(times) for times in zip(*rounds, strict=True)]
+
+
+def by_hashbench(case: Case) -> Callable[[], Any]:
     query, database, n_bits = pack(case.query), pack(case.database), case.query.shape[1]
-    return best(lambda: evaluate_packed(query, database, n_bits, case.affinity, METRICS), 5)
+    return lambda: evaluate_packed(query, database, n_bits, case.affinity, METRICS)
 
 
-def time_faiss(case: Case) -> float | None:
+def time_hashbench(case: Case) -> float:
+    return best(by_hashbench(case), 5)
+
+
+def by_faiss(case: Case) -> Callable[[], Any]:
     import faiss
 
-    n_bits = case.query.shape[1]
-    if n_bits % 8:
-        return None
     faiss.omp_set_num_threads(n_processors())
-    index = faiss.IndexBinaryFlat(n_bits)
+    index = faiss.IndexBinaryFlat(case.query.shape[1])
     index.add(pack(case.database))
     query = pack(case.query)
-    return best(lambda: index.search(query, 100), 5)
+    return lambda: index.search(query, 100)
+
+
+def with_single_labels(case: Case) -> Case:
+    """Give the same codes, of items that keep the first of their labels alone."""
+    assert isinstance(case.affinity, SharedLabels)
+    first = (labels.argmax(axis=1) for labels in (case.affinity.query_labels, case.affinity.database_labels))
+    return Case(case.query, case.database, SameLabel(*first))
 
 
 def time_argsort(case: Case, n_queries: int, kind: Literal["quicksort", "stable"] = "quicksort") -> float:
@@ -178,17 +192,20 @@ def time_trm(case: Case, n_queries: int) -> float:
 def side_by_side(quick: bool) -> None:
     """Print times and ratios for the papers' shapes."""
     print("\n## Side by side: seconds of hashbench, and how many times longer its peers take\n")
-    print("| shape | bits | codes | hashbench | faiss k=100 | argsort | stable | ndcg_score | trm |")
-    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print("| shape | bits | codes | hashbench | faiss k=100 | one label each | argsort | stable | ndcg_score | trm |")
+    print("| --- | ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for name, (n_queries, n_database, n_classes, multi_label) in SHAPES.items():
         for n_bits in (64,) if quick else (16, 32, 64, 128):
             for kind in ("spread", "collapsed"):
                 case = make_case(n_queries, n_database, n_classes, multi_label, n_bits, kind)
-                ours = time_hashbench(case)
-                faiss = time_faiss(case)
+                works = [by_hashbench(case), by_faiss(case)]
+                if multi_label:
+                    works.append(by_hashbench(with_single_labels(case)))
+                ours, faiss, *single = best_in_turn(works, 10)
                 slow = n_bits == 64 and kind == "spread"  # the slow peers hardly depend on bits or kind
                 ratios = [
-                    f"{faiss / ours:.2f}" if faiss else "-",
+                    f"{faiss / ours:.2f}",
+                    *([f"{single[0] / ours:.2f}"] if single else [""]),
                     f"{time_argsort(case, 128) / ours:,.0f}" if slow else "",
                     f"{time_argsort(case, 128, 'stable') / ours:,.0f}" if slow else "",
                     f"{time_ndcg_score(case, 16) / ours:,.0f}" if slow else "",

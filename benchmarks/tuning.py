@@ -1,12 +1,14 @@
 """Settings of the learned methods, each method with as many, judged on held-out training items.
 
     .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--epochs N] [--jobs N]
+    .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
     .venv/bin/python benchmarks/tuning.py --summary
 
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths. Trials are added to benchmarks/tuning.csv one by one, and
+parameters that matter to it, at two lengths; from images, four learning rates at one length, all else as in
+benchmarks/end_to_end.toml, in a third of the epochs. Trials are added to benchmarks/tuning.csv one by one, and
 not repeated.
 """
 
@@ -14,6 +16,8 @@ import argparse
 import json
 import sys
 import time
+import tomllib
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -25,9 +29,10 @@ from joblib import Parallel, delayed
 from hashbench import evaluate, registry
 from hashbench.dataset import Dataset
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.store.files import locked, write_text
+from hashbench.store.files import data_dir, locked, write_text
 
 TRIALS = Path(__file__).with_name("tuning.csv")
+GRID = Path(__file__).with_name("end_to_end.toml")
 HELD_OUT = 0.2
 LENGTHS, SEEDS = (16, 48), (0,)
 RATES = [0.03, 0.1, 0.3]
@@ -40,29 +45,43 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
+LENGTH_OF_IMAGES, RATES_OF_IMAGES = 32, [0.003, 0.01, 0.03, 0.1]
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
-def trials(spec: str, fingerprint: str, epochs: int) -> list[dict[str, Any]]:
-    same = {"dataset": spec, "dataset_fingerprint": fingerprint, "epochs": epochs}
+def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
+    same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
+    spaces, lengths = SPACES, LENGTHS
+    if dataset.images is not None:
+        methods = tomllib.loads(GRID.read_text())["methods"]
+        rates = {"learning_rate": RATES_OF_IMAGES}
+        spaces = {name: {key: [value] for key, value in own.items()} | rates for name, own in methods.items()}
+        lengths = (LENGTH_OF_IMAGES,)
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(dict(zip(space, values, strict=True))), *rest), strict=True))
-        for rest in product(LENGTHS, SEEDS)
-        for method, space in SPACES.items()
+        for rest in product(lengths, SEEDS)
+        for method, space in spaces.items()
         for values in product(*space.values())
     ]
 
 
-def judge(dataset: Dataset, trial: dict[str, Any]) -> dict[str, Any]:
+def network(weights: str, epochs: int) -> dict[str, Any]:
+    """Give what all methods that learn from images have in common, the rate halved as often as in the grid."""
+    grid = tomllib.loads(GRID.read_text())["params"]
+    return grid | {"weights": weights, "epochs": epochs, "halve_every": epochs * grid["halve_every"] // grid["epochs"]}
+
+
+def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     """Learn from four fifths of the training items, and score the others in both ways."""
+    common = {"epochs": trial["epochs"]} if weights is None else network(weights, trial["epochs"])
     n_bits, seed, setting = trial["n_bits"], trial["seed"], json.loads(trial["setting"])
     order = np.random.default_rng(seed).permutation(len(dataset.train))
     held, kept = np.split(order, [round(HELD_OUT * len(order))])
     queries, others = np.array_split(held, 2)
-    affinity, items = dataset.train_affinity(), np.asarray(dataset.features)[dataset.train]
-    method = registry.get_method(trial["method"])(
-        n_bits, epochs=trial["epochs"], random_state=seed, device="cpu", **setting
-    )
+    affinity = dataset.train_affinity()
+    items = np.asarray(dataset.features if dataset.images is None else dataset.images)[dataset.train]
+    method = registry.get_method(trial["method"])(n_bits, random_state=seed, device="cpu", **common, **setting)
+    method.session = replace(method.session, activations=data_dir() / "activations")
     start = time.perf_counter()
     try:
         codes = method.fit(items[kept], affinity.part(kept, kept)).transform(items)
@@ -76,13 +95,14 @@ def judge(dataset: Dataset, trial: dict[str, Any]) -> dict[str, Any]:
     return {**trial, **{name: round(value, 6) for name, value in scores.items()}, "seconds": round(seconds, 1)}
 
 
-def run(spec: str, epochs: int, n_jobs: int) -> None:
+def run(spec: str, epochs: int, n_jobs: int, weights: str | None) -> None:
     dataset, _ = load_dataset(spec)
     done = {tuple(map(str, row)) for row in read()[KEY].itertuples(index=False)}
-    planned = trials(spec, dataset.fingerprint, epochs)
+    planned = trials(spec, dataset, epochs)
     left = [trial for trial in planned if tuple(map(str, trial.values())) not in done]
     print(f"{len(left)} trials left of {len(planned)}", flush=True)
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(delayed(judge)(dataset, trial) for trial in left)
+    judged = (delayed(judge)(dataset, trial, weights) for trial in left)
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(judged)
     for number, result in enumerate(results, start=1):
         add(result)
         print(f"[{number}/{len(left)}]", *result.values(), flush=True)
@@ -118,12 +138,13 @@ def summary() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
+    parser.add_argument("--weights", help="of the network, for images")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     chosen = parser.parse_args()
     if chosen.dataset:
-        run(chosen.dataset, chosen.epochs, chosen.jobs)
+        run(chosen.dataset, chosen.epochs, chosen.jobs, chosen.weights)
     if chosen.summary or not chosen.dataset:
         summary()
     return 0

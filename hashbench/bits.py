@@ -54,7 +54,13 @@ def pack(codes: BoolArray) -> ByteArray:
     >>> pack(np.array([[True, False, False, False, False, False, False, False, True]]))
     array([[1, 1]], dtype=uint8)
     """
-    return np.packbits(codes, axis=1, bitorder="little")
+    n_samples, n_bits = codes.shape
+    width = n_bytes(n_bits)
+    if n_bits < 8 * width:
+        padded = np.zeros((n_samples, 8 * width), dtype=bool)
+        padded[:, :n_bits] = codes
+        codes = padded
+    return np.packbits(codes.ravel(), bitorder="little").reshape(n_samples, width)  # NumPy is slow on short rows
 
 
 def unpack(packed: ByteArray, n_bits: int) -> BoolArray:
