@@ -43,6 +43,28 @@ def cluster(folder, n_workers=2, n_threads=1, **environment):
         process.communicate()
 
 
+@contextmanager
+def worker(address, path):
+    """Start one more, with the modules of a folder before all others."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
+    process = subprocess.Popen(command, cwd=path, env={**os.environ, "PYTHONPATH": str(path)}, **quiet)
+    try:
+        yield
+    finally:
+        end(process.pid)
+        process.wait()
+
+
+def pretend_other_numpy(folder):
+    """Let processes that have the folder on their path believe that NumPy is version 1.0."""
+    (folder / "sitecustomize.py").write_text(
+        "import importlib.metadata as them\n"
+        "version = them.version\n"
+        "them.version = lambda name: '1.0' if name == 'numpy' else version(name)\n"
+    )
+
+
 def end(group):
     """Kill a cluster, all its processes at once."""
     with suppress(ProcessLookupError):

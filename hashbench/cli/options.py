@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.types import IntParamType
 
 from hashbench._choices import DEVICES
 from hashbench.errors import HashbenchError
@@ -128,14 +129,14 @@ RESUME = click.option(
 )
 
 
-class Jobs(click.IntRange):
+class Jobs(IntParamType):
     """How many jobs at a time, from 1; -1 for one a processor, as joblib says it."""
 
-    def __init__(self) -> None:
-        super().__init__(min=1)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
-        return -1 if str(value) == "-1" else super().convert(value, param, ctx)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: D102
+        number: int = super().convert(value, param, ctx)
+        if number < 1 and number != -1:
+            self.fail(f"{number} is not in the range x>=1, nor -1, one a processor.", param, ctx)
+        return number
 
 
 def _read_part(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:

@@ -92,7 +92,8 @@ class _ClassesBlock:
             columns.append(affinity.database_coarse[rows])
             self.query_labels.append(affinity.query_coarse)
         kept, weights = merge_equal_rows([*words.T, *columns])
-        by_class = np.lexsort([column[kept] for column in columns]) if len(columns) > 1 else np.argsort(columns[0][kept])
+        keys = [column[kept] for column in columns]
+        by_class = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0])  # which is faster
         chosen, self.weights = kept[by_class], weights[by_class] if weights.size else weights
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends

@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 from alike import assert_same_scores
-from clusters import Deadly, Fragile, Waiting, cluster, end
+from clusters import Deadly, Fragile, Waiting, cluster, end, pretend_other_numpy, worker
 from rules import N_BITS, RULES, database, query
 
 from hashbench import evaluate
@@ -140,9 +140,7 @@ def test_a_worker_that_is_killed_while_it_counts_loses_nothing(address, tmp_path
 
 
 def test_workers_that_would_not_make_these_numbers_are_refused_by_name(hashbench, data, tmp_path):
-    other = "import importlib.metadata as them\nversion = them.version\n"
-    other += "them.version = lambda name: '1.0' if name == 'numpy' else version(name)\n"
-    (tmp_path / "sitecustomize.py").write_text(other)
+    pretend_other_numpy(tmp_path)
     np.save(tmp_path / "mine.npy", np.random.default_rng(0).random((60, 8), dtype=np.float32))
     assert hashbench("prepare", "--name", "mine", "--from", tmp_path / "mine.npy").exit_code == 0
     with cluster(tmp_path, 1, HASHBENCH_DATA=str(tmp_path / "data")) as (address, _):
@@ -156,6 +154,22 @@ def test_workers_that_would_not_make_these_numbers_are_refused_by_name(hashbench
         )
         with pytest.raises(HashbenchError, match=r"worker tcp://\S+ has numpy 1\.0 and not"):
             codes.evaluate(["AP"])
+
+
+def test_jobs_go_from_a_worker_that_is_refused_to_those_that_are_not(data, tmp_path):
+    (tmp_path / "other").mkdir()
+    pretend_other_numpy(tmp_path / "other")
+    told = []
+    jobs = grid(["digits"], ["lsh"], [4, 5, 6, 7], [9], {})
+    with cluster(tmp_path, 1) as (address, _), worker(address, tmp_path / "other"):
+        with connected(address) as client:
+            client.wait_for_workers(2, timeout=60)
+        how = {"cluster": address, "on_progress": lambda what, done, n: told.append(what)}
+        outcomes = [*run_side_by_side(jobs, ["AP"], 1, Demands(), **how)]
+    assert all(outcome.rows for outcome in outcomes)
+    left_out = [what for what in told if "leaving out worker" in what]
+    assert len(left_out) == 1, told
+    assert f"has numpy 1.0 and not {np.__version__}" in left_out[0]
 
 
 def test_workers_with_several_threads_are_refused(data, tmp_path):
