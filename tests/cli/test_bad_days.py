@@ -145,7 +145,7 @@ class Interrupting:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("module", ["traceback", "click", "hashbench.errors"])
+@pytest.mark.parametrize("module", ["threading", "click", "hashbench.errors"])
 def test_interrupt_while_the_command_line_itself_loads_ends_with_130_and_says_nothing(monkeypatch, capfd, module):
     monkeypatch.delitem(sys.modules, module)
     monkeypatch.setattr(sys, "meta_path", [Interrupting(module), *sys.meta_path])
