@@ -25,7 +25,7 @@ def browsing():
 
 @contextmanager
 def visiting(browser, path, fragment="", **options):
-    """Open a page on disk; at the end, whatever it asked of a network, failed at, warned of or popped up is an error."""
+    """Open a page on disk; in the end, what it asked of a network, failed at, warned of or popped up is an error."""
     wrong = []
 
     def refuse(route):
