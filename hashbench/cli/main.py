@@ -29,6 +29,7 @@ COMMANDS = {  # where each one is, and what it does
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a kept model."),
     "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),
+    "explain": ("explain", "Say why your number differs: codes through the scripts that people use."),
     "export": ("export", "Write a kept model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets or metrics, or what is not prepared yet."),

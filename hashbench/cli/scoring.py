@@ -51,35 +51,48 @@ _OF_RUNS = ("run", "qrels", "complete", "metrics", "undefined", "form", "per_que
 _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the options on one's own codes
 
 
+_OWN_CODES = (
+    click.option(
+        "--dataset",
+        shell_complete=completing("datasets"),
+        help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your "
+        "own.",
+    ),
+    click.option(
+        "--query-codes",
+        type=_ARRAY,
+        help="Your own, in .npy, .npz, .mat, .h5, .parquet or .csv: bits, packed bytes with --bits, or hexadecimal "
+        "texts.",
+    ),
+    click.option(
+        "--database-codes",
+        type=_ARRAY,
+        help="The same for the database. It may lie in shards, and so may its labels: a quoted pattern such as "
+        "'codes-*.npy', or a .json or .toml file that lists them.",
+    ),
+    click.option("--bits", "n_bits", type=int, help="Code length of packed codes."),
+    click.option(
+        "--bit-order",
+        type=click.Choice(BIT_ORDERS),
+        help="First bit of a packed byte: the least significant or the most. [little; of int8 big]",
+    ),
+    click.option("--query-labels", type=_ARRAY, help="Class labels (n,) or multi-hot (n, n_classes)."),
+    click.option("--database-labels", type=_ARRAY, help="The same for the database."),
+    click.option("--query-coarse", type=_ARRAY, help="Superclasses (n,): level 2 in the class, 1 in the superclass."),
+    click.option("--database-coarse", type=_ARRAY, help="The same for the database."),
+    click.option("--affinity", type=_ARRAY, help="Instead of labels: matrix of levels, or .npz SciPy CSR."),
+)
+
+
+def own_codes(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command CODES.h5, or the options that say where one's own codes are and what is relevant to them."""
+    for option in reversed(_OWN_CODES):
+        command = option(command)
+    return click.argument("codes", type=FILE, required=False)(command)
+
+
 @click.command()
-@click.argument("codes", type=FILE, required=False)
-@click.option(
-    "--dataset",
-    shell_complete=completing("datasets"),
-    help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your own.",
-)
-@click.option(
-    "--query-codes",
-    type=_ARRAY,
-    help="Your own, in .npy, .npz, .mat, .h5, .parquet or .csv: bits, packed bytes with --bits, or hexadecimal texts.",
-)
-@click.option(
-    "--database-codes",
-    type=_ARRAY,
-    help="The same for the database. It may lie in shards, and so may its labels: a quoted pattern such as "
-    "'codes-*.npy', or a .json or .toml file that lists them.",
-)
-@click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
-@click.option(
-    "--bit-order",
-    type=click.Choice(BIT_ORDERS),
-    help="First bit of a packed byte: the least significant or the most. [little; of int8 big]",
-)
-@click.option("--query-labels", type=_ARRAY, help="Class labels (n,) or multi-hot (n, n_classes).")
-@click.option("--database-labels", type=_ARRAY, help="The same for the database.")
-@click.option("--query-coarse", type=_ARRAY, help="Superclasses (n,): level 2 in the class, 1 in the superclass.")
-@click.option("--database-coarse", type=_ARRAY, help="The same for the database.")
-@click.option("--affinity", type=_ARRAY, help="Instead of labels: matrix of levels, or .npz SciPy CSR.")
+@own_codes
 @click.option(
     "--distance",
     type=click.Choice(DISTANCES),

@@ -16,9 +16,9 @@ from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
-from hashbench.pipeline.preparation import dataset_path, load_dataset
+from hashbench.pipeline.preparation import dataset_path, find_by_content, load_dataset
 from hashbench.pipeline.rows import rows_of
-from hashbench.pipeline.steps import needs_vectors, vectors_of
+from hashbench.pipeline.steps import check_content, needs_vectors, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
@@ -139,6 +139,16 @@ class OwnCodes:
         with locked(file):
             hdf5.write_codes(codes, file)
         return [f"Codes with content {codes.content} are kept in {file}."]
+
+
+def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
+    """Read CODES.h5 of ours, with the dataset that it says, or another name or file of it."""
+    with hdf5.open_codes(path) as opened:
+        made = opened.made
+        query, database, n_bits = opened.query[:], opened.database[:], opened.n_bits
+    found, _ = load_dataset(dataset or str(find_by_content(made.dataset_fingerprint) or made.dataset))
+    check_content(found, made, path)
+    return OwnCodes(query, database, n_bits, "hamming", found.affinity(), found, found.fingerprint)
 
 
 def read_own(

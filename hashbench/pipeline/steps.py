@@ -166,6 +166,17 @@ def score(
         return _score(dataset, path, codes, metric_names, undefined, on_progress)
 
 
+def check_content(dataset: Dataset, made: Provenance, path: Path) -> None:
+    """Refuse codes that were not made from what this dataset holds."""
+    if made.dataset_fingerprint != dataset.fingerprint:
+        spec = dataset_spec(dataset.name, dataset.features_name)
+        raise HashbenchError(
+            f"{path} was encoded from {made.dataset} with content {made.dataset_fingerprint}, but dataset "
+            f"{spec} now holds {dataset.fingerprint}. Encode again: "
+            f"hashbench encode --method {made.method} --dataset {spec} --bits {made.n_bits}."
+        )
+
+
 def ensure_scores(
     dataset: Dataset,
     path: Path,
@@ -210,14 +221,7 @@ def _score(
 ) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
 
-    made = codes.made
-    if made.dataset_fingerprint != dataset.fingerprint:
-        spec = dataset_spec(dataset.name, dataset.features_name)
-        raise HashbenchError(
-            f"{path} was encoded from {made.dataset} with content {made.dataset_fingerprint}, but dataset "
-            f"{spec} now holds {dataset.fingerprint}. Encode again: "
-            f"hashbench encode --method {made.method} --dataset {spec} --bits {made.n_bits}."
-        )
+    check_content(dataset, codes.made, path)
     return evaluate_packed(
         *(codes.query, codes.database, codes.n_bits, dataset.affinity(), metric_names),
         undefined=undefined,

@@ -1,0 +1,316 @@
+"""The same codes through every script, and where each number comes from: one convention switched at a time."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from hashbench._parallel import QUERY_CHUNK, chunks, in_threads
+from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError
+from hashbench.reports.explain import conventions as by
+from hashbench.reports.explain.conventions import Distance, Mean, Query
+from hashbench.reports.explain.evaluators import EVALUATORS, Evaluator
+from hashbench.scoring.evaluator import evaluate_counts
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import Scores, get_metric
+
+_KINDS = {"AP": "AP", "AP@k": "AP", "NDCG": "NDCG", "NDCG@k": "NDCG", "P@k": "P@k", "R@k": "R@k"}
+_KINDS |= {"P@rN": "P@r", "R@rN": "R@r"}  # of evaluators, by the pattern of the metric
+_AT_A_TIME = 16  # queries whose levels are held at once
+
+
+class Cause(NamedTuple):
+    """A convention of a script that is not ours, and by how much its number changes with it."""
+
+    words: str
+    share: float
+
+
+class Range(NamedTuple):
+    """An exact value, and what tie-breaking could make of it."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A script's number beside ours.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+        The script.
+    metric : str
+        What was asked for, as we call it.
+    value : float
+        What the script gives of it.
+    ours : Range
+        The exact value, with queries without relevant items left out.
+    its : Range
+        The exact value under the script's conventions, and the range over orders of ties.
+    causes : tuple of Cause
+        What makes the difference; the shares add up to it.
+    """
+
+    evaluator: Evaluator
+    metric: str
+    value: float
+    ours: Range
+    its: Range
+    causes: tuple[Cause, ...]
+
+    @property
+    def difference(self) -> float:
+        """The script's value less ours."""
+        return self.value - self.ours.mean
+
+
+class _Asked(NamedTuple):
+    """A script and what it is asked for: a metric of ours, and how many items, or which radius, it looks at."""
+
+    evaluator: Evaluator
+    metric: str
+    cut: int
+
+
+def explain(
+    query: ByteArray,
+    database: ByteArray,
+    n_bits: int,
+    affinity: Affinity,
+    metrics: Sequence[str],
+    evaluators: Sequence[Evaluator] = EVALUATORS,
+    on_progress: Progress = silent,
+) -> list[Explanation]:
+    """Score packed codes by the scripts that give one of the metrics, the database in the order in which it stands.
+
+    Parameters
+    ----------
+    query, database : ndarray of shape (n, ceil(n_bits / 8)), uint8
+        Packed codes.
+    n_bits : int
+        Code length.
+    affinity : Affinity
+        What is relevant.
+    metrics : sequence of str
+        AP, NDCG, P@k, R@k, P@rN or R@rN, with whatever cut.
+    evaluators : sequence of Evaluator
+        The scripts.
+    on_progress : callable
+        Told of queries ranked.
+
+    Returns
+    -------
+    list of Explanation
+        Metric by metric, scripts in their order.
+
+    Raises
+    ------
+    HashbenchError
+        If no script gives any of the metrics.
+    """
+    names = list(dict.fromkeys(get_metric(name).name for name in metrics))
+    asked = [
+        _Asked(evaluator, name, cut)
+        for name in names
+        for evaluator in evaluators
+        if _KINDS.get(get_metric(name).family.pattern) == evaluator.metric
+        and (cut := evaluator.cut_of(_cutoff(name), len(database))) is not None
+    ]
+    if not asked:
+        raise HashbenchError(
+            f"no script that is known here gives {', '.join(names)}; ask for AP, AP@k, NDCG, NDCG@k, P@k, R@k, P@rN "
+            "or R@rN."
+        )
+    ranked = _Ranked.of(query, database, n_bits, affinity, asked, on_progress)
+    return [ranked.explanation(number) for number in range(len(asked))]
+
+
+def _cutoff(name: str) -> int | None:
+    return next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """What came of ranking for every query; arrays (n_asked, n_queries) are 0 where there is nothing."""
+
+    asked: Sequence[_Asked]
+    plain: FloatArray  # the metric, under the script's tie order
+    own: FloatArray  # the script's own quantity, or the same
+    hit: FloatArray  # whether there is a relevant item above the cut
+    counts: dict[Distance, TieHistogram]
+
+    @classmethod
+    def of(
+        cls,
+        query: ByteArray,
+        database: ByteArray,
+        n_bits: int,
+        affinity: Affinity,
+        asked: Sequence[_Asked],
+        on_progress: Progress,
+    ) -> "_Ranked":
+        n_queries, levels = len(query), affinity.levels
+        largest = max((one.cut for one in asked if one.evaluator.order is not None), default=0)
+        distances = {by.hamming, *(one.evaluator.distance for one in asked)}
+        counts = {one: np.zeros((n_queries, len(levels), 2 * n_bits + 1), dtype=np.int64) for one in distances}
+        plain, own, hit = np.zeros((3, len(asked), n_queries))
+
+        def rank(queries: slice) -> int:
+            block = affinity.block(queries, slice(0, len(database)))
+            for row, of_query in zip(range(queries.start, queries.stop), block, strict=True):
+                seen = Query(query[row], database, n_bits, of_query)
+                at_level = np.searchsorted(levels, of_query)
+                for distance, table in counts.items():
+                    cells = at_level * table.shape[2] + seen.keys(distance)
+                    table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
+                for number, one in enumerate(asked):
+                    if one.evaluator.order is not None:
+                        scores = _of_order(one, seen, largest)
+                        plain[number, row], own[number, row], hit[number, row] = scores
+            return len(block)
+
+        n_done = 0
+        for n_more in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
+            n_done += n_more
+            on_progress("queries ranked", n_done, n_queries)
+        return cls(asked, plain, own, hit, {one: TieHistogram(table, levels) for one, table in counts.items()})
+
+    @cached_property
+    def n_relevant(self) -> IntArray:
+        return self.counts[by.hamming].n_relevant
+
+    def explanation(self, number: int) -> Explanation:
+        """Go from our number to the script's, one convention at a time."""
+        asked = self.asked[number]
+        script, name = asked.evaluator, asked.metric
+        steps: list[tuple[str, Range]] = []
+
+        def switch(words: str, metric: str, distance: Distance, mean: Mean) -> None:
+            steps.append((words, self._exact(metric, asked.cut, distance, mean)))
+
+        ours = self._exact(name, asked.cut, by.hamming, by.leave_out)
+        divided = self._with_divisor(name, script.divisor)
+        cut = self._with_cut(divided, asked.cut)
+        switch(script.empty, name, by.hamming, script.mean)
+        switch(f"divisor {_DIVISORS[script.divisor]}", divided, by.hamming, script.mean)
+        switch("the last item is lost", cut, by.hamming, script.mean)
+        switch(_DISTANCES.get(script.distance, ""), cut, script.distance, script.mean)
+        its = steps[-1][1]
+        values = [(words, found.mean) for words, found in steps]
+        if script.order is not None:
+            plain = script.mean(self.plain[number], self.hit[number], self.n_relevant)
+            values.append(("tie order", plain))
+        if script.own:
+            values.append((script.own, self._own(number)))
+        causes, before = [], ours.mean
+        for words, value in values:
+            if words and not (value == before or (math.isnan(value) and math.isnan(before))):
+                causes.append(Cause(words, value - before))
+            before = value
+        return Explanation(script, name, before, ours, its, tuple(causes))
+
+    def _own(self, number: int) -> float:
+        asked = self.asked[number]
+        mean = asked.evaluator.own_mean or asked.evaluator.mean
+        of_counts = asked.evaluator.of_counts
+        if of_counts is None:
+            return mean(self.own[number], self.hit[number], self.n_relevant)
+        found = of_counts(self.counts[asked.evaluator.distance], asked.cut)
+        return found if isinstance(found, float) else mean(np.nan_to_num(found), self.hit[number], self.n_relevant)
+
+    def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> Range:
+        """Average exact scores as a script does; hits are as likely as ties make them."""
+        scores = self._scores(metric, distance)
+        if mean is not by.leave_out_without_hits:
+            return Range(*(mean(part, part, self.n_relevant) for part in scores))
+        hits = self._scores(f"Hit@{cut}", distance)
+        return Range(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
+
+    def _scores(self, metric: str, distance: Distance) -> Scores:
+        """Score every query, 0 where nothing is relevant."""
+        counts = self.counts[distance]
+        found = evaluate_counts(counts.part, counts.n_queries, QUERY_CHUNK, [metric], undefined="skip").scores[metric]
+        return Scores(*map(np.nan_to_num, found))
+
+    def _with_divisor(self, name: str, divisor: str) -> str:
+        stem = name.partition(":")[0]
+        return name if _cutoff(name) is None or not name.startswith("AP@") else f"{stem}:{divisor}"
+
+    def _with_cut(self, name: str, cut: int) -> str:
+        n_items = int(self.counts[by.hamming].n_database[0])
+        if name == "AP" and cut < n_items:
+            return f"AP@{cut}"
+        return name
+
+
+_DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items", "capped": "the cut at most"}
+
+
+_DISTANCES: dict[Distance, str] = {
+    by.bytes_of_seven: "a byte that differs in all bits counts 7",
+    by.of_int8: "similarities end at 127",
+}
+
+
+def _of_order(asked: _Asked, seen: Query, largest: int) -> tuple[float, float, float]:
+    """Score a query under the script's tie order: the metric, its own quantity, and whether there is a hit."""
+    script, cut = asked.evaluator, asked.cut
+    assert script.order is not None
+    ranks = seen.ranks(script.distance, script.order, largest if script.shares_cut else cut)
+    hits = ranks[: np.searchsorted(ranks, cut, side="right")]
+    plain = _METRICS[script.metric](hits, cut, seen, script)
+    if script.of_ranks is None:
+        return plain, plain, float(len(hits) > 0)
+    whole = seen.ranks(script.distance, script.order, seen.n_items)
+    return plain, script.of_ranks(whole, cut, seen), float(len(hits) > 0)
+
+
+def _average_precision(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
+    divisor = by.DIVISORS[script.divisor](len(hits), seen.n_relevant, cut)
+    return float(by.precisions(hits).sum() / divisor) if divisor else 0.0
+
+
+def _ndcg(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
+    assert script.order is not None
+    rows = seen.rows(script.distance, script.order, cut)[:cut]
+    ideal = np.sort(seen.levels)[::-1][:cut]
+    discounts = 1.0 / np.log2(np.arange(2, len(rows) + 2))
+    best = float(((2.0**ideal - 1.0) * discounts).sum())
+    return float(((2.0 ** seen.levels[rows] - 1.0) * discounts).sum() / best) if best else 0.0
+
+
+def _precision(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
+    return len(hits) / cut
+
+
+def _recall(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
+    return len(hits) / seen.n_relevant if seen.n_relevant else 0.0
+
+
+_METRICS: dict[str, Callable[[IntArray, int, Query, Evaluator], float]] = {
+    "AP": _average_precision,
+    "NDCG": _ndcg,
+    "P@k": _precision,
+    "R@k": _recall,
+}
+
+
+def _of_those_with_hits(scores: Scores, hits: Scores) -> tuple[float, float]:
+    """Bound the mean over queries with a hit, where tie orders decide which these are."""
+    surely = hits.low > 0
+    if not hits.high.any():
+        return float("nan"), float("nan")
+    low = float(scores.low.sum() / hits.high.sum())
+    kept, total = int(surely.sum()), float(scores.high[surely].sum())
+    for value in np.sort(scores.high[(hits.high > 0) & ~surely])[::-1]:  # those that raise it
+        if kept == 0 or value * kept > total:
+            kept, total = kept + 1, total + float(value)
+    return low, total / kept

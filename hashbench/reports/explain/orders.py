@@ -1,0 +1,292 @@
+"""The orders in which scoring scripts leave tied items, as the sorts they call put them.
+
+Sorts compare keys by ``<`` alone, so what their type is does not matter; what they do with equal keys does. The loops
+are compiled on first use: they are ports of NumPy's scalar introsort and of libstdc++'s sort, and give their orders.
+"""
+
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+from hashbench._typing import AnyArray, ByteArray, IntArray
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError
+
+Order = Callable[[AnyArray, int], IntArray]
+"""Gives the rows of keys (n_items,), lowest first: at least the first so many of them."""
+
+_compiled = numba.njit(nogil=True, cache=True)
+_INSERTED = 16  # so few items and less are sorted by insertion, which keeps ties in their order
+
+
+def stable(keys: AnyArray, n_first: int) -> IntArray:
+    """Ties in the order of the database: MATLAB's sort, faiss, and whatever says that it is stable."""
+    return np.argsort(keys.astype(np.int16), kind="stable")  # distances fit, and 16 bits are sorted by digits
+
+
+def descending(keys: AnyArray, n_first: int) -> IntArray:
+    """Ties in the reverse order of the database: trec_eval by names, a stable sort turned round."""
+    return len(keys) - 1 - stable(keys[::-1], n_first)
+
+
+def numpy_scalar(keys: AnyArray, n_first: int) -> IntArray:
+    """``numpy.argsort`` as it was before 1.25, and is where the processor has no AVX2."""
+    rows = np.arange(len(keys))
+    _introsort(keys.astype(np.int64), rows)
+    return rows
+
+
+def numpy_here(keys: AnyArray, n_first: int) -> IntArray:
+    """``numpy.argsort`` of this machine and this version, by whatever instructions it has."""
+    return np.argsort(keys.astype(np.float32))
+
+
+def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
+    """``argpartition`` and then ``argsort`` of what it put first, both scalar: ties are scrambled twice."""
+    rows = np.arange(len(keys))
+    _partition(keys.astype(np.int64), rows, n_first - 1)
+    first = rows[:n_first]
+    return first[numpy_scalar(keys[first], n_first)]
+
+
+def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
+    """``std::sort`` of libstdc++: ``torch.argsort`` on processors, unless its build has a sort of its own."""
+    rows = np.arange(len(keys))
+    values = keys.astype(np.int64)
+    _quicksort(values, rows, 0, len(rows))
+    _insert(values, rows, 0, len(rows))
+    return rows
+
+
+def torch_topk(keys: AnyArray, n_first: int) -> IntArray:
+    """``torch.topk`` on processors, whose ties depend on how many are asked for."""
+    rows = np.arange(len(keys))
+    _topk(keys.astype(np.int64), rows, n_first)
+    return rows[:n_first]
+
+
+def numba_here(keys: AnyArray, n_first: int) -> IntArray:
+    """``numpy.argsort`` as numba compiles it, of the version that is installed here."""
+    return np.asarray(_numba_argsort(keys.astype(np.float64)))
+
+
+def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
+    """Sort similarities so, lowest first, and turn them round."""
+    return numba_here(-keys, n_first)[::-1]
+
+
+BY_CUT = (numpy_partition, torch_topk)
+"""Orders that depend on how many items are asked for, and give no more."""
+
+
+def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[ByteArray, Affinity]:
+    """Put a database into the order ``given``, ``by-class``, or ``shuffled`` with or without ``:seed``."""
+    name, _, seed = order.partition(":")
+    if order == "given":
+        return database, affinity
+    if order == "by-class":
+        labels = getattr(affinity, "database_labels", None)
+        if labels is None or labels.ndim != 1:
+            raise HashbenchError("--database-order by-class needs one class an item; choose given or shuffled.")
+        rows = np.argsort(labels, kind="stable")
+    elif name == "shuffled" and (seed.isdecimal() or order == name):
+        rows = np.random.default_rng(int(seed or 0)).permutation(len(database))
+    else:
+        raise HashbenchError(
+            f"--database-order is {order!r}, expected given, by-class, shuffled, or shuffled:7 with a seed."
+        )
+    return database[rows], affinity.part(slice(None), rows)
+
+
+@_compiled
+def _numba_argsort(keys):  # type: ignore[no-untyped-def]
+    return np.argsort(keys)
+
+
+@_compiled
+def _swap(rows, one, other):  # type: ignore[no-untyped-def]
+    rows[one], rows[other] = rows[other], rows[one]
+
+
+@_compiled
+def _insert(keys, rows, first, last):  # type: ignore[no-untyped-def]
+    """Sort rows first..last (excluded) by insertion, past strictly larger keys alone."""
+    for place in range(first + 1, last):
+        row, hole = rows[place], place
+        while hole > first and keys[row] < keys[rows[hole - 1]]:
+            rows[hole] = rows[hole - 1]
+            hole -= 1
+        rows[hole] = row
+
+
+@_compiled
+def _introsort(keys, rows):  # type: ignore[no-untyped-def]
+    """Sort as NumPy's scalar argsort does: quicksort by the median of three, the larger part waiting."""
+    first, last = 0, len(rows) - 1
+    waiting = [(first, last)][:0]
+    while True:
+        while last - first >= _INSERTED:
+            middle = first + (last - first) // 2
+            if keys[rows[middle]] < keys[rows[first]]:
+                _swap(rows, middle, first)
+            if keys[rows[last]] < keys[rows[middle]]:
+                _swap(rows, last, middle)
+            if keys[rows[middle]] < keys[rows[first]]:
+                _swap(rows, middle, first)
+            pivot = keys[rows[middle]]
+            _swap(rows, middle, last - 1)
+            left, right = first, last - 1
+            while True:
+                left += 1
+                while keys[rows[left]] < pivot:
+                    left += 1
+                right -= 1
+                while pivot < keys[rows[right]]:
+                    right -= 1
+                if left >= right:
+                    break
+                _swap(rows, left, right)
+            _swap(rows, left, last - 1)
+            if left - first < last - left:
+                waiting.append((left + 1, last))
+                last = left - 1
+            else:
+                waiting.append((first, left - 1))
+                first = left + 1
+        _insert(keys, rows, first, last + 1)
+        if not waiting:
+            return
+        first, last = waiting.pop()
+
+
+@_compiled
+def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
+    """Put what belongs to a place there, and nothing larger before it, as NumPy's scalar argpartition does."""
+    n_rows = len(rows)
+    if place < 3:
+        for start in range(place + 1):
+            smallest = start
+            for other in range(start + 1, n_rows):
+                if keys[rows[other]] < keys[rows[smallest]]:
+                    smallest = other
+            _swap(rows, start, smallest)
+        return
+    if place == n_rows - 1:
+        largest = 0
+        for other in range(n_rows):
+            if keys[rows[other]] >= keys[rows[largest]]:
+                largest = other
+        _swap(rows, n_rows - 1, largest)
+        return
+    first, last = 0, n_rows - 1
+    while first + 1 < last:
+        middle = first + (last - first) // 2
+        if keys[rows[last]] < keys[rows[middle]]:
+            _swap(rows, last, middle)
+        if keys[rows[last]] < keys[rows[first]]:
+            _swap(rows, last, first)
+        if keys[rows[first]] < keys[rows[middle]]:
+            _swap(rows, first, middle)
+        _swap(rows, middle, first + 1)
+        left, right, pivot = first + 1, last, keys[rows[first]]
+        while True:
+            left += 1
+            while keys[rows[left]] < pivot:
+                left += 1
+            right -= 1
+            while pivot < keys[rows[right]]:
+                right -= 1
+            if right < left:
+                break
+            _swap(rows, left, right)
+        _swap(rows, first, right)
+        if right >= place:
+            last = right - 1
+        if right <= place:
+            first = left
+    if last == first + 1 and keys[rows[last]] < keys[rows[first]]:
+        _swap(rows, last, first)
+
+
+@_compiled
+def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
+    """Part rows first..last (excluded) by the median of three, as libstdc++ does; gives where the second begins."""
+    one, two, three = first + 1, first + (last - first) // 2, last - 1
+    a, b, c = keys[rows[one]], keys[rows[two]], keys[rows[three]]
+    if a < b:
+        _swap(rows, first, two if b < c else (three if a < c else one))
+    else:
+        _swap(rows, first, one if a < c else (three if b < c else two))
+    pivot, left, right = keys[rows[first]], first + 1, last
+    while True:
+        while keys[rows[left]] < pivot:
+            left += 1
+        right -= 1
+        while pivot < keys[rows[right]]:
+            right -= 1
+        if left >= right:
+            return left
+        _swap(rows, left, right)
+        left += 1
+
+
+@_compiled
+def _quicksort(keys, rows, first, last):  # type: ignore[no-untyped-def]
+    """Sort all but runs of few, which insertion sorts then."""
+    waiting = [(first, last)]
+    while waiting:
+        first, last = waiting.pop()
+        while last - first > _INSERTED:
+            cut = _cut(keys, rows, first, last)
+            waiting.append((cut, last))
+            last = cut
+
+
+@_compiled
+def _sift(keys, rows, hole, n_rows, row):  # type: ignore[no-untyped-def]
+    """Put a row into a heap with a hole, as libstdc++ does: down to a leaf, then up."""
+    top = child = hole
+    while child < (n_rows - 1) // 2:
+        child = 2 * child + 2
+        if keys[rows[child]] < keys[rows[child - 1]]:
+            child -= 1
+        rows[hole] = rows[child]
+        hole = child
+    if n_rows % 2 == 0 and child == (n_rows - 2) // 2:
+        child = 2 * child + 2
+        rows[hole] = rows[child - 1]
+        hole = child - 1
+    while hole > top and keys[rows[(hole - 1) // 2]] < keys[row]:
+        rows[hole] = rows[(hole - 1) // 2]
+        hole = (hole - 1) // 2
+    rows[hole] = row
+
+
+@_compiled
+def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
+    """Sort the first so many as ``torch.topk`` does: by a heap if they are few, else by selection and sort."""
+    n_rows = len(rows)
+    if 64 * n_first <= n_rows:
+        for parent in range((n_first - 2) // 2, -1, -1):
+            _sift(keys, rows, parent, n_first, rows[parent])
+        for place in range(n_first, n_rows):
+            if keys[rows[place]] < keys[rows[0]]:
+                row = rows[place]
+                rows[place] = rows[0]
+                _sift(keys, rows, 0, n_first, row)
+        for end in range(n_first - 1, 0, -1):
+            row = rows[end]
+            rows[end] = rows[0]
+            _sift(keys, rows, 0, end, row)
+        return
+    first, last = 0, n_rows
+    while last - first > 3:
+        cut = _cut(keys, rows, first, last)
+        if cut <= n_first - 1:
+            first = cut
+        else:
+            last = cut
+    _insert(keys, rows, first, last)
+    _quicksort(keys, rows, 0, n_first - 1)
+    _insert(keys, rows, 0, n_first - 1)

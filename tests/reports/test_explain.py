@@ -1,0 +1,184 @@
+"""Scoring scripts: worked examples that their originals were run on, and the sums of causes."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashbench import evaluate
+from hashbench.affinity import SameLabel, SharedLabels
+from hashbench.bits import pack
+from hashbench.errors import HashbenchError
+from hashbench.reports.explain import orders
+from hashbench.reports.explain.emulation import explain
+from hashbench.reports.explain.evaluators import EVALUATORS, named
+from hashbench.reports.explain.layout import answers
+
+_HERE = [one.name for one in EVALUATORS if one.order is orders.numpy_here]
+
+
+def bits(text):
+    return np.array([[digit == "1" for digit in code] for code in text.split()])
+
+
+QUERY = bits("0110 1001 0101")
+DATABASE = bits("0001 1100 1011 0011 0110 1110 0011 0110 0100 0101 1011 1010")
+LABELS = np.array([0, 1, 2]), np.array([0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0])  # nothing is relevant to the last query
+WHOLE = {  # what the originals give of the whole list
+    **{"calc-top-map": 0.293382, "calc-map": 0.301936, "hashnet": 0.452904, "hashnet-caffe": 0.452904},
+    **{"csq": 0.301936, "thulab": 0.452904, "orthohash": 0.307668, "fire": 0.307668, "fire-old": 0.461502},
+    **{"treezzz": 0.293382, "calc-map-k": 0.301936, "pytorch-deephash": math.nan, "ratio-baseline": 0.301936},
+    **{"ratio-baseline-flat": 0.289646, "callmap": 0.301936, "dtsh": 0.452904, "sdh": 0.301936, "deepbit": 0.301936},
+    **{"perf10": 0.075484, "area-rp": 0.252222, "talr-ap": 0.264899, "talr-tieap": 0.445076, "mihash": 0.452904},
+    **{"mihash-k": 0.452904, "sklearn-ap": (0.657407 + 0.191667) / 3, "sklearn-lrap": 0.616358},
+    **{"torchmetrics-map": 0.307668, "trec_eval": 0.289646, "ranx": 0.289646, "ranx-run": 0.301936},
+}
+FIRST_5 = {
+    **{"calc-top-map": 0.233333, "hashnet": 0.7, "hashnet-caffe": 0.35, "csq": 0.233333, "thulab": 0.502778},
+    **{"orthohash": 0.194444, "fire": 0.361111, "fire-old": 0.541667, "treezzz": 0.233333, "calc-map-k": 0.297099},
+    **{"callmap": 0.233333, "deepbit": 0.233333, "talr-ap": 0.122222, "mihash-k": 0.7, "torchmetrics-map": 0.194444},
+    **{"trec_eval": 0.065432, "ranx": 0.065432, "ranx-run": 0.077778},
+}
+OTHERS = {
+    "NDCG": {"talr-ndcg": 0.762701, "talr-tiendcg": 0.751591, "sklearn-ndcg": 0.418257},
+    "NDCG@5": {"talr-ndcg": 0.538811, "sklearn-ndcg": 0.205364},
+    "P@5": {"mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2},
+    "R@5": {"csq-r": math.nan},
+    "P@r2": {
+        **{"sdh-r2": 0.263889, "mihash-prec-n": 0.263889, "thulab-r2": 0.263889},
+        **{"pytorch-deephash-r2": 0.263889, "bihalf-pr": 0.395833},
+    },
+    "R@r2": {"sdh-recall": 0.333333, "thulab-recall": math.nan, "bihalf-recall": 0.5},
+}
+
+
+def explained(metrics, query=QUERY, database=DATABASE, labels=LABELS, scripts=EVALUATORS):
+    affinity = SameLabel(*labels) if isinstance(labels, tuple) else labels
+    return explain(pack(query), pack(database), query.shape[1], affinity, metrics, scripts)
+
+
+def values(metric, **how):
+    """Values of one metric by script; the list is cut for scripts that share the largest cut, as `fire` does."""
+    found = explained([metric, *({"AP": [], "AP@5": ["AP"]}.get(metric, []))], **how)
+    return {one.evaluator.name: one.value for one in found if one.metric == metric and one.evaluator.name not in _HERE}
+
+
+def test_scripts_of_ap_give_what_their_originals_give_of_the_whole_list():
+    assert values("AP") == pytest.approx(WHOLE, abs=1e-6, nan_ok=True)
+
+
+def test_scripts_of_ap_give_what_their_originals_give_of_the_first_five():
+    assert values("AP@5") == pytest.approx(FIRST_5, abs=1e-6)
+
+
+@pytest.mark.parametrize("metric", OTHERS)
+def test_scripts_of_other_metrics_give_what_their_originals_give(metric):
+    found = values(metric)
+    assert {name: found[name] for name in OTHERS[metric]} == pytest.approx(OTHERS[metric], abs=1e-6, nan_ok=True)
+
+
+def test_calc_map_k_takes_the_first_hits_wherever_they_stand():
+    assert explained(["AP@2"], scripts=[named("calc-map-k")])[0].value == pytest.approx(0.314815, abs=1e-6)
+
+
+def test_fire_cuts_five_alone_otherwise_than_five_beside_all():
+    (alone,) = explained(["P@5"], scripts=[named("fire-p")])
+    assert alone.value == pytest.approx(0.133333, abs=1e-6)
+
+
+def test_the_mean_of_pytorch_deephash_is_a_number_where_all_queries_have_relevant_items():
+    found = explained(["AP", "P@r2"], QUERY[:2], labels=(LABELS[0][:2], LABELS[1]))
+    by_name = {one.evaluator.name: one.value for one in found}
+    assert by_name["pytorch-deephash"] == pytest.approx(0.452904, abs=1e-6)
+    assert by_name["pytorch-deephash-r2"] == pytest.approx(0.395833, abs=1e-6)
+
+
+def test_a_byte_that_differs_in_all_bits_counts_seven():
+    database = bits("11111111 11111110")
+    found = explained(["AP"], bits("00000000"), database, (np.array([1]), np.array([1, 0])))
+    by_name = {one.evaluator.name: one for one in found}
+    assert by_name["callmap"].value == 1
+    assert by_name["dtsh"].value == 0.5
+    assert [cause.words for cause in by_name["callmap"].causes] == [
+        "a byte that differs in all bits counts 7",
+        "tie order",
+    ]
+
+
+def test_gains_of_8_bits_end_at_126():
+    labels = SharedLabels(np.ones((1, 10), np.uint8), np.array([[1] * 5 + [0] * 5, [1] * 10], np.uint8))
+    found = {one.evaluator.name: one for one in explained(["NDCG"], bits("00"), bits("00 01"), labels)}
+    assert found["talr-tiendcg"].value == pytest.approx(0.759124, abs=1e-6)
+    assert found["talr-tiendcg"].ours.mean == pytest.approx(0.648828, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("order", "n_first", "expected"),
+    [
+        (
+            *(orders.numpy_scalar, 40),
+            "0 15 26 20 11 10 21 16 30 6 5 36 25 1 35 31 23 38 13 33 "
+            "8 3 18 28 32 34 29 37 19 24 22 17 14 12 9 7 4 2 27 39",
+        ),
+        (
+            *(orders.libstdcxx, 40),
+            "1 36 35 31 30 26 25 21 20 16 15 11 10 5 0 6 8 28 3 23 "
+            "33 18 38 13 34 39 2 32 37 4 29 27 24 22 7 19 17 9 14 12",
+        ),
+        (orders.torch_topk, 7, "26 15 16 20 21 25 31"),
+    ],
+    ids=["numpy", "libstdc++", "topk"],
+)
+def test_sorts_leave_ties_as_their_originals_do(order, n_first, expected):
+    i = np.arange(40)
+    assert " ".join(map(str, order((7 * i * i + 3 * i) % 5, n_first))) == expected
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 300), st.integers(1, 12), st.integers(0, 2**32 - 1))
+def test_every_order_is_sorted_and_has_each_row_once(n_items, n_keys, seed):
+    rng = np.random.default_rng(seed)
+    keys, n_first = rng.integers(0, n_keys, n_items), int(rng.integers(1, n_items + 1))
+    for order in (orders.numpy_scalar, orders.libstdcxx, orders.torch_topk, orders.numpy_partition, orders.descending):
+        rows = order(keys, n_first)
+        assert keys[rows[:n_first]].tolist() == np.sort(keys)[:n_first].tolist()
+        assert len(set(rows.tolist())) == len(rows) >= n_first
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["AP", "AP@7", "NDCG@7", "P@7", "P@r2", "R@r1"]))
+def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, n_items, metric):
+    rng = np.random.default_rng(seed)
+    query, database = rng.random((5, 6)) < 0.5, rng.random((n_items, 6)) < 0.5
+    labels = rng.integers(0, 3, 5), rng.integers(0, 2, n_items)
+    exact = evaluate(query, database, labels, [metric]).summary[metric]
+    for one in explained([metric], query, database, labels):
+        assert one.ours == pytest.approx(exact[:3], abs=1e-12, nan_ok=True)
+        if math.isnan(one.difference):
+            continue
+        assert sum(cause.share for cause in one.causes) == pytest.approx(one.difference, abs=1e-12)
+        if not one.evaluator.own:
+            assert one.its.low - 1e-12 <= one.value <= one.its.high + 1e-12, one
+
+
+def test_a_known_number_tells_which_scripts_give_it():
+    found = {one.explanation.evaluator.name: one.verdict for one in answers(explained(["AP@5", "AP"]), "0.233")}
+    assert found["deepbit"] == "not"  # of the whole list, which comes last
+    found = {
+        one.explanation.evaluator.name: one.verdict
+        for one in answers(explained(["AP@5"], scripts=[named("csq"), named("orthohash"), named("trec_eval")]), "23.3")
+    }
+    assert found == {"csq": "gives", "orthohash": "could", "trec_eval": "not"}
+
+
+def test_metrics_that_no_script_gives_are_refused():
+    with pytest.raises(HashbenchError, match="no script that is known here gives RR"):
+        explained(["RR"])
+
+
+@pytest.mark.parametrize("printed", ["x", "-1", "nan", "101"])
+def test_what_is_no_score_is_refused(printed):
+    with pytest.raises(HashbenchError, match=r"expected a score such as 0\.731, or 73\.1 in percent"):
+        answers(explained(["AP"]), printed)
