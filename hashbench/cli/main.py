@@ -35,6 +35,7 @@ COMMANDS = {  # where each one is, and what it does
     "list": ("catalogue", "List methods, datasets or metrics, or what is not prepared yet."),
     "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
     "prepare": ("pipeline", "Make datasets ready, named ones or your own."),
+    "report": ("report", "Write the results as a page to open in a browser."),
     "results": ("results", "Keep the result files in order."),
     "run": ("pipeline", "Prepare, encode and score, whatever of it is not done yet."),
     "tables": ("reports", "Lay out all results like the papers' tables."),

@@ -17,7 +17,7 @@ _MOST = 65_000  # characters of a comment; GitHub takes 65,536
 _MOST_ROWS = 20  # of a table on a terminal that is about no change; more are counted
 _ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
 _CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "tie range", "p", "95% interval"]
-_RANGE = {True: "inside", False: "outside", None: "unknown"}
+RANGE = {True: "inside", False: "outside", None: "unknown"}
 
 Section = tuple[str, list[str], list[list[str]]]
 
@@ -39,7 +39,7 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
         return next((text for text in texts if len(text) < _MOST), "")
     counted = [_counted(section) for section in sections]
     tables = [f"{title}\n{plain_table(header, lines, n_left=2)}" for title, header, lines in counted]
-    return "\n\n".join([f"{_title(diff)}: {summarise(diff)}", *tables, *_notes(diff)])
+    return "\n\n".join([f"{headline(diff)}: {summarise(diff)}", *tables, *footnotes(diff)])
 
 
 def summarise(diff: Diff) -> str:
@@ -76,10 +76,11 @@ def complain(diff: Diff, limit: float) -> str:
 
 def _comment(diff: Diff, sections: Iterable[Section], n_lines: int) -> str:
     tables = [_markdown(section, n_lines) for section in sections]
-    return "\n\n".join([f"### {_title(diff)}", summarise(diff), *tables, *_notes(diff)])
+    return "\n\n".join([f"### {headline(diff)}", summarise(diff), *tables, *footnotes(diff)])
 
 
-def _title(diff: Diff) -> str:
+def headline(diff: Diff) -> str:
+    """Name the two sides."""
     return f"{diff.old_name} -> {diff.new_name}"
 
 
@@ -93,7 +94,7 @@ def _counts(diff: Diff) -> dict[str, int]:
     }
 
 
-def _notes(diff: Diff) -> list[str]:
+def footnotes(diff: Diff) -> list[str]:
     """Say how to read the columns, and what could not be found out."""
     notes = []
     if diff.n_tested:
@@ -164,7 +165,7 @@ class _Labels:
 
 
 def _cells(change: Change) -> list[str]:
-    cells = [change.old.value, change.new.value, f"{change.difference:+.6f}", _RANGE[change.is_inside_tie_range]]
+    cells = [change.old.value, change.new.value, f"{change.difference:+.6f}", RANGE[change.is_inside_tie_range]]
     if change.test is None:
         return [*cells, "-", "-"]
     mark = " *" if change.is_significant else ""
@@ -188,7 +189,7 @@ def _csv(diff: Diff, only_changed: bool) -> str:
     for change in diff.changed:
         test = [f"{value:.6f}" for value in change.test] if change.test else [""] * 4
         numbers = [change.old.value, change.new.value, f"{change.difference:.6f}"]
-        lines.append(["changed", *change.new.key, *numbers, _RANGE[change.is_inside_tie_range], *test, ""])
+        lines.append(["changed", *change.new.key, *numbers, RANGE[change.is_inside_tie_range], *test, ""])
     if not only_changed:
         for pair in diff.incomparable:
             numbers = [pair.old.value, pair.new.value]

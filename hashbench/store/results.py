@@ -5,7 +5,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -333,3 +333,9 @@ def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
 
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return frame.astype({"value": float, "low": float, "high": float})
+
+
+def as_row(record: Mapping[Hashable, Any]) -> Row:
+    """Make a row as it stands in the file of a record of `to_frame`: numbers are texts of six decimals."""
+    texts = {name: f"{record[name]:.6f}" for name in ("value", "low", "high")}
+    return Row(**{name: texts.get(name, record[name]) for name in Row._fields})

@@ -107,6 +107,11 @@ def read_times(block: Block) -> pd.DataFrame:
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
 
+def open_dataset(block: Block) -> Dataset:
+    """Open the dataset behind a block, or say in a HashbenchError how to make it."""
+    return _dataset(_dataset_path(block))
+
+
 def _path_of(row: Mapping[Hashable, Any]) -> Path | None:
     for path in (data_dir() / "codes").glob(f"*/{row['method']}-{row['n_bits']}-s{row['seed']}*.h5"):
         attributes = hdf5.read_attributes(path)

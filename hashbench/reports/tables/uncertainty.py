@@ -1,7 +1,6 @@
 """What the scores of every query tell about cells: bootstrap intervals, and paired tests against the best."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -9,7 +8,7 @@ import pandas as pd
 from hashbench._typing import FloatArray, Progress, silent
 from hashbench.reports.significance import bootstrap_intervals, paired_tests
 from hashbench.reports.tables.cells import COLUMN
-from hashbench.store.results import Row
+from hashbench.store.results import as_row
 from hashbench.store.score_cache import find_scores
 
 
@@ -48,15 +47,9 @@ def interval(scores: FloatArray) -> tuple[float, float]:
 
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
     """Average the scores of every query over seeds; None unless those behind all rows are there."""
-    found = [find_scores(_as_row(row)) for row in rows.to_dict("records")]
+    found = [find_scores(as_row(row)) for row in rows.to_dict("records")]
     if any(one is None for one in found):
         return None
     mean = np.mean([one for one in found if one is not None], axis=0)
     defined: FloatArray = mean[~np.isnan(mean)]
     return defined if len(defined) > 1 else None
-
-
-def _as_row(record: Mapping[Hashable, Any]) -> Row:
-    """Make a row of results as it stands in the file, where numbers are texts of six decimals."""
-    texts = {name: f"{record[name]:.6f}" for name in ("value", "low", "high")}
-    return Row(**{name: texts.get(name, record[name]) for name in Row._fields})

@@ -1,0 +1,124 @@
+"""What the page shows of codes and scores in the data folder: times, use of codes, queries with their tie groups."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hashbench._typing import FloatArray, IntArray, Progress, silent
+from hashbench.errors import HashbenchError
+from hashbench.reports.aggregate import BLOCK, LINE
+from hashbench.reports.html.content import coded, whole
+from hashbench.reports.plots.cached_codes import CodesFile, find_codes, open_dataset, read_times, read_usage
+from hashbench.reports.plots.selection import DEFAULT_METRIC, Block, Selection, choose_blocks
+from hashbench.scoring.counting import count, database_blocks
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.store import hdf5
+from hashbench.store.results import as_row
+from hashbench.store.score_cache import find_scores
+
+USUAL_BITS = 32  # whose queries are shown, or the nearest length there is
+_N_RANKS = 24  # of a curve of how often codes are used
+_TENTHS = 4  # decimals of a query's score
+
+
+def blocks_of(
+    results: pd.DataFrame, usual_bits: int | None = None, *, variants: bool = False, on_progress: Progress = silent
+) -> Iterator[Block]:
+    """Give each dataset's block in average precision or, where it has none, the first metric that it has."""
+    metrics = results.groupby(list(BLOCK))["metric"].unique()
+    usual = metrics.map(lambda names: DEFAULT_METRIC if DEFAULT_METRIC in names else min(names))
+    for metric in sorted(set(usual)):
+        chosen = Selection(metric=metric, variants=variants)
+        for block in choose_blocks(results, chosen, usual_bits, on_progress=on_progress):
+            if usual[block.dataset, block.features, block.dataset_fingerprint] == metric and not block.cells.empty:
+                yield block
+
+
+def read_costs(blocks: Iterable[tuple[str, Block]]) -> dict[str, Any]:
+    """Read how long codes took to make and how often they are used, of named blocks, as far as codes are kept."""
+    times, usage = [], []
+    for name, block in blocks:
+        with suppress(HashbenchError):  # none is kept, or of none is known how long it took
+            times += [(name, *time) for time in read_times(block)[list(_TIMES)].itertuples(index=False, name=None)]
+        with suppress(HashbenchError):
+            usage += [(name, file.label, file.n_bits, *_usage(sizes)) for file, sizes in read_usage(block)]
+    timed, used = (
+        pd.DataFrame(rows, columns=["data", *columns]) for rows, columns in ((times, _TIMES), (usage, _USAGE))
+    )
+    return {
+        "times": {**_place(timed), **{key: whole(timed[key]) for key in _TIMES[2:]}},
+        "usage": {**_place(used), **{key: used[key].tolist() for key in _USAGE[2:]}},
+    }
+
+
+_TIMES = ("label", "n_bits", "fit_seconds", "encode_seconds")
+_USAGE = ("label", "n_bits", "n_items", "n_distinct", "curve")
+
+
+def _place(frame: pd.DataFrame) -> dict[str, Any]:
+    return {"data": coded(frame["data"]), "label": coded(frame["label"]), "bits": frame["n_bits"].tolist()}
+
+
+def _usage(sizes: IntArray) -> tuple[int, int, list[int]]:
+    """Count items and distinct codes, and give how many items share the 1st, ..., last code: ranks far apart later."""
+    ranks = np.unique(np.geomspace(1, len(sizes), _N_RANKS).round().astype(int))
+    return int(sizes.sum()), len(sizes), [int(number) for rank in ranks for number in (rank, sizes[rank - 1])]
+
+
+def read_queries(block: Block, n_queries: int | None) -> dict[str, Any]:
+    """Read how each query of a block is scored in each method, and the tie groups of some, all if None.
+
+    A tie group is its distance, its size and its relevant items, three numbers in a row; empty ones are left out.
+    Raises HashbenchError, which says what to do, if the codes or the dataset are not in the data folder.
+    """
+    rows = block.rows.sort_values("seed").drop_duplicates(list(LINE))
+    labels = block.cells.set_index(list(LINE))["label"].to_dict()
+    kept = {labels[tuple(row[key] for key in LINE)]: find_scores(as_row(row)) for row in rows.to_dict("records")}
+    scores = {label: kept[label] for label in block.labels if kept[label] is not None}
+    if not scores:
+        find_codes(block)  # says how to make them
+        raise HashbenchError(
+            f"the scores of every query of {block.dataset} ({block.features}) are not in the data folder. "
+            "Make them again: hashbench run --force."
+        )
+    matrix = np.array([scores[label] for label in scores])  # (n_lines, n_queries)
+    chosen = _telling(matrix, matrix.shape[1] if n_queries is None else n_queries)
+    files = {file.label: file for file in reversed(find_codes(block))}
+    return {
+        **{"metric": block.metric, "bits": block.n_bits[0], "labels": list(scores)},
+        "seed": int(rows["seed"].iloc[0]),
+        "scores": [whole(line.round(_TENTHS)) for line in matrix],
+        "chosen": chosen.tolist(),
+        "groups": {label: _groups(block, files[label], chosen) for label in scores if label in files},
+    }
+
+
+def _telling(scores: FloatArray, n_queries: int) -> IntArray:
+    """Choose queries: those that gain and lose most between two methods, the best ones first; then the hardest."""
+    in_order = np.argsort(-np.nanmean(scores, axis=1), kind="stable")
+    pairs = sorted(combinations(range(len(scores)), 2), key=sum)
+    found: dict[int, None] = {}
+    for one, other in pairs:
+        difference = scores[in_order[one]] - scores[in_order[other]]
+        if len(found) < n_queries and not np.isnan(difference).all():
+            found |= dict.fromkeys([int(np.nanargmax(difference)), int(np.nanargmin(difference))])
+    found |= dict.fromkeys(np.argsort(scores[in_order[0]], kind="stable").tolist())
+    return np.sort(np.array([*found][:n_queries], dtype=np.int64))
+
+
+def _groups(block: Block, file: CodesFile, queries: IntArray) -> list[list[int]]:
+    affinity = open_dataset(block).affinity().part(queries)
+    with hdf5.open_codes(file.path) as codes:
+        parts = database_blocks(codes.database, codes.n_bits, affinity)
+        histogram = count(codes.query[queries], parts, codes.n_bits, affinity, slice(0, len(queries)))
+    return [_flat(histogram, query) for query in range(histogram.n_queries)]
+
+
+def _flat(histogram: TieHistogram, query: int) -> list[int]:
+    size, n_rel = histogram.size[query], histogram.n_rel[query]
+    distances = np.flatnonzero(size)
+    return [int(number) for row in zip(distances, size[distances], n_rel[distances], strict=True) for number in row]

@@ -1,0 +1,45 @@
+"""The page's table of what changed since another commit."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from hashbench.reports.aggregate import method_labels
+from hashbench.reports.diff import Diff
+from hashbench.reports.diff_text import RANGE, footnotes, headline, summarise
+from hashbench.reports.html.content import coded, whole
+from hashbench.store.results import Row
+
+_COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "other")
+_NUMBERS = ("old", "new", "p")
+_NAN = float("nan")
+
+
+def changes_content(diff: Diff) -> dict[str, Any]:
+    """Lay out the rows that changed, are not comparable, new or gone, in this order."""
+    columns = dict(zip(_COLUMNS, zip(*_rows(diff), strict=True), strict=True)) or dict.fromkeys(_COLUMNS, ())
+    coded_ones = {key: coded(values) for key, values in columns.items() if key not in (*_NUMBERS, "bits", "seed")}
+    return {
+        **{"title": headline(diff), "summary": summarise(diff), "notes": " ".join(footnotes(diff))},
+        **{**{key: list(values) for key, values in columns.items()}, **coded_ones},
+        **{key: whole(columns[key]) for key in _NUMBERS},
+    }
+
+
+def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
+    named = [*(one.new for one in diff.changed), *(one.new for one in diff.incomparable), *diff.new, *diff.gone]
+    labels = method_labels((row.method, row.params) for row in named)
+
+    def line(status: str, row: Row, old: float, new: float, *more: Any) -> tuple[Any, ...]:
+        key = (f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric)
+        return (status, *key, old, new, *(more or ("", _NAN, "")))
+
+    for change in diff.changed:
+        p_value = change.test.p_holm if change.test else _NAN
+        values = float(change.old.value), float(change.new.value)
+        yield line("changed", change.new, *values, RANGE[change.is_inside_tie_range], p_value, "")
+    for pair in diff.incomparable:
+        yield line("not comparable", pair.new, float(pair.old.value), float(pair.new.value), "", _NAN, pair.reason)
+    for row in diff.new:
+        yield line("new", row, _NAN, float(row.value))
+    for row in diff.gone:
+        yield line("gone", row, float(row.value), _NAN)

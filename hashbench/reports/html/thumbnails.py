@@ -1,0 +1,82 @@
+"""Small images of queries and of items near to them, all of a dataset in one JPEG."""
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from hashbench._typing import AnyArray, IntArray
+from hashbench.bits import to_words
+from hashbench.reports.plots.cached_codes import find_codes, open_dataset
+from hashbench.reports.plots.selection import Block
+from hashbench.store import hdf5
+
+_LONGEST = 40  # pixels of a side
+_N_NEAREST = 24  # items of a query and method, of its nearest tie groups
+_PER_ROW = 100
+_QUALITY = 80
+
+
+def add_thumbnails(queries: dict[str, Any], block: Block, file: str) -> bytes | None:
+    """Add to the queries of a block where their images lie in a JPEG of that name, and give it; None without images.
+
+    Of each query and method some items of the nearest tie groups are chosen, at random with seed 0 where a group has
+    more: what is seen of a group has no order.
+    """
+    dataset = open_dataset(block)
+    if dataset.images is None:
+        return None
+    chosen = np.asarray(queries["chosen"])
+    items: dict[int, int] = {}  # rows of the dataset, and where they lie in the JPEG
+    of_query = {int(query): items.setdefault(int(dataset.query[query]), len(items)) for query in chosen}
+    affinity = dataset.affinity().part(chosen)
+    nearest: dict[str, list[Any]] = {}
+    for codes_file in find_codes(block):
+        if codes_file.label in nearest or codes_file.label not in queries["groups"]:
+            continue
+        with hdf5.open_codes(codes_file.path) as codes:
+            database, wanted = to_words(np.asarray(codes.database[:])), to_words(codes.query[chosen])
+        found = nearest[codes_file.label] = []
+        for row, words in enumerate(wanted):
+            groups = []
+            for distance, positions in _nearest(np.bitwise_count(database ^ words).sum(axis=1, dtype=np.int64)):
+                levels = affinity.block(slice(row, row + 1), positions)[0]
+                places = [items.setdefault(int(item), len(items)) for item in dataset.database[positions]]
+                groups.append([distance, *([place, int(level)] for place, level in zip(places, levels, strict=True))])
+            found.append(groups)
+    sheet, size = _sheet(np.asarray(dataset.images), list(items))
+    queries["images"] = {
+        **{"file": file, "size": size, "n_columns": min(_PER_ROW, len(items))},
+        **{"of_query": of_query, "nearest": nearest},
+    }
+    return sheet
+
+
+def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Give the nearest distances and positions of items there, in order of the database, ``_N_NEAREST`` in all."""
+    n_left, rng = _N_NEAREST, np.random.default_rng(0)
+    for distance in np.unique(distances):
+        positions = np.flatnonzero(distances == distance)
+        if len(positions) > n_left:
+            positions = np.sort(rng.choice(positions, n_left, replace=False))
+        yield int(distance), positions
+        n_left -= len(positions)
+        if not n_left:
+            return
+
+
+def _sheet(images: AnyArray, items: list[int]) -> tuple[bytes, tuple[int, int]]:
+    """Put images side by side, row by row, into a JPEG; gives their width and height there, too."""
+    height, width = images.shape[1:3]
+    shrink = min(1.0, _LONGEST / max(height, width))
+    size = max(round(width * shrink), 1), max(round(height * shrink), 1)
+    n_columns, n_rows = min(_PER_ROW, len(items)), -(-len(items) // _PER_ROW)
+    sheet = Image.new("RGB", (n_columns * size[0], n_rows * size[1]), "white")
+    for place, item in enumerate(items):
+        picture = Image.fromarray(images[item].squeeze()).convert("RGB").resize(size, Image.Resampling.LANCZOS)
+        sheet.paste(picture, (place % n_columns * size[0], place // n_columns * size[1]))
+    written = io.BytesIO()
+    sheet.save(written, "JPEG", quality=_QUALITY)
+    return written.getvalue(), size
