@@ -1,0 +1,352 @@
+"""The page of `hashbench report` as people open it: from disk, in a browser, by mouse or keyboard, on a phone."""
+
+import csv
+import json
+from collections import defaultdict
+from contextlib import ExitStack
+from urllib.parse import urlencode
+
+import h5py
+import numpy as np
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser import browsing, needs_browser, visiting
+from click.testing import CliRunner
+from diffing import row, write
+from playwright.sync_api import expect
+
+from hashbench.cli.main import cli
+from hashbench.dataset import Dataset
+from hashbench.store import hdf5
+
+pytestmark = needs_browser
+
+METHODS, LENGTHS, SEEDS = ("itq", "lsh", "sdh"), (12, 16), (0, 1)
+FEW = "data=few%3Afeatures"
+TALR = "data=cifar10-s1%3Aours"
+VIEWS = {
+    "overview": "overview",
+    "leaderboard": f"leaderboard?{FEW}",
+    "leaderboard beside papers": f"leaderboard?{TALR}",
+    "plots": f"plots?{FEW}",
+    "methods": "methods",
+    "method": "method?method=itq",
+    "compare": f"compare?{FEW}",
+    "queries": f"queries?{FEW}&query=3",
+    "changes": "changes?text=gone",
+    "rows": f"rows?{FEW}&text=sdh",
+}
+WORDS = "<img src=x onerror=alert(1)> \"q\" & 'a' Ü 中文"
+PARAM = "</script><script>alert(2)</script> \"q\" & 'a' Ü 中文"
+WILD = {"dataset": "wild", "features": WORDS, "params": json.dumps({"a": PARAM}), "n_bits": 16}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browsing() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Results whose codes are kept, others with wild names or beside a paper's; what they were before; their report."""
+    folder = tmp_path_factory.mktemp("report")
+    hdf5.write_dataset(few(), folder / "data" / "datasets" / "few.h5")
+    write(folder / "results" / "wild.csv", *(row(**WILD, method=method) for method in ("gone", "lsh")))
+    write(folder / "before" / "wild.csv", row(0.55, **WILD, method="gone"))
+    papers = {"dataset": "cifar10-s1", "features": "ours", "n_bits": 12}
+    write(folder / "results" / "cifar10-s1.csv", *(row(**papers, method=method) for method in ("bre", "lsh")))
+    grid = [("--method", METHODS), ("--bits", LENGTHS), ("--seed", SEEDS), ("--metric", ("AP", "AP@5"))]
+    options = [word for option, values in grid for value in values for word in (option, value)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
+        hashbench("run", "--dataset", "few", *options, "--results", folder / "results")
+        report(folder, folder / "report.html", "--against", folder / "before")
+    return folder
+
+
+def few():
+    """A dataset of 70 items with images, the last of its ten queries alone in its class."""
+    rng = np.random.default_rng(0)
+    labels = np.arange(70) % 4
+    labels[9] = 4
+    index = np.arange(70)
+    return Dataset(
+        "few",
+        (rng.normal(size=(5, 20))[labels] + rng.normal(size=(70, 20))).astype(np.float32),
+        *(index[:10], index[10:], index[10:], "same-label"),
+        labels=labels,
+        images=rng.integers(0, 256, (70, 8, 8, 3)).astype(np.uint8),
+        about={"summary": WORDS, "licence": WORDS},
+    )
+
+
+def hashbench(*arguments):
+    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
+    assert done.exit_code == 0, done.stderr
+
+
+def report(folder, output, *options):
+    hashbench("report", "--results", folder / "results", "--output", output, *options)
+
+
+@pytest.fixture
+def visit(browser, folder):
+    """Open a view of the report and wait until it is drawn."""
+    with ExitStack() as visits:
+
+        def open_view(fragment, path=folder / "report.html", **options):
+            page = visits.enter_context(visiting(browser, path, f"#{fragment}", **options))
+            wait_for(page, fragment.partition("?")[0])
+            return page
+
+        yield open_view
+
+
+def wait_for(page, view):
+    page.locator(f"main#view[data-view={view}][data-ready=true]").wait_for()
+
+
+def rows_of(page, table="leaderboard"):
+    return page.locator(f"table[data-test={table}] tbody tr")
+
+
+def keys(page, table="leaderboard"):
+    return rows_of(page, table).evaluate_all("rows => rows.map(row => row.dataset.key)")
+
+
+def means(folder):
+    """The AP of each code length and method, averaged over seeds."""
+    values = defaultdict(list)
+    with (folder / "results" / "few.csv").open() as file:
+        for cell in csv.DictReader(file):
+            if cell["metric"] == "AP":
+                values[int(cell["n_bits"]), cell["method"]].append(float(cell["value"]))
+    return {key: float(np.mean(some)) for key, some in values.items()}
+
+
+# ---------------------------------------------------------------- for everyone
+
+
+@pytest.mark.parametrize("fragment", VIEWS.values(), ids=VIEWS)
+def test_view_is_accessible_and_fits_any_screen(visit, fragment):
+    page = visit(fragment)
+    assert page.locator("nav [aria-current=page]").count() == 1
+    for width in (320, 390, 1400):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for scheme, rules in (("light", None), ("dark", {"runOnly": ["color-contrast"]})):
+        page.emulate_media(color_scheme=scheme)
+        found = Axe().run(page, options=rules).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_colours_follow_the_system_and_the_switch(visit):
+    lightness = """() => getComputedStyle(document.body).backgroundColor.match(/[0-9.]+/g).slice(0, 3)
+        .reduce((sum, part) => sum + Number(part), 0) / 765"""
+    for scheme, is_dark in (("light", False), ("dark", True)):
+        page = visit("overview", color_scheme=scheme)
+        assert (page.evaluate(lightness) < 0.5) == is_dark
+        page.locator("#theme").click()
+        assert (page.evaluate(lightness) < 0.5) != is_dark
+
+
+def test_keyboard_alone_reaches_the_table_and_sorts_it(visit):
+    page = visit(VIEWS["leaderboard"])
+    is_at = "selector => document.activeElement.matches(selector)"
+    head = "button[data-sort=b12]"
+    page.keyboard.press("Tab")
+    assert page.evaluate(is_at, "a.skip")
+    for _ in range(50):
+        page.keyboard.press("Tab")
+        if page.evaluate(is_at, head):
+            break
+    orders = []
+    for _ in range(2):
+        page.keyboard.press("Enter")
+        orders.append(page.locator(f"th:has({head})").get_attribute("aria-sort"))
+        assert page.evaluate(is_at, head)
+    assert sorted(orders) == ["ascending", "descending"]
+
+
+@pytest.mark.parametrize("view", [name for name in VIEWS if " " not in name])
+def test_names_are_text_whatever_they_hold(visit, view):
+    page = visit(f"{view}?{urlencode({'data': f'wild:{WORDS}', 'method': 'gone', 'a': f'gone a={PARAM}'})}")
+    assert page.locator("img, [onerror]").count() == 0  # and no alert, which `visiting` would tell
+    shown = {"overview": WORDS, "leaderboard": PARAM, "method": PARAM, "changes": PARAM, "rows": PARAM}
+    assert shown.get(view, "") in page.locator("main").inner_text()
+
+
+# ---------------------------------------------------------------- tables and plots
+
+
+def test_head_of_a_column_sorts_by_it(visit, folder):
+    page, values = visit(VIEWS["leaderboard"]), means(folder)
+    for n_bits in LENGTHS:
+        found = {}
+        for _ in range(2):
+            page.locator(f"button[data-sort=b{n_bits}]").click()
+            order = page.locator(f"th:has(button[data-sort=b{n_bits}])").get_attribute("aria-sort")
+            found[order] = keys(page)
+        rising = sorted(METHODS, key=lambda method: values[n_bits, method])
+        assert found == {"ascending": rising, "descending": rising[::-1]}
+    page.locator("button[data-sort=method]").click()
+    assert keys(page) == sorted(METHODS)
+
+
+def test_cells_and_their_csv_hold_the_means_over_seeds(visit, folder):
+    page, values = visit(f"{VIEWS['leaderboard']}&sort=method"), means(folder)
+    with page.expect_download() as download:
+        page.locator("button[data-copy=csv]").click()
+    assert download.value.suggested_filename == "leaderboard.csv"
+    with download.value.path().open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["Method"] for line in lines] == keys(page) == sorted(METHODS)
+    for line in lines:
+        for n_bits in LENGTHS:
+            value = values[n_bits, line["Method"]]
+            cell = page.locator(f"tr[data-key={line['Method']}] td.column-b{n_bits}")
+            assert cell.locator(".value").inner_text() == f"{value:.4f}"
+            assert float(cell.get_attribute("data-sort-value")) == pytest.approx(value, abs=1e-6)
+            assert float(line[f"{n_bits} bits"]) == pytest.approx(value, abs=1e-6)
+            assert float(line[f"{n_bits} bits low"]) <= value <= float(line[f"{n_bits} bits high"])
+
+
+@pytest.mark.parametrize(("kind", "mark"), [("latex", r"\begin{tabular}"), ("markdown", "| --- |")])
+def test_table_is_copied_or_shown_where_the_clipboard_is_denied(visit, kind, mark):
+    page = visit(VIEWS["leaderboard"])
+    clipboard = "value => Object.defineProperty(navigator, 'clipboard', {value, configurable: true})"
+    page.evaluate(f"({clipboard})({{writeText: async (text) => {{ window.copied = text; }}}})")
+    page.locator(f"button[data-copy={kind}]").click()
+    expect(page.locator("#status")).to_have_text(f"{'LaTeX' if kind == 'latex' else 'Markdown'} is copied.")
+    assert mark in page.evaluate("copied")
+    page.evaluate(f"({clipboard})(undefined)")
+    page.locator(f"button[data-copy={kind}]").click()
+    area = page.locator("textarea#copied")
+    assert area.input_value() == page.evaluate("copied")
+    assert area.evaluate("area => [area.selectionStart, area.selectionEnd - area.value.length]") == [0, 0]
+
+
+def test_filters_leave_what_they_say(visit):
+    page = visit(VIEWS["leaderboard"])
+    for name, left in (("SD", ["sdh"]), ("h", ["lsh", "sdh"]), ("", ["itq", "lsh", "sdh"])):
+        page.locator("input[name=text]").fill(name)
+        assert sorted(keys(page)) == left
+    page.locator("input[name=group][value=unsupervised]").click()
+    assert keys(page) == ["sdh"]
+    page.locator("input[name=bits][value='12']").click()
+    assert page.locator("button[data-sort=b12]").count() == 0
+
+
+def test_link_restores_what_was_chosen(visit):
+    page = visit(VIEWS["leaderboard"])
+    page.locator("select[name=metric]").select_option("AP@5")
+    page.locator("input[name=bits][value='12']").click()
+    page.locator("input[name=text]").fill("h")
+    for _ in range(2):
+        page.locator("button[data-sort=method]").click()
+    again = visit(page.url.partition("#")[2])
+    for selector, state in (
+        ("form#filters", "form => [...new FormData(form)].map(String)"),
+        ("table[data-test=leaderboard]", "table => table.outerHTML"),
+    ):
+        assert again.locator(selector).evaluate(state) == page.locator(selector).evaluate(state)
+    assert keys(again) == ["sdh", "lsh"]
+    page.locator("nav a[data-nav=plots]").click()
+    wait_for(page, "plots")
+    page.go_back()
+    wait_for(page, "leaderboard")
+    assert keys(page) == ["sdh", "lsh"]
+
+
+def test_point_of_a_plot_tells_its_numbers_under_the_mouse_and_in_focus(visit, folder):
+    page, values = visit(VIEWS["plots"]), means(folder)
+    tip = page.locator("#tip")
+    point = page.locator("[data-point][data-line=itq][data-bits='16']")
+    away = {point.hover: lambda: page.mouse.move(0, 0), point.focus: lambda: page.keyboard.press("Escape")}
+    for reach, leave in away.items():
+        reach()
+        for told in ("itq", "16", f"{values[16, 'itq']:.4f}"):
+            expect(tip).to_contain_text(told)
+        expect(tip).to_be_visible()
+        leave()
+        expect(tip).to_be_hidden()
+
+
+def test_legend_hides_and_shows_a_line(visit):
+    page = visit(VIEWS["plots"])
+    button, points = page.locator("button[data-line=lsh]"), page.locator("[data-point][data-line=lsh]:visible")
+    expect(points).to_have_count(len(LENGTHS))
+    for pressed, n_points in (("false", 0), ("true", len(LENGTHS))):
+        button.click()
+        expect(button).to_have_attribute("aria-pressed", pressed)
+        expect(points).to_have_count(n_points)
+
+
+# ---------------------------------------------------------------- queries
+
+
+def test_query_opens_as_boxes_of_its_tie_groups(visit, folder):
+    page = visit(f"queries?{FEW}&a=itq&b=lsh&order=loss")
+    page.locator("button[data-open='3']").click()
+    figures = page.locator("section#query figure[data-test=groups]")
+    expect(figures).to_have_count(2)
+    for figure, method in zip(figures.all(), ("itq", "lsh"), strict=True):
+        found = figure.locator("[data-test=group]").evaluate_all("boxes => boxes.map(box => ({...box.dataset}))")
+        numbers = [[int(box[key]) for key in ("distance", "size", "relevant")] for box in found]
+        assert numbers == tie_groups(folder, method, 3)
+
+
+def tie_groups(folder, method, query):
+    """Distance, size and relevant items of each tie group, nearest first, counted from the codes in their file."""
+    with h5py.File(folder / "data" / "codes" / "few" / f"{method}-{max(LENGTHS)}-s0.h5") as file:
+        codes = {role: np.unpackbits(file[role]["codes"][:], axis=1) for role in ("query", "database")}
+    data = few()
+    distances = (codes["query"][query] != codes["database"]).sum(1)
+    is_relevant = data.labels[data.database] == data.labels[data.query[query]]
+    tied = {int(distance): distances == distance for distance in np.unique(distances)}
+    return [[distance, int(where.sum()), int(is_relevant[where].sum())] for distance, where in tied.items()]
+
+
+def test_report_without_codes_says_how_to_make_them(visit, folder, tmp_path):
+    report(folder, tmp_path / "report.html")
+    page = visit(f"queries?{FEW}", path=tmp_path / "report.html")
+    expect(page.locator("main")).to_contain_text("hashbench encode")
+
+
+def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("HASHBENCH_DATA", str(folder / "data"))
+    report(folder, tmp_path / "site", "--thumbnails")
+    page = visit(f"queries?{FEW}&a=itq&b=lsh", path=tmp_path / "site" / "index.html")
+    page.locator("button[data-open]").first.click()
+    expect(page.locator("figure[data-test=groups]")).to_have_count(2)
+    pictures = page.locator("section#query .picture")
+    assert pictures.count() > 2
+    is_loaded = """async (one) => {
+        const image = new Image();
+        image.src = getComputedStyle(one).backgroundImage.slice(5, -2);
+        await image.decode();
+        return image.naturalWidth;
+    }"""
+    assert pictures.first.evaluate(is_loaded) >= 8
+
+
+# ---------------------------------------------------------------- the net under these tests
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "fetch('https://example.org/').catch(() => 0)",
+        "new Image().src = 'http://127.0.0.1/x.png'",
+        "console.error('x')",
+        "console.warn('x')",
+        "alert('x')",
+        "setTimeout(() => { throw Error('x'); })",
+        "document.write('<script src=gone.js></' + 'script>')",
+    ],
+)
+def test_page_that_does_what_it_must_not_is_caught(browser, tmp_path, script):
+    (tmp_path / "bad.html").write_text(f"<!doctype html><script>{script}</script>")
+    with pytest.raises(AssertionError), visiting(browser, tmp_path / "bad.html") as page:
+        page.wait_for_timeout(50)
