@@ -20,7 +20,7 @@ from distributed import LocalCluster
 from hashbench import evaluate
 from hashbench.affinity import SameLabel
 from hashbench.bits import unpack
-from hashbench.pipeline.cluster import TASK_ROWS, count_on_workers
+from hashbench.pipeline.cluster_shards import TASK_ROWS, count_on_workers
 from hashbench.scoring.shards import ShardedCodes
 
 METRICS = ["AP", "P@100"]
@@ -82,9 +82,14 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def workers(n_workers):
+    return LocalCluster(n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=":0")
+
+
 def measure(made, n_workers):
     """Measure one size on workers of one thread each, warmed up; gives a line, and pairs per second and worker."""
-    with LocalCluster(n_workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+    with workers(n_workers) as cluster:
+        assert len(cluster.workers) == n_workers
         score(Made(16, 1000 * n_workers), cluster)  # imports, compiled loops
         _, seconds = score(made, cluster)
         with cluster.get_client() as client:
@@ -109,7 +114,7 @@ def main() -> None:
     chosen = parser.parse_args()
 
     small = Made(50, 100_000)
-    with LocalCluster(chosen.workers, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+    with workers(chosen.workers) as cluster:
         on_workers, _ = score(small, cluster)
     everything = slice(0, small.n_database)
     codes = (unpack(packed, 64) for packed in (small.queries[0], small[everything]))

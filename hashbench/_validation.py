@@ -124,8 +124,8 @@ def largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
 
 def is_sparse(matrix: Any) -> bool:
     """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported."""
-    sparse = sys.modules.get("scipy.sparse")
-    return sparse is not None and bool(sparse.issparse(matrix))
+    issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)  # lacking while another thread imports it
+    return issparse is not None and bool(issparse(matrix))
 
 
 def summed_csr(matrix: Any) -> Any:

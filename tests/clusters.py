@@ -15,7 +15,7 @@ import sys, time
 from distributed import LocalCluster
 if __name__ == "__main__":
     how = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
-    with LocalCluster(int(sys.argv[1]), threads_per_worker=int(sys.argv[2]), **how) as cluster:
+    with LocalCluster(n_workers=int(sys.argv[1]), threads_per_worker=int(sys.argv[2]), **how) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """
@@ -62,6 +62,18 @@ def pretend_other_numpy(folder):
         "import importlib.metadata as them\n"
         "version = them.version\n"
         "them.version = lambda name: '1.0' if name == 'numpy' else version(name)\n"
+    )
+
+
+def lacks_hashbench(folder):
+    """Let processes that have the folder on their path find no hashbench."""
+    (folder / "sitecustomize.py").write_text(
+        "import sys\n"
+        "class Lacking:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'hashbench':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}')\n"
+        "sys.meta_path.insert(0, Lacking())\n"
     )
 
 

@@ -203,7 +203,7 @@ def run(
     from hashbench.scoring.evaluation import DEFAULT_METRICS
     from hashbench.store.results import merge_rows, read_rows
 
-    if cluster and n_jobs != 1:
+    if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
     study = chosen.study(metrics)
     if available and part:

@@ -255,7 +255,7 @@ def _read_own(
     inputs = [split_spec(value)[0] for value in [*given, *shards]]
     _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
     how = {**own, "distance": own["distance"] or "hamming", "dataset": None if is_labelled else dataset}
-    if shards or sharding["cluster"]:
+    if shards or sharding["cluster"] is not None:
         if save is not None:
             raise click.UsageError(
                 "--save keeps what was scored in one file, on one machine; leave it out, or shards and --workers."

@@ -13,7 +13,7 @@ from hashbench._validation import check_superclasses, class_labels
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.cluster import count_on_workers
+from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_relevance, comparable
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import Relevance, ShardedCodes, count_shard
@@ -81,7 +81,7 @@ def read_sharded(
     else:
         given = [(labels, LABEL_KEYS)] if query_coarse is None else [(labels, LABEL_KEYS), (coarse, COARSE_KEYS)]
         relevance = _Labels([_LabelFiles.of(specs, keys) for specs, keys in given])
-    count = partial(count_on_workers, address=cluster) if cluster else count_shard
+    count = count_shard if cluster is None else partial(count_on_workers, address=cluster)
     return ShardedCodes(query, database, width, relevance, count, on_progress)
 
 

@@ -34,9 +34,11 @@ def run_side_by_side(
     """
     if n_jobs != -1 and n_jobs < 1:
         raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor.")
+    if cluster is not None and n_jobs != 1:
+        raise HashbenchError(f"n_jobs is {n_jobs}, but workers do as many jobs as there are of them; leave one out.")
     n_jobs = n_processors() if n_jobs == -1 else n_jobs
-    todo = [] if n_jobs == 1 and not cluster else [*_undone(jobs, metric_names, demands)]
-    if not todo or (len(todo) == 1 and not cluster):
+    todo = [] if n_jobs == 1 and cluster is None else [*_undone(jobs, metric_names, demands)]
+    if not todo or (len(todo) == 1 and cluster is None):
         yield from run(jobs, metric_names, demands, on_progress)
         return
     undone = {id(job) for job in todo}
@@ -48,8 +50,8 @@ def run_side_by_side(
             yield finish(job, made, names, demands)
         else:
             left[len(left)] = job, made
-    if cluster:
-        from hashbench.pipeline.cluster import on_workers  # which imports what counts
+    if cluster is not None:
+        from hashbench.pipeline.cluster_jobs import on_workers  # which imports what counts
 
         outcomes = on_workers(left, cluster, (names, demands), on_progress)
     else:

@@ -11,13 +11,14 @@ import numpy as np
 import psutil
 import pytest
 from alike import assert_same_scores
-from clusters import Deadly, Fragile, Waiting, cluster, end, pretend_other_numpy, worker
+from clusters import Deadly, Fragile, Waiting, cluster, end, lacks_hashbench, pretend_other_numpy, worker
 from rules import N_BITS, RULES, database, query
 
 from hashbench import evaluate
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.cluster import connected, count_on_workers
+from hashbench.pipeline.cluster import connected
+from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import Demands, run
 from hashbench.pipeline.workers import run_side_by_side
@@ -164,12 +165,35 @@ def test_jobs_go_from_a_worker_that_is_refused_to_those_that_are_not(data, tmp_p
     with cluster(tmp_path, 1) as (address, _), worker(address, tmp_path / "other"):
         with connected(address) as client:
             client.wait_for_workers(2, timeout=60)
-        how = {"cluster": address, "on_progress": lambda what, done, n: told.append(what)}
-        outcomes = [*run_side_by_side(jobs, ["AP"], 1, Demands(), **how)]
-    assert all(outcome.rows for outcome in outcomes)
-    left_out = [what for what in told if "leaving out worker" in what]
-    assert len(left_out) == 1, told
-    assert f"has numpy 1.0 and not {np.__version__}" in left_out[0]
+        tell = {"on_progress": lambda what, done, n: told.append(what)}
+        outcomes = [*run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=address, **tell)]
+        assert all(outcome.rows for outcome in outcomes)
+        (left_out,) = [what for what in told if "leaving out worker" in what]
+        assert f"has numpy 1.0 and not {np.__version__}" in left_out
+        told.clear()
+        count = partial(count_on_workers, address=address)
+        codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["csr"], count, **tell)
+        assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["csr"], METRICS))
+        assert [what for what in told if "leaving out worker" in what] == [left_out]
+
+
+def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path):
+    (tmp_path / "other").mkdir()
+    lacks_hashbench(tmp_path / "other")
+    told = []
+
+    def tell(what, done, n):
+        told.append(what)
+        if "waiting for workers, there is none" in what:
+            raise KeyboardInterrupt
+
+    with cluster(tmp_path, 0) as (address, _), worker(address, tmp_path / "other"):
+        with connected(address) as client:
+            client.wait_for_workers(1, timeout=60)
+        jobs = grid(["digits"], ["lsh"], [4], [10], {})
+        with pytest.raises(KeyboardInterrupt):
+            list(run_side_by_side(jobs, ["AP"], 1, Demands(), tell, cluster=address))
+    assert f"`dask worker {address} --nthreads 1` starts one" in told[-1]
 
 
 def test_workers_with_several_threads_are_refused(data, tmp_path):

@@ -1,0 +1,163 @@
+"""Why numbers differ: the tables and the figure of docs/why-numbers-differ.md.
+
+    .venv/bin/python benchmarks/why_numbers_differ.py [--again]
+
+The same codes through the scripts of `hashbench explain`, the database in three orders. Codes are of ``cifar10-s1``
+with SqueezeNet features (``hashbench prepare cifar10-s1 --features squeezenet``): LSH, ITQ and HashNet at 12 and 32
+bits, and "classifier": the class that a linear classifier gives, in 10 bits, of which one is set; there are ten codes.
+"""
+
+import argparse
+import csv
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+from sklearn.linear_model import LogisticRegression
+
+from hashbench.bits import pack
+from hashbench.dataset import Dataset
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.preparation import load_dataset
+from hashbench.pipeline.steps import ensure_codes
+from hashbench.reports.explain.emulation import explain
+from hashbench.reports.explain.evaluators import named
+from hashbench.reports.explain.orders import rearranged
+from hashbench.reports.formatting import markdown_table
+from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
+from hashbench.store import hdf5
+
+PAGE = Path(__file__).parents[1] / "docs" / "why-numbers-differ.md"
+FIGURE = PAGE.parent / "figures" / "why-numbers-differ.svg"
+ROWS = Path(__file__).with_suffix(".csv")
+DATASET = "cifar10-s1:squeezenet"
+METRICS = ("AP", "AP@1000", "AP@5000")
+ORDERS = ("given", "by-class", "shuffled")
+TIES_ALONE = {  # scripts that differ in nothing but the order of ties, of the whole list and of the first k
+    "AP": ("calc-map", "orthohash", "fire", "ratio-baseline", "torchmetrics-map", "trec_eval", "ranx-run"),
+    **dict.fromkeys(
+        ("AP@1000", "AP@5000"),
+        ("calc-top-map", "calc-top-map-here", "orthohash", "fire", "treezzz", "deepbit", "torchmetrics-map"),
+    ),
+}
+SHOWN = ("AP@1000", "classifier-10")  # in the figure
+COLUMNS = ("codes", "order", "metric", "script", "value", "exact", "low", "high", "causes")
+
+
+def all_codes(dataset: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray, int]]:
+    """Give names, packed codes of queries and database, and their length."""
+    yield "classifier-10", *by_classifier(dataset), 10
+    for job in grid([DATASET], ["lsh", "itq", "hashnet"], [12, 32], [0], {}):
+        path, _ = ensure_codes(dataset, job)
+        with hdf5.open_codes(path) as codes:
+            yield f"{job.method}-{job.n_bits}", codes.query[:], codes.database[:], job.n_bits
+
+
+def by_classifier(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Learn classes from the training items; the code of an item is its class, one bit of ten."""
+    features, labels = np.asarray(dataset.features), np.asarray(dataset.labels)
+    classifier = LogisticRegression(max_iter=1000).fit(features[dataset.train], labels[dataset.train])
+    query, database = (
+        classifier.predict(features[rows])[:, None] == np.arange(10) for rows in (dataset.query, dataset.database)
+    )
+    return pack(query), pack(database)
+
+
+def rows_of(dataset: Dataset) -> Iterator[dict[str, str]]:
+    """Score all codes in all orders by all scripts."""
+    for name, query, database, n_bits in all_codes(dataset):
+        for order in ORDERS:
+            ordered, affinity = rearranged(database, dataset.affinity(), order)
+            for one in explain(query, ordered, n_bits, affinity, METRICS):
+                causes = "; ".join(f"{cause.words} {cause.share:+.6f}" for cause in one.causes)
+                numbers = (f"{number:.6f}" for number in (one.value, *one.ours))
+                values = (name, order, one.metric, one.evaluator.name, *numbers, causes)
+                yield dict(zip(COLUMNS, values, strict=True))
+            print(name, order, flush=True)
+
+
+def spreads(rows: Sequence[dict[str, str]]) -> str:
+    """Lay out how far scripts lie apart by the order of ties alone, beside the exact value."""
+    found: dict[tuple[str, str], dict[str, tuple[float, float, str]]] = defaultdict(dict)
+    for row in rows:
+        if row["script"] not in TIES_ALONE[row["metric"]]:
+            continue
+        cell, value = found[row["codes"], row["metric"]], float(row["value"])
+        low, high, _ = cell.get(row["order"], (1.0, 0.0, ""))
+        shown = f"{float(row['exact']):.3f} ({float(row['low']):.3f} to {float(row['high']):.3f})"
+        cell[row["order"]] = min(low, value), max(high, value), shown
+    return markdown_table(
+        ("codes", "metric", "exact (range of ties)", *(f"scripts, {order}" for order in ORDERS)),
+        [
+            (codes, metric, cell["given"][2], *(f"{cell[order][0]:.3f} to {cell[order][1]:.3f}" for order in ORDERS))
+            for (codes, metric), cell in found.items()
+        ],
+        n_left=2,
+    )
+
+
+def of_scripts(rows: Sequence[dict[str, str]]) -> str:
+    """Lay out every script's value of the shown codes and metric, in the three orders."""
+    cells: dict[str, dict[str, str]] = defaultdict(dict)
+    for row in rows:
+        if (row["metric"], row["codes"]) == SHOWN:
+            cells[row["script"]][row["order"]] = f"{float(row['value']):.3f}"
+    lines = [(name, named(name).used_by, *(cell[order] for order in ORDERS)) for name, cell in cells.items()]
+    return markdown_table(("script", "where it is used", *ORDERS), lines, n_left=2)
+
+
+def put_into(page: str, parts: dict[str, str]) -> str:
+    """Put tables between their marks in the page."""
+    for name, text in parts.items():
+        before, mark, rest = page.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition("<!-- end -->")
+        page = before + mark + text + "\n" + end + after
+    return page
+
+
+def draw(rows: Sequence[dict[str, str]], path: Path) -> None:
+    """Draw the scripts that differ in the order of ties alone on the range of ties, the database in two orders."""
+    metric, _ = SHOWN
+    chosen = [row for row in rows if (row["metric"], row["codes"]) == SHOWN and row["script"] in TIES_ALONE[metric]]
+    exact, low, high = (float(chosen[0][key]) for key in ("exact", "low", "high"))
+    with one_look():
+        figure = Figure(figsize=(6.9, 1.75), layout="constrained")
+        panels = figure.subplots(1, 2, sharey=True)
+        for panel, (order, words) in zip(
+            panels, (("by-class", "database sorted by class"), ("shuffled", "the same, shuffled")), strict=True
+        ):
+            values = {row["script"]: float(row["value"]) for row in chosen if row["order"] == order}
+            names = sorted(values, key=list(TIES_ALONE[metric])[::-1].index)
+            panel.axvspan(low, high, facecolor="#ececec", edgecolor="none", zorder=0)
+            panel.axvline(exact, color=INK, linewidth=0.9, zorder=1)
+            panel.plot([values[name] for name in names], range(len(names)), "o", color="#d55e00", markersize=4)
+            for place, name in enumerate(names):
+                beside = {"textcoords": "offset points", "size": SMALL}
+                panel.annotate(f"{values[name]:.3f}", (values[name], place), (5, -2.5), **beside)
+            panel.set_yticks(range(len(names)), names)
+            panel.set(xlim=(0, 1), ylim=(-0.6, len(names) - 0.4), title=words, xlabel=f"{metric}, exactly {exact:.3f}")
+            panel.tick_params(axis="y", length=0)
+        figure.savefig(path, metadata=METADATA["svg"])
+
+
+def main() -> None:
+    """Score everything, keep the rows, make tables and figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--again", action="store_true", help="only lay out the rows of the last run again")
+    if not parser.parse_args().again:
+        dataset, _ = load_dataset(DATASET)
+        found = list(rows_of(dataset))
+        with ROWS.open("w", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(found)
+    with ROWS.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    draw(rows, FIGURE)
+    PAGE.write_text(put_into(PAGE.read_text(), {"spreads": spreads(rows), "scripts": of_scripts(rows)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Shards of a database on the workers of a Dask cluster: counted there, added up in a tree.
+
+What travels are places of files, codes of queries, and counts; shards are opened where they are needed.
+"""
+
+import json
+import warnings
+from dataclasses import dataclass
+from functools import reduce
+from itertools import islice
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+from hashbench._parallel import chunks
+from hashbench._typing import ByteArray, Progress, Rows, silent
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError, one_line
+from hashbench.pipeline.cluster import Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
+from hashbench.scoring.counting import SliceableCodes
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.shards import Relevance, count_shard
+from hashbench.store.provenance import SCORER, code_that_decides, versions
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+TASK_ROWS = 1 << 22  # of a database at most, for one worker at a time
+_ADDED = 8  # histograms added in one go
+_AHEAD = 4  # parts of a database for each worker, submitted before others are done
+_SCORING = ("numpy", "numba")  # what counts depend on besides our own code
+
+
+def count_on_workers(
+    query: ByteArray,
+    database: SliceableCodes,
+    n_bits: int,
+    relevance: Relevance,
+    rows: slice,
+    queries: Rows = slice(None),
+    *,
+    address: str,
+    on_progress: Progress = silent,
+) -> TieHistogram:
+    """Count as `hashbench.scoring.shards.count_shard` does, some rows a worker, and add up in a tree.
+
+    Every row is read by one worker. Of an affinity in memory each worker gets its rows alone.
+    """
+    with connected(address) as client:
+        from distributed import KilledWorker, as_completed
+
+        n_rows = rows.stop - rows.start
+        n_workers = max(1, len(client.scheduler_info()["workers"]))
+        parts = chunks(rows.start, rows.stop, min(TASK_ROWS, max(1, -(-n_rows // (4 * n_workers)))))
+        expected = code_that_decides(*SCORER), versions(_SCORING)
+        others, running = Others(client, on_progress), as_completed([], loop=client.loop)
+        under_way: dict[Future, slice | None] = {}  # parts, and sums
+        counted: list[Future] = []
+        n_done = 0
+
+        def submit(part: slice, workers: list[str] | None = None) -> None:
+            mine = (
+                _Window(relevance.part(slice(None), part), part.start) if isinstance(relevance, Affinity) else relevance
+            )
+            what = expected, query, database, n_bits, mine, part, queries
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of its size: each part is sent once
+                future: Future = client.submit(_count, *what, pure=False, **placed(workers))
+            under_way[future] = part
+            running.add(future)
+
+        waiting = iter(parts)
+        for part in islice(waiting, _AHEAD * n_workers):
+            submit(part)
+        for future in as_ready(running, client, address, on_progress):
+            done, error = under_way.pop(future), future.exception()  # what it counted stays where it is
+            if isinstance(error, KilledWorker):
+                raise HashbenchError(
+                    "workers that counted were killed, likely for want of memory. Give them more, or fewer queries."
+                ) from error
+            if isinstance(error, _Misfit) and done is not None and (left := others.than(error.found, done.start)):
+                submit(done, left)
+                continue
+            if error is not None:
+                raise error
+            counted.append(future)
+            if done is not None:
+                n_done += 1
+                on_progress("parts of the database counted", n_done, len(parts))
+                for part in islice(waiting, 1):
+                    submit(part)
+            if len(counted) == _ADDED or (len(counted) > 1 and not under_way):
+                total = client.submit(_added, *counted, pure=False)
+                under_way[total] = None
+                running.add(total)
+                counted.clear()
+        histogram: TieHistogram = counted[0].result()
+        return histogram
+
+
+class _Misfit(HashbenchError):
+    """Raised in a worker that would not count as the client does."""
+
+    def __init__(self, worker: str, why: str) -> None:
+        super().__init__(worker, why)
+        self.found = Unfit(worker, why)
+
+    def __str__(self) -> str:
+        return "worker {} {}".format(*self.found)
+
+
+def _count(expected: tuple[str, str], *what: Any) -> TieHistogram:
+    """Count rows in a worker, if it counts as the client would."""
+    worker = prepared_worker()
+    if isinstance(worker, Unfit):
+        raise _Misfit(*worker)
+    here = code_that_decides(*SCORER), versions(_SCORING)
+    if here != expected:
+        raise _Misfit(worker, of_versions(json.loads(here[1]), json.loads(expected[1])))
+    try:
+        return count_shard(*what)
+    except Exception as error:
+        told = str(error) if isinstance(error, HashbenchError) else f"{type(error).__name__}: {one_line(error)}"
+        raise HashbenchError(f"worker {worker}: {told}") from error
+
+
+def _added(*histograms: TieHistogram) -> TieHistogram:
+    return reduce(add, histograms)
+
+
+@dataclass(frozen=True)
+class _Window:
+    """An affinity of rows that follow each other, which go by their numbers in the whole."""
+
+    affinity: Affinity
+    first: int
+
+    def part(self, query: Rows, database: slice) -> Affinity:
+        return self.affinity.part(query, slice(database.start - self.first, database.stop - self.first))
