@@ -69,7 +69,7 @@ test: $(VENV)/.installed ## Run the tests, as before every commit
 test-cluster: $(VENV)/.installed ## Run those of clusters, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py --durations 3
 
-test-all: $(VENV)/.installed ## Run them in their long forms, too
+test-all: $(VENV)/.bench ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20
 
 format: $(VENV)/.dev ## Format the code

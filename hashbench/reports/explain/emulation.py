@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -146,6 +146,7 @@ class _Ranked:
     own: FloatArray  # the script's own quantity, or the same
     hit: FloatArray  # whether there is a relevant item above the cut
     counts: dict[Distance, TieHistogram]
+    _exact_scores: dict[tuple[str, Distance], Scores] = field(default_factory=dict)  # scripts share most of them
 
     @classmethod
     def of(
@@ -236,9 +237,12 @@ class _Ranked:
 
     def _scores(self, metric: str, distance: Distance) -> Scores:
         """Score every query, 0 where nothing is relevant."""
-        counts = self.counts[distance]
-        found = evaluate_counts(counts.part, counts.n_queries, QUERY_CHUNK, [metric], undefined="skip").scores[metric]
-        return Scores(*map(np.nan_to_num, found))
+        key = metric, distance
+        if key not in self._exact_scores:
+            counts = self.counts[distance]
+            scored = evaluate_counts(counts.part, counts.n_queries, QUERY_CHUNK, [metric], undefined="skip")
+            self._exact_scores[key] = Scores(*map(np.nan_to_num, scored.scores[metric]))
+        return self._exact_scores[key]
 
     def _with_divisor(self, name: str, divisor: str) -> str:
         stem = name.partition(":")[0]

@@ -288,7 +288,8 @@ EVALUATORS = (
     Evaluator("deepbit-p", "kevinlin311tw/cvpr16-deepbit, MATLAB", "P@k"),
     Evaluator("pytorch-deephash-p", "flyingpot/pytorch_deephash", "P@k", orders.numpy_scalar),
     Evaluator("fire-p", "CISiPLab/cisip-FIRe", "P@k", orders.torch_topk, shares_cut=True, cuts="below"),
-    Evaluator("trec_eval-p", "trec_eval, pytrec_eval", "P@k", orders.descending),
+    # beyond the database it divides by k, and ours by what there is
+    Evaluator("trec_eval-p", "trec_eval, pytrec_eval", "P@k", orders.descending, cuts="below"),
     Evaluator("csq-r", "yuanli2333/Hadamard-Matrix-for-hashing", "R@k", orders.numpy_scalar, by.not_a_number),
     Evaluator("trec_eval-r", "trec_eval, pytrec_eval", "R@k", orders.descending),
     Evaluator("sdh-r2", "SDH, MATLAB, at radius 2", "P@r", None, distance=by.bytes_of_seven),
