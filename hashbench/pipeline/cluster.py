@@ -33,6 +33,7 @@ def connected(address: str) -> "Iterator[Client]":
         from distributed import Client
         from distributed.client import FutureCancelledError
         from distributed.comm import get_address_host_port
+        from distributed.security import Security
         from distributed.versions import VersionMismatchWarning
     except ImportError as error:
         raise HashbenchError(
@@ -46,6 +47,11 @@ def connected(address: str) -> "Iterator[Client]":
             f"--workers is {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file "
             "that it wrote."
         ) from error
+    if where.startswith(("tls:", "wss:")) and not Security().get_connection_args("client").get("ssl_context"):
+        raise HashbenchError(
+            f"{where} asks for certificates, and Dask knows none; say where they are, as distributed.comm.tls in its "
+            "configuration."
+        )
     with _silent("distributed"):  # it would tell in many lines what follows in one
         try:
             with warnings.catch_warnings():

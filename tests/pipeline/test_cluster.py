@@ -196,6 +196,21 @@ def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path)
     assert f"`dask worker {address} --nthreads 1` starts one" in told[-1]
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("", "expected the address of a scheduler"),
+        ("nowhere", "expected the address of a scheduler"),
+        ("{folder}/other.json", "expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file"),
+        ("tls://127.0.0.1:8786", "asks for certificates, and Dask knows none"),
+    ],
+)
+def test_what_is_no_address_of_a_scheduler_is_refused(given, told, tmp_path):
+    (tmp_path / "other.json").write_text('{"id": 1}')
+    with pytest.raises(HashbenchError, match=told), connected(given.format(folder=tmp_path)):
+        pass
+
+
 def test_workers_with_several_threads_are_refused(data, tmp_path):
     with cluster(tmp_path, 1, 2) as (address, _):
         (outcome,) = on(address, grid(["digits"], ["lsh"], [4], [8], {}), ["AP"])
