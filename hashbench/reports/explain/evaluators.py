@@ -167,13 +167,14 @@ def _recall_or_nothing(counts: TieHistogram, radius: int) -> float:
 
 
 _DEEPHASH = "DeepHash-pytorch, DPSH, BiHalf, GreedyHash, CIBHash"
-_NUMPY_HERE = "the same, by the NumPy of this machine"
 _AREA = "area under precision and recall of all pairs"
 _END = "precision at the end of each tie"
 EVALUATORS = (
     Evaluator("calc-top-map", _DEEPHASH, order=orders.numpy_scalar, loses_last=True),
-    Evaluator("calc-top-map-here", _NUMPY_HERE, order=orders.numpy_here, loses_last=True),
-    Evaluator("calc-map", "the same repositories, the whole list", order=orders.numpy_scalar, cuts="none"),
+    Evaluator(
+        "calc-top-map-here", "DeepHash-pytorch, by this machine's NumPy", order=orders.numpy_here, loses_last=True
+    ),
+    Evaluator("calc-map", "DeepHash-pytorch and others, the whole list", order=orders.numpy_scalar, cuts="none"),
     Evaluator(
         "hashnet",
         "thuml/HashNet, PyTorch",
@@ -181,7 +182,13 @@ EVALUATORS = (
         mean=by.leave_out_without_hits,
         cuts="below",
     ),
-    Evaluator("hashnet-here", _NUMPY_HERE, order=orders.numpy_here, mean=by.leave_out_without_hits, cuts="below"),
+    Evaluator(
+        "hashnet-here",
+        "thuml/HashNet, by this machine's NumPy",
+        order=orders.numpy_here,
+        mean=by.leave_out_without_hits,
+        cuts="below",
+    ),
     Evaluator("hashnet-caffe", "thuml/HashNet, Caffe", order=orders.numpy_scalar, mean=by.leave_out, cuts="below"),
     Evaluator("csq", "yuanli2333/Hadamard-Matrix-for-hashing", order=orders.numpy_scalar),
     Evaluator(
@@ -218,7 +225,9 @@ EVALUATORS = (
         cuts="none",
     ),
     Evaluator("ratio-baseline", "facebookresearch baselines, faiss IndexLSH", cuts="none"),
-    Evaluator("ratio-baseline-flat", "the same, IndexFlatIP", order=orders.descending, cuts="none"),
+    Evaluator(
+        "ratio-baseline-flat", "facebookresearch baselines, faiss IndexFlatIP", order=orders.descending, cuts="none"
+    ),
     Evaluator("callmap", "ADSH in MATLAB: callMap, calculateTopMap", distance=by.bytes_of_seven, cuts="below"),
     Evaluator("dtsh", "Minione/DTSH, MATLAB", mean=by.leave_out, cuts="none"),
     Evaluator("sdh", "SDH and SELVE, MATLAB", distance=by.bytes_of_seven, cuts="none"),
@@ -249,7 +258,7 @@ EVALUATORS = (
     ),
     Evaluator("talr-tieap", "kunhe/TALR, MATLAB: exact", order=None, mean=by.forget_last_ones, cuts="none"),
     Evaluator("mihash", "fcakir/mihash, MATLAB: mAP", mean=by.leave_out, distance=by.of_int8, cuts="none"),
-    Evaluator("mihash-k", "the same: mAP_k", mean=by.leave_out_without_hits, distance=by.of_int8),
+    Evaluator("mihash-k", "fcakir/mihash, MATLAB: mAP_k", mean=by.leave_out_without_hits, distance=by.of_int8),
     Evaluator(
         "sklearn-ap",
         "sklearn average_precision_score",
