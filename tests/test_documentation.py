@@ -4,8 +4,9 @@ import doctest
 import importlib
 import pkgutil
 import re
+import shlex
 import subprocess
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from textwrap import dedent
 
@@ -69,6 +70,15 @@ def test_readme_examples_run(tmp_path, hashbench):
         for command in chosen:
             assert hashbench(*command.split()[1:]).exit_code == 0
     assert scope["codes"].shape == (1000, 32)
+
+
+@pytest.mark.parametrize("name", ["docs/why-numbers-differ.md"])
+def test_commands_of_a_page_run_on_the_files_that_it_makes(name, hashbench, tmp_path):
+    page = (ROOT / name).read_text()
+    with chdir(tmp_path):
+        exec("\n".join(code_blocks("python", page)), {})
+        for command in "".join(code_blocks("sh", page)).splitlines():
+            assert hashbench(*shlex.split(command)[1:]).exit_code == 0, command
 
 
 def test_readme_shows_the_ranges_of_the_committed_table():
