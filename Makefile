@@ -97,6 +97,7 @@ bench: $(VENV)/.bench ## Measure speed side by side with peers
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/reranking.py
 	$(BIN)/python benchmarks/jobs.py
+	$(BIN)/python benchmarks/report.py
 
 check: lint types test ## All that must be green before a commit
 

@@ -4,11 +4,7 @@ import os
 import shutil
 from contextlib import contextmanager
 
-import pytest
-
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs a browser: apt-get install chromium")
 
 
 @contextmanager

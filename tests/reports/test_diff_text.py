@@ -218,10 +218,14 @@ def test_folder_that_no_side_has_is_a_mistake(repository, hashbench):
 # ---------------------------------------------------------------- documents
 
 
-@pytest.mark.parametrize("path", [WORKFLOW, ROOT / "docs" / "diff.md"], ids=lambda path: path.name)
-def test_commands_have_options_that_exist(path):
-    known = {"--results"} | {option for parameter in cli.get_command(None, "diff").params for option in parameter.opts}
-    used = re.findall(r"hashbench diff([^`\n>]*)", path.read_text())
+@pytest.mark.parametrize(
+    ("command", "path"),
+    [("diff", WORKFLOW), ("report", WORKFLOW), ("diff", ROOT / "docs" / "diff.md")],
+    ids=lambda one: getattr(one, "name", one),
+)
+def test_commands_have_options_that_exist(command, path):
+    known = {"--results"} | {option for parameter in cli.get_command(None, command).params for option in parameter.opts}
+    used = re.findall(rf"hashbench {command}([^`\n>]*)", path.read_text())
     assert used
     assert {option for rest in used for option in re.findall(r"--[a-z-]+", rest)} <= known
 

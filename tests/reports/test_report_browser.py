@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import browsing, needs_browser, visiting
+from browser import CHROMIUM, browsing, visiting
 from click.testing import CliRunner
 from diffing import row, write
 from playwright.sync_api import expect
@@ -19,7 +19,8 @@ from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
 from hashbench.store import hdf5
 
-pytestmark = needs_browser
+if CHROMIUM is None:
+    pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
 METHODS, LENGTHS, SEEDS = ("itq", "lsh", "sdh"), (12, 16), (0, 1)
 FEW = "data=few%3Afeatures"

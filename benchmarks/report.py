@@ -1,0 +1,84 @@
+"""How soon the page of `hashbench report` draws many results.
+
+    .venv/bin/python benchmarks/report.py [--rows N] [--rounds N]
+
+Made-up rows, all of one dataset and metric: many methods, parameters, code lengths and seeds. Each round opens the page
+anew, from disk, in chromium, which must be installed (`apt-get install chromium`). Prints medians: from the start of its
+script until a view is laid out, until the browser has painted it, and how long one waits for more rows of a long table.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from itertools import islice, product
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Browser
+
+from hashbench.registry import method_names
+from hashbench.reports.html import write_report
+from hashbench.store.results import COLUMNS, Row, csv_text
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from browser import browsing, visiting
+
+sys.path.pop(0)
+
+VIEWS = ("overview", "leaderboard", "plots", "methods", "rows")
+LAID_OUT = "performance.getEntriesByName('hashbench:start')[0].duration"
+PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+MORE_ROWS = """() => new Promise((done) => {
+    const button = document.querySelector("button[data-more]:not([hidden])");
+    if (!button) return done(NaN);
+    const start = performance.now();
+    button.click();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)));
+})"""
+
+
+def make_rows(n_rows: int) -> list[Row]:
+    """Make up so many rows of results."""
+    rng = np.random.default_rng(0)
+    choices = product(method_names(), range(10), (12, 16, 24, 32, 48, 64, 96, 128), range(20))
+    rows = []
+    for method, setting, n_bits, seed in islice(choices, n_rows):
+        value, width = rng.uniform(0.2, 0.8), rng.uniform(0, 0.1)
+        key = ("made-up", "features", method, json.dumps({"setting": setting}), n_bits, seed, "AP")
+        rows.append(Row(*key, *(f"{one:.6f}" for one in (value, value - width, value + width)), 1000, 0, "aaaa", 1))
+    return rows
+
+
+def main() -> None:
+    """Write the page, open it in each round, print the medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=16_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name, browsing() as browser:
+        folder = Path(name)
+        (folder / "made-up.csv").write_text(csv_text(COLUMNS, make_rows(options.rows)))
+        begin = time.perf_counter()
+        page = write_report(folder, folder / "report.html")
+        seconds, size = time.perf_counter() - begin, page.stat().st_size
+        print(f"{options.rows:,} rows: written in {seconds:.1f} s, {size / 1e6:.2f} MB\n")
+        print("| view | laid out | painted | more rows |\n| --- | ---: | ---: | ---: |")
+        for view in VIEWS:
+            rounds = [milliseconds(browser, page, view) for _ in range(options.rounds)]
+            medians = [statistics.median(times) for times in zip(*rounds, strict=True)]
+            print(f"| {view} |", " | ".join("" if np.isnan(median) else f"{median:,.0f} ms" for median in medians), "|")
+
+
+def milliseconds(browser: Browser, path: Path, view: str) -> list[float]:
+    """Open a view; gives the milliseconds until it is laid out, until painted, and until more rows are, NaN without."""
+    with visiting(browser, path, f"#{view}", viewport={"width": 1400, "height": 900}) as page:
+        page.locator(f"main#view[data-view={view}][data-ready=true]").wait_for()
+        page.wait_for_function(f"() => {PAINTED.removesuffix('.startTime')}")
+        return [page.evaluate(what) for what in (LAID_OUT, PAINTED, MORE_ROWS)]
+
+
+if __name__ == "__main__":
+    main()
