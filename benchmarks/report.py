@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/report.py [--rows N] [--rounds N]
 
 Made-up rows, all of one dataset and metric: many methods, parameters, code lengths and seeds. Each round opens the page
-anew, from disk, in chromium, which must be installed (`apt-get install chromium`). Prints medians: from the start of its
+anew, from disk, in chromium, which must be installed (`apt-get install chromium`). Prints medians: from the start of a
 script until a view is laid out, until the browser has painted it, and how long one waits for more rows of a long table.
 """
 

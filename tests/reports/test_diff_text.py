@@ -255,9 +255,10 @@ def test_steps_of_the_workflow_show_a_drop_and_fail(repository, tmp_path):
         subprocess.run(
             ["bash", "-e", "-c", steps[name]["run"]], cwd=clone, env=environment, capture_output=True
         ).returncode
-        for name in ("Fetch the base", "Compare with the base", "Show in the job's summary")
+        for name in ("Fetch the base", "Compare with the base", "Show in the job's summary", "Write the report")
     ]
-    assert codes == [0, 3, 0]
+    assert codes == [0, 3, 0, 0]
+    assert '"old":[500000],"new":[480000]' in (clone / "report.html").read_text()  # millionths
     assert "| 0.500000 | 0.480000 | -0.020000 |" in (tmp_path / "summary.md").read_text()
 
 
