@@ -148,6 +148,7 @@ def lay_out(folder):
 OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
 OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
+EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
@@ -367,6 +368,30 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
+2 | explain | give CODES.h5, or both --query-codes
+2 | explain foreign.h5 --bits 8 | not both
+1 | explain foreign.h5 | another program
+1 | explain nowhere.h5 | there is no file nowhere.h5
+2 | explain --query-codes codes.npy | give CODES.h5, or both --query-codes and --database-codes
+1 | {EXPLAINED.replace(OF_LABELS, "")} | say what is relevant
+1 | {EXPLAINED} --dataset digits | say what is relevant
+1 | {EXPLAINED.replace("codes.npy", "outputs.npy")} | not -1 or 1, first 0. | binarise them with (x > 0)
+2 | {EXPLAINED.replace("database-codes codes.npy", "database-codes code[s].npy")} | whole; give each as one file
+1 | {EXPLAINED} --metric RR | gives RR of 6 items; ask for AP, AP@k
+1 | {EXPLAINED} --metric APP | unknown metric 'APP'
+1 | {EXPLAINED} --script hashne | unknown script 'hashne'. Did you mean 'hashnet'? Known scripts: area-rp
+2 | {EXPLAINED} --script csq,fire | holds several; repeat the option: --script csq --script fire
+1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
+1 | {EXPLAINED} --database-order shuffled: | 'shuffled:', expected given
+1 | {EXPLAINED} --database-order shuffled:-1 | 'shuffled:-1', expected given
+1 | {EXPLAINED.replace(OF_LABELS, "--affinity levels.npy")} --database-order by-class | one class an item
+1 | {EXPLAINED} --value abc --figure f.svg | --value is 'abc', expected a score such as 0.731, or 73.1 in percent
+1 | {EXPLAINED} --value 100.1 | --value is '100.1', expected a score
+1 | {EXPLAINED} --value 7%% | --value is '7%%', expected a score
+2 | {EXPLAINED} --figure f.jpg | 'f.jpg' is to end in .svg, .png or .pdf
+2 | {EXPLAINED} --figure - | '-' is to end in .svg, .png or .pdf
+1 | {EXPLAINED} --figure codes.npy/f.svg | Not a directory
+2 | {EXPLAINED} --format csv | '--format': 'csv' is not one of 'table', 'markdown', 'json'
 2 | prepare | name datasets to prepare
 2 | prepare digits --from X.npy --name mine | give your own
 2 | prepare --from X.npy | give your own with both --from and --name

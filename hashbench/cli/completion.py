@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeGuard
 
 from hashbench import _source_code
 
@@ -35,14 +35,15 @@ def features() -> list[str]:
 
 def metrics() -> list[str]:
     """Names of metrics, those with a cutoff at one to begin with; a shell takes what has a colon for two words."""
-    calls = (node for tree in _trees("hashbench.scoring.metrics") for node in ast.walk(tree))
-    patterns = [
-        text
-        for node in calls
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("register")
-        for text in _texts(node.args[0])
-    ]
+    nodes = (node for tree in _trees("hashbench.scoring.metrics") for node in ast.walk(tree))
+    patterns = [text for node in nodes if _is_call_of(node, "register") for text in _texts(node.args[0])]
     return [name.replace("@k", "@100").replace("@rN", "@r2") for name in patterns if ":" not in name]
+
+
+def scripts() -> list[str]:
+    """Names of the scoring scripts that `explain` knows."""
+    tree = _source_code.tree_of("hashbench.reports.explain.evaluators")
+    return [text for node in ast.walk(tree) if _is_call_of(node, "Evaluator") for text in _texts(node.args[0])]
 
 
 def figures() -> list[str]:
@@ -56,7 +57,7 @@ def tables() -> list[str]:
 
 
 NAMES: dict[str, Callable[[], list[str]]] = {
-    function.__name__: function for function in (methods, datasets, features, metrics, figures, tables)
+    function.__name__: function for function in (methods, datasets, features, metrics, scripts, figures, tables)
 }
 
 
@@ -65,6 +66,11 @@ def _trees(package: str) -> Iterator[ast.Module]:
     home = _source_code.file_of(package)
     for path in sorted(home.parent.glob("*.py")) if home else []:
         yield _source_code.tree_of(package if path == home else f"{package}.{path.stem}")
+
+
+def _is_call_of(node: ast.AST, start: str) -> TypeGuard[ast.Call]:
+    """Tell whether a function is called whose name starts so."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(start)
 
 
 def _attributes(tree: ast.Module, name: str) -> Iterator[str]:

@@ -5,14 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.cli.options import METRIC, OUTPUT, several
-from hashbench.cli.scoring import own_codes
+from hashbench.cli.options import METRIC, File, several
+from hashbench.cli.scoring import FIGURES, own_codes
 
 if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
 
 _METRICS = ("AP", "AP@1000")
 _ORDERS = "given|by-class|shuffled[:SEED]"
+
+
+class _Figure(File):
+    """A file of a figure, whose ending says of what kind."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        path: Path = super().convert(value, param, ctx)
+        if path.suffix.lower() not in FIGURES:
+            self.fail(f"{str(value)!r} is to end in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}.", param, ctx)
+        return path
 
 
 @click.command()
@@ -27,7 +37,7 @@ _ORDERS = "given|by-class|shuffled[:SEED]"
 )
 @several("--script", "scripts", "Scripts, by name, repeatable. [all that give the metric]")
 @click.option("--value", metavar="NUMBER", help="Which scripts give this, to its printed digits, which could or not.")
-@click.option("--figure", type=OUTPUT, help="Also draw them on the range of ties: .svg, .png or .pdf.")
+@click.option("--figure", type=_Figure(), help="Also draw them on the range of ties: .svg, .png or .pdf.")
 @click.option("--format", "form", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True)
 def explain(
     codes: Path | None,
@@ -53,12 +63,18 @@ def explain(
     from hashbench.reports.explain import emulation, layout
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged
+    from hashbench.store.files import check_output
 
+    chosen = [named(name) for name in scripts] or EVALUATORS
+    if value is not None:
+        layout.parse_printed(value)
+    if figure is not None:
+        check_output(figure)
     given = _read(codes, own)
     database, affinity = rearranged(given.database, given.affinity, database_order)
-    chosen = [named(name) for name in scripts] or EVALUATORS
-    with Progress() as progress, telling_of_compilation(progress.tell):
-        parts = given.query, database, given.n_bits, affinity, metrics or _METRICS, chosen
+    asked = metrics or emulation.given_of(_METRICS, chosen, len(database)) or _METRICS
+    with Progress(short=True) as progress, telling_of_compilation(progress.tell):
+        parts = given.query, database, given.n_bits, affinity, asked, chosen
         found = emulation.explain(*parts, on_progress=progress.tell)
     if figure is not None:
         _draw(found, f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, {database_order}", figure)
@@ -71,6 +87,7 @@ def explain(
 def _read(codes: Path | None, own: dict[str, Any]) -> "OwnCodes":
     """Read codes with what is relevant to them, of ours or of the user's own."""
     from hashbench.pipeline.own_codes import read_file, read_own
+    from hashbench.pipeline.sharded_codes import shards_of
 
     if codes is not None:
         if any(value is not None for key, value in own.items() if key != "dataset"):
@@ -78,15 +95,14 @@ def _read(codes: Path | None, own: dict[str, Any]) -> "OwnCodes":
         return read_file(codes, own["dataset"])
     if own["query_codes"] is None or own["database_codes"] is None:
         raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+    if shards_of(**own):
+        raise click.UsageError("explain reads codes and labels whole; give each as one file, not in shards.")
     return read_own(**own)
 
 
 def _draw(found: Any, name: str, output: Path) -> None:
     from hashbench.reports.explain.figure import draw
-    from hashbench.reports.plots import FORMATS, figure_bytes
+    from hashbench.reports.plots import figure_bytes
     from hashbench.store.files import write_bytes
 
-    form = output.suffix.lower().removeprefix(".")
-    if form not in FORMATS:
-        raise click.UsageError(f"{output} ends in {output.suffix!r}; figures are {', '.join(FORMATS)}.")
-    write_bytes(output, figure_bytes(draw(found, name), form))
+    write_bytes(output, figure_bytes(draw(found, name), output.suffix.lower()[1:]))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 _WORTH_TELLING = 60  # seconds left from which on an estimate is shown
-_SILENCE = 30  # seconds after which a line tells how far a job of a grid is
+_SILENCE = 30  # seconds after which a line tells how far a job of a grid, or short work, is
 
 
 class _Stderr(io.TextIOBase):
@@ -35,12 +35,13 @@ class _Stderr(io.TextIOBase):
 
 
 class Progress:
-    """Progress of a grid of so many jobs, or with 0 of other long work; call `tell` from there."""
+    """Progress of a grid of so many jobs, or with 0 of other work, ``short`` or not; call `tell` from there."""
 
-    def __init__(self, n_jobs: int = 0) -> None:
+    def __init__(self, n_jobs: int = 0, *, short: bool = False) -> None:
         from rich.console import Console
 
         self.n_jobs = n_jobs
+        self._silence = _SILENCE if n_jobs or short else 0
         self.n_done = 0
         self._tenths = 0
         self._first_done = 0.0  # when; before, loops may have been compiled
@@ -88,11 +89,12 @@ class Progress:
             is_shown = self.n_jobs > 0 or n_done < n_all
             self._bar.update(self._step, completed=n_done, total=n_all, visible=is_shown, description=what)
         elif self.n_jobs:
-            if what != "items" and time.monotonic() - self._last_line > _SILENCE:
+            if what != "items" and self._is_due():
                 self._print(f"{n_done} of {n_all} {what}")
         else:
-            if n_done == n_all or n_done * 10 // n_all > self._tenths:
+            if (n_done == n_all or n_done * 10 // n_all > self._tenths) and self._is_due():
                 self.say(f"{what}: {n_done:,} of {n_all:,}")
+                self._last_line = time.monotonic()
             self._tenths = n_done * 10 // n_all if n_done < n_all else 0
 
     def done(self, text: str) -> None:
@@ -104,6 +106,9 @@ class Progress:
         self._print(text + (f" (at this pace {left / 60:.0f} min left)" if left >= _WORTH_TELLING else ""))
         if self._bar is not None:
             self._bar.update(self._jobs, completed=self.n_done)
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._last_line >= self._silence
 
     def say(self, text: str) -> None:
         """Tell something in a line of its own."""

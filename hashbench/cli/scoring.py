@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
 
-_FIGURES = (".svg", ".png", ".pdf")
+FIGURES = (".svg", ".png", ".pdf")
 
 
 class _Array(click.ParamType[str]):
@@ -40,8 +40,8 @@ class _Curves(File):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         path: Path = super().convert(value, param, ctx)
-        if path.suffix.lower() not in ("", ".csv", *_FIGURES):
-            known = f"written to .csv, or drawn to {', '.join(_FIGURES)}"
+        if path.suffix.lower() not in ("", ".csv", *FIGURES):
+            known = f"written to .csv, or drawn to {', '.join(FIGURES)}"
             self.fail(f"{str(value)!r} ends in {path.suffix}; curves are {known}.", param, ctx)
         return path
 
@@ -294,7 +294,7 @@ def _dataset_files(dataset: str | None) -> list[Path]:
 
 def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[int, int]) -> None:
     """Write curves as numbers, or draw them."""
-    if output.suffix.lower() not in _FIGURES:
+    if output.suffix.lower() not in FIGURES:
         _write(output, points.to_csv(index=False, lineterminator="\n"))
         return
     from hashbench.reports.plots import figure_bytes

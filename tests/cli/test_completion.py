@@ -10,6 +10,7 @@ from places import built_in_datasets
 from hashbench import registry
 from hashbench.cli import completion
 from hashbench.cli.main import cli
+from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.plots import FIGURES
 from hashbench.reports.tables import LAYOUTS
 from hashbench.scoring.metrics import get_metric, metric_names
@@ -27,6 +28,7 @@ def test_names_are_those_there_are():
     assert set(completion.datasets()) == set(built_in_datasets())
     kinds = {kind for name in built_in_datasets() for kind in registry.dataset_class(name).features}
     assert set(completion.features()) == kinds
+    assert completion.scripts() == [one.name for one in EVALUATORS]
     assert completion.figures() == list(FIGURES)
     assert completion.tables() == list(LAYOUTS)
 
@@ -55,6 +57,8 @@ def test_metrics_are_offered_as_they_can_be_typed():
         ("plot --metric RP", ["RPrec"]),
         ("tables table", ["table1", "table2", "table3"]),
         ("tables --features squ", ["squeezenet"]),
+        ("explain --script sklearn-", ["sklearn-ap", "sklearn-lrap", "sklearn-ndcg"]),
+        ("explain --dataset tm", ["tmc2007"]),
         ("list me", ["methods", "metrics"]),
         ("run --dry", ["--dry-run"]),
     ],

@@ -11,7 +11,7 @@ import numpy as np
 from hashbench._parallel import QUERY_CHUNK, chunks, in_threads
 from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain.conventions import Distance, Mean, Query
 from hashbench.reports.explain.evaluators import EVALUATORS, Evaluator
@@ -114,23 +114,42 @@ def explain(
     Raises
     ------
     HashbenchError
-        If no script gives any of the metrics.
+        If none of the scripts gives one of the metrics.
     """
-    names = list(dict.fromkeys(get_metric(name).name for name in metrics))
-    asked = [
-        _Asked(evaluator, name, cut)
-        for name in names
-        for evaluator in evaluators
-        if _KINDS.get(get_metric(name).family.pattern) == evaluator.metric
-        and (cut := evaluator.cut_of(_cutoff(name), len(database))) is not None
-    ]
-    if not asked:
-        raise HashbenchError(
-            f"no script that is known here gives {', '.join(names)}; ask for AP, AP@k, NDCG, NDCG@k, P@k, R@k, P@rN "
-            "or R@rN."
-        )
+    asked = []
+    for name in dict.fromkeys(get_metric(name).name for name in metrics):
+        givers = [_Asked(one, name, cut) for one in evaluators if (cut := _cut(one, name, len(database))) is not None]
+        if not givers:
+            raise _given_by_none(name, evaluators, len(database))
+        asked += givers
     ranked = _Ranked.of(query, database, n_bits, affinity, asked, on_progress)
     return [ranked.explanation(number) for number in range(len(asked))]
+
+
+def given_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
+    """Choose the metrics that some script gives of a database."""
+    return [name for name in metrics if any(_cut(one, name, n_items) is not None for one in evaluators)]
+
+
+def _cut(evaluator: Evaluator, name: str, n_items: int) -> int | None:
+    """Tell how many items a script looks at for a metric, None if it does not give that."""
+    if _KINDS.get(get_metric(name).family.pattern) != evaluator.metric:
+        return None
+    return evaluator.cut_of(_cutoff(name), n_items)
+
+
+def _given_by_none(name: str, evaluators: Sequence[Evaluator], n_items: int) -> HashbenchError:
+    """Say what the scripts give instead."""
+    names = " nor ".join(one.name for one in evaluators)
+    which = "no script that is known here gives" if evaluators is EVALUATORS else f"{names} does not give"
+    kinds = {(one.metric, one.cuts) for one in evaluators}
+    known = [
+        pattern
+        for pattern, kind in _KINDS.items()
+        if any(metric == kind and not (cuts == "none" and pattern == f"{kind}@k") for metric, cuts in kinds)
+    ]
+    within = ", k within the database" if all(cuts == "below" for _, cuts in kinds) else ""
+    return HashbenchError(f"{which} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}.")
 
 
 def _cutoff(name: str) -> int | None:

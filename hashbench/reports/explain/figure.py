@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
+from hashbench.errors import HashbenchError
 from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.plots.style import INK, SMALL, Layout, make_panels, one_look, text_width
 
@@ -22,6 +23,8 @@ def draw(explanations: Sequence[Explanation], name: str, layout: Layout | None =
         for metric in dict.fromkeys(one.metric for one in explanations)
     ]
     metrics = [those for those in metrics if those]
+    if not metrics:
+        raise HashbenchError("there is nothing to draw: of no script is the value a number; leave out --figure.")
     with one_look():
         widest = max(text_width(one.evaluator.name, SMALL) for those in metrics for one in those)
         figure, rows = make_panels(

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -82,7 +83,7 @@ def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
     ``printed`` is such as ``0.731`` or ``73.1``, in percent then. A script that has a quantity of its own has no range
     over ties that we know: it gives the number or does not.
     """
-    number, half = _parse(printed)
+    number, half = parse_printed(printed)
     found = []
     for one in explanations:
         if abs(one.value - number) <= half:
@@ -95,18 +96,18 @@ def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
     return found
 
 
-def _parse(printed: str) -> tuple[float, float]:
-    """Give the number, and half of its last digit."""
-    text = printed.strip().rstrip("%")
+def parse_printed(printed: str) -> tuple[float, float]:
+    """Give a score that was printed, and half of its last digit; a HashbenchError if it is none."""
+    text = printed.strip()
     try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not 0 <= number <= 100:
+        number = Decimal(text.removesuffix("%"))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not (number.is_finite() and 0 <= number <= 100):
         raise HashbenchError(f"--value is {printed!r}, expected a score such as 0.731, or 73.1 in percent.")
-    digits = len(text.partition(".")[2])
-    is_percent = number > 1 or printed.strip().endswith("%")
-    return (number / 100, 0.5000001 * 10.0 ** -(digits + 2)) if is_percent else (number, 0.5000001 * 10.0**-digits)
+    if number > 1 or text.endswith("%"):
+        number = number.scaleb(-2)
+    return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
 
 
 def format_answers(found: Sequence[Answer], printed: str, form: str) -> str:

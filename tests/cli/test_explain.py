@@ -1,0 +1,211 @@
+"""The command that explains numbers: what it reads, which forms it has, and what it refuses."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+import rich.progress
+
+from hashbench.cli import progress
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """Options that give six codes of queries and thirty of a database, in two classes; the last query has a third."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path_factory.mktemp("own")
+    arrays = {
+        "--query-codes": rng.random((6, 8)) < 0.5,
+        "--database-codes": rng.random((30, 8)) < 0.5,
+        "--query-labels": np.array([0, 1, 0, 1, 0, 2]),
+        "--database-labels": np.arange(30) % 2,
+    }
+    options = []
+    for option, array in arrays.items():
+        np.save(folder / f"{option[2:]}.npy", array)
+        options += [option, folder / f"{option[2:]}.npy"]
+    return options
+
+
+@pytest.fixture
+def told(hashbench):
+    """Run explain and give what it prints as JSON, by script and metric; it tells nothing else."""
+
+    def run(*arguments):
+        done = hashbench("explain", *arguments, "--format", "json")
+        assert done.exit_code == 0, done.stderr
+        assert "queries ranked" not in done.stderr
+        found = json.loads(done.stdout, parse_constant=pytest.fail)  # NaN is no JSON
+        return {(one["script"], one["metric"]): one for one in found}
+
+    return run
+
+
+def refused(hashbench, *arguments):
+    """Give the exit code and the last line of what is refused before anything is printed."""
+    done = hashbench("explain", *arguments)
+    assert done.stdout == ""
+    return done.exit_code, done.stderr.splitlines()[-1]
+
+
+def labels_as_affinity(own, folder):
+    query, database = (np.load(path) for path in own[5::2])
+    np.save(folder / "levels.npy", (query[:, None] == database).astype(int))
+    return [*own[:4], "--affinity", folder / "levels.npy"]
+
+
+def test_codes_of_a_file_are_scored_as_evaluate_scores_them(hashbench, told, digits_data):
+    assert hashbench("encode", "--method", "lsh", "--dataset", "digits", "--bits", "8").exit_code == 0
+    (codes,) = digits_data.glob("codes/**/lsh-8-s0.h5")
+    exact = json.loads(hashbench("evaluate", codes, "--metric", "AP", "--format", "json").stdout)["AP"]
+    scripts = "--metric", "AP", "--script", "dtsh"
+    one = told(codes, *scripts)["dtsh", "AP"]
+    assert one["exact"] == pytest.approx({key: exact[key] for key in ("mean", "low", "high")}, abs=1e-12)
+    assert one["difference"] == pytest.approx(one["value"] - exact["mean"], abs=1e-12)
+    by_class = told(codes, *scripts, "--database-order", "by-class")["dtsh", "AP"]
+    assert by_class["exact"] == pytest.approx(one["exact"], abs=1e-12)
+    assert by_class["value"] != one["value"]
+
+
+def test_labels_and_the_affinity_they_mean_give_the_same(told, own, tmp_path):
+    ours, its = told(*own), told(*labels_as_affinity(own, tmp_path))
+    assert {which: one["value"] for which, one in ours.items()} == {which: one["value"] for which, one in its.items()}
+    assert {metric for _, metric in ours} == {"AP", "AP@1000"}
+
+
+def test_a_dataset_judges_own_codes(hashbench, told, tiny_file, tmp_path):
+    rng = np.random.default_rng(0)
+    for name, n_items in (("q", 8), ("d", 32)):
+        np.save(tmp_path / f"{name}.npy", rng.random((n_items, 8)) < 0.5)
+    codes = "--query-codes", tmp_path / "q.npy", "--database-codes", tmp_path / "d.npy", "--dataset", tiny_file()
+    exact = json.loads(hashbench("evaluate", *codes, "--metric", "AP", "--format", "json").stdout)["AP"]["mean"]
+    assert told(*codes, "--metric", "AP")["sdh", "AP"]["exact"]["mean"] == pytest.approx(exact, abs=1e-12)
+
+
+@pytest.mark.parametrize(("order", "seed"), [("shuffled", 0), ("shuffled:3", 3)])
+def test_a_shuffled_database_is_that_of_its_seed(told, own, tmp_path, order, seed):
+    rows = np.random.default_rng(seed).permutation(30)
+    shuffled = list(own)
+    for place in (3, 7):
+        np.save(tmp_path / own[place].name, np.load(own[place])[rows])
+        shuffled[place] = tmp_path / own[place].name
+    found = told(*own, "--metric", "AP", "--database-order", order)
+    assert {one["value"] for one in found.values()} == {
+        one["value"] for one in told(*shuffled, "--metric", "AP").values()
+    }
+
+
+def test_by_class_is_the_order_of_labels(told, own, tmp_path):
+    rows = np.argsort(np.arange(30) % 2, kind="stable")
+    ordered = list(own)
+    for place in (3, 7):
+        np.save(tmp_path / own[place].name, np.load(own[place])[rows])
+        ordered[place] = tmp_path / own[place].name
+    assert told(*own, "--database-order", "by-class") == told(*ordered)
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_the_same_seed_gives_the_same_bytes(hashbench, own, tmp_path, form):
+    made = []
+    for name in ("one.svg", "other.svg"):
+        options = "--database-order", "shuffled:7", "--format", form, "--figure", tmp_path / name
+        made.append((hashbench("explain", *own, *options).stdout, (tmp_path / name).read_bytes()))
+    assert made[0] == made[1]
+
+
+def test_tables_have_a_row_a_script_and_a_line_of_the_exact_value(hashbench, own):
+    options = "--metric", "AP", "--script", "dtsh", "--script", "trec_eval"
+    plain = hashbench("explain", *own, *options).stdout
+    assert plain.startswith("AP: exactly 0.")
+    assert [line.split()[0] for line in plain.splitlines()[-2:]] == ["dtsh", "trec_eval"]
+    markdown = hashbench("explain", *own, *options, "--format", "markdown").stdout
+    assert markdown.startswith("**AP**: exactly 0.")
+    assert [line.split()[:2] for line in markdown.splitlines()[-2:]] == [["|", "dtsh"], ["|", "trec_eval"]]
+
+
+def test_json_has_null_where_a_mean_is_not_a_number(told, own):
+    one = told(*own, "--metric", "R@5", "--script", "csq-r")["csq-r", "R@5"]
+    assert one["value"] is one["difference"] is None
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "json"])
+def test_a_value_tells_which_scripts_give_it(hashbench, told, own, form):
+    value = told(*own, "--metric", "AP")["hashnet", "AP"]["value"]
+    for printed in (f"{value:.6f}", f"{100 * value:.4f}", f"{100 * value:.4f}%"):
+        done = hashbench("explain", *own, "--metric", "AP", "--value", printed, "--format", form)
+        assert done.exit_code == 0, done.stderr
+        if form == "json":
+            verdicts = {one["script"]: one["verdict"] for one in json.loads(done.stdout)}
+            assert verdicts["hashnet"] == verdicts["hashnet-caffe"] == "gives"
+            assert set(verdicts.values()) == {"gives", "could", "not"}
+        else:
+            (line,) = (line for line in done.stdout.splitlines() if " hashnet " in line)
+            assert "gives it" in line
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf", "SVG"])
+def test_a_figure_is_of_the_kind_that_its_ending_says(hashbench, own, tmp_path, ending):
+    path = tmp_path / f"figure.{ending}"
+    assert hashbench("explain", *own, "--metric", "AP", "--script", "dtsh", "--figure", path).exit_code == 0
+    start = path.read_bytes()[:5]
+    assert start == {"png": b"\x89PNG\r", "pdf": b"%PDF-"}.get(ending, b"<?xml")
+
+
+def test_scripts_that_take_no_cut_beyond_the_database_are_left_out(told, own):
+    names = {name for name, _ in told(*own, "--metric", "AP@31")}
+    assert "calc-top-map" in names
+    assert not {"hashnet", "orthohash"} & names
+
+
+def test_scripts_alone_are_asked_for_what_they_give(told, own):
+    assert set(told(*own, "--script", "calc-map")) == {("calc-map", "AP")}
+
+
+def test_a_database_of_one_item_is_explained(told, own, tmp_path):
+    one = list(own)
+    for place in (3, 7):
+        np.save(tmp_path / own[place].name, np.load(own[place])[:1])
+        one[place] = tmp_path / own[place].name
+    found = told(*one, "--metric", "AP")
+    assert found["dtsh", "AP"]["value"] == found["dtsh", "AP"]["exact"]["mean"] == 1
+    assert found["callmap", "AP"]["value"] == pytest.approx(1 / 2)  # three of six queries are of its class
+    assert ("calc-top-map", "AP") not in found  # which loses the last item
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_line_is_told_on_no_terminal_and_then_only_of_what_takes_long(hashbench, own, monkeypatch, is_terminal):
+    bars = []
+    monkeypatch.setattr(progress._Stderr, "isatty", lambda self: is_terminal)
+    monkeypatch.setattr(rich.progress.Progress, "update", lambda self, task, **what: bars.append(what))
+    quick = hashbench("explain", *own, "--metric", "AP")
+    assert "queries ranked" not in quick.stderr
+    assert bool(bars) == is_terminal
+    now = iter(range(0, 10**6, 31))
+    monkeypatch.setattr(time, "monotonic", lambda: next(now))
+    slow = hashbench("explain", *own, "--metric", "AP")
+    assert ("queries ranked: 6 of 6" in slow.stderr) == (not is_terminal)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--metric RR", "no script that is known here gives RR of 30 items; ask for AP, AP@k, NDCG"),
+        ("--metric AP --metric RR", "no script that is known here gives RR of 30 items"),
+        ("--script talr-ndcg", "talr-ndcg does not give AP of 30 items; ask for NDCG, NDCG@k."),
+        ("--script calc-map --metric AP@5", "calc-map does not give AP@5 of 30 items; ask for AP."),
+        ("--script hashnet --metric AP@31", "hashnet does not give AP@31 of 30 items; ask for AP, AP@k, k within"),
+    ],
+)
+def test_what_scripts_do_not_give_is_refused_with_what_they_do(hashbench, own, options, words):
+    code, line = refused(hashbench, *own, *options.split())
+    assert (code, words in line) == (1, True), line
+
+
+def test_a_figure_of_no_numbers_is_refused(hashbench, own, tmp_path):
+    options = "--metric", "R@5", "--script", "csq-r", "--figure", tmp_path / "none.svg"
+    assert refused(hashbench, *own, *options) == (
+        1,
+        "Error: there is nothing to draw: of no script is the value a number; leave out --figure.",
+    )
+    assert not (tmp_path / "none.svg").exists()
