@@ -1,5 +1,6 @@
 """What the page shows of codes and scores in the data folder: times, use of codes, queries with their tie groups."""
 
+import base64
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import combinations
@@ -22,7 +23,7 @@ from hashbench.store.score_cache import find_scores
 
 USUAL_BITS = 32  # whose queries are shown, or the nearest length there is
 _N_RANKS = 24  # of a curve of how often codes are used
-_TENTHS = 4  # decimals of a query's score
+_STEPS, _NONE = 10_000, 0xFFFF  # of a query's score, which travels in two bytes
 
 
 def blocks_of(
@@ -78,36 +79,43 @@ def read_queries(block: Block, n_queries: int | None) -> dict[str, Any]:
     rows = block.rows.sort_values("seed").drop_duplicates(list(LINE))
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     kept = {labels[tuple(row[key] for key in LINE)]: find_scores(as_row(row)) for row in rows.to_dict("records")}
-    scores = {label: kept[label] for label in block.labels if kept[label] is not None}
+    scores = {label: found for label in block.labels if (found := kept[label]) is not None}
     if not scores:
         find_codes(block)  # says how to make them
         raise HashbenchError(
             f"the scores of every query of {block.dataset} ({block.features}) are not in the data folder. "
             "Make them again: hashbench run --force."
         )
-    matrix = np.array([scores[label] for label in scores])  # (n_lines, n_queries)
+    groups = block.cells.set_index("label")["group"].to_dict()
+    order = sorted(scores, key=lambda label: (groups[label] == "baseline", -np.nan_to_num(np.nanmean(scores[label]))))
+    matrix = np.array([scores[label] for label in order])  # (n_lines, n_queries)
     chosen = _telling(matrix, matrix.shape[1] if n_queries is None else n_queries)
     files = {file.label: file for file in reversed(find_codes(block))}
     return {
-        **{"metric": block.metric, "bits": block.n_bits[0], "labels": list(scores)},
+        **{"metric": block.metric, "bits": block.n_bits[0], "labels": order},
         "seed": int(rows["seed"].iloc[0]),
-        "scores": [whole(line.round(_TENTHS)) for line in matrix],
+        "scores": [_short(line) for line in matrix],
         "chosen": chosen.tolist(),
-        "groups": {label: _groups(block, files[label], chosen) for label in scores if label in files},
+        "groups": {label: _groups(block, files[label], chosen) for label in order if label in files},
     }
 
 
 def _telling(scores: FloatArray, n_queries: int) -> IntArray:
-    """Choose queries: those that gain and lose most between two methods, the best ones first; then the hardest."""
-    in_order = np.argsort(-np.nanmean(scores, axis=1), kind="stable")
+    """Choose queries: those that gain and lose most between two lines, the first ones first; then the hardest."""
     pairs = sorted(combinations(range(len(scores)), 2), key=sum)
     found: dict[int, None] = {}
     for one, other in pairs:
-        difference = scores[in_order[one]] - scores[in_order[other]]
+        difference = scores[one] - scores[other]
         if len(found) < n_queries and not np.isnan(difference).all():
             found |= dict.fromkeys([int(np.nanargmax(difference)), int(np.nanargmin(difference))])
-    found |= dict.fromkeys(np.argsort(scores[in_order[0]], kind="stable").tolist())
+    found |= dict.fromkeys(np.argsort(scores[0], kind="stable").tolist())
     return np.sort(np.array([*found][:n_queries], dtype=np.int64))
+
+
+def _short(scores: FloatArray) -> str:
+    """Write scores as unsigned 16-bit numbers, little-endian, in base64."""
+    steps = np.where(np.isnan(scores), _NONE, np.rint(np.nan_to_num(scores) * _STEPS))
+    return base64.b64encode(steps.astype("<u2").tobytes()).decode()
 
 
 def _groups(block: Block, file: CodesFile, queries: IntArray) -> list[list[int]]:

@@ -39,6 +39,7 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
     is_main = np.zeros(len(cells), dtype=int)
     is_main[main_lines(cells, cells)["cell"]] = 1
     names = block_names(blocks)
+    places = {key: place for place, key in enumerate(names)}
     return {
         "groups": list(GROUPS),
         "data": [_block(names[key], cells, key) for key in blocks.itertuples(index=False, name=None)],
@@ -46,7 +47,7 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
         "lines": _lines(lines, choose_looks(lines)),
         "methods": [_method(name) for name in sorted(lines["method"].unique())],
         "cells": {
-            "data": cells[list(BLOCK)].apply(tuple, axis=1).map(list(names).index).tolist(),
+            "data": [places[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
             "metric": cells["metric"].map(metrics.index).tolist(),
             "line": cells["label"].map(labels.index).tolist(),
             "bits": cells["n_bits"].tolist(),

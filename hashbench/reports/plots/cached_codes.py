@@ -1,6 +1,6 @@
 """Codes and datasets found in the data folder by what the results say they were made from."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,9 +40,9 @@ def find_codes(block: Block) -> list[CodesFile]:
     A command that makes what is not there is added to the block's notes; if nothing is, it is in the HashbenchError.
     """
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    found, missing = [], []
+    found, missing, kept = [], [], _kept_codes()
     for row in block.rows.to_dict("records"):
-        path = _path_of(row)
+        path = kept.get(tuple(row[key] for key in _KEY))
         if path is None:
             missing.append(row)
         else:
@@ -97,7 +97,7 @@ def read_times(block: Block) -> pd.DataFrame:
     """
     rows = []
     for file in find_codes(block):
-        attributes = hdf5.read_attributes(file.path)
+        attributes = _attributes(file.path, file.path.stat().st_mtime_ns)
         seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
         if not np.isnan(list(seconds.values())).any():  # as of users' own codes
             rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
@@ -112,12 +112,19 @@ def open_dataset(block: Block) -> Dataset:
     return _dataset(_dataset_path(block))
 
 
-def _path_of(row: Mapping[Hashable, Any]) -> Path | None:
-    for path in (data_dir() / "codes").glob(f"*/{row['method']}-{row['n_bits']}-s{row['seed']}*.h5"):
-        attributes = hdf5.read_attributes(path)
-        if all(attributes.get(key) == row[key] for key in _KEY):
-            return path
-    return None
+def _kept_codes() -> dict[tuple[Any, ...], Path]:
+    """Give the codes files of the data folder by their ``_KEY``."""
+    found = {}
+    for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
+        attributes = _attributes(path, path.stat().st_mtime_ns)
+        found[tuple(attributes.get(key) for key in _KEY)] = path
+    return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _attributes(path: Path, changed: int) -> Mapping[str, Any]:
+    """Read what a file says of itself; ``changed`` tells it from what it held before."""
+    return hdf5.read_attributes(path)
 
 
 def _dataset_path(block: Block) -> Path:

@@ -46,7 +46,7 @@ const nearest = (numbers, wanted) => numbers.reduce((a, b) => (Math.abs(b - want
 
 // ---- results: blocks and lines by number, cells (means over seeds) as objects, by block
 data.data.forEach((block, i) => Object.assign(block, {i, cells: []}));
-data.lines.forEach((line, i) => Object.assign(line, {i, name: line.method, settings: line.label.slice(line.method.length).trim()}));
+data.lines.forEach((line, i) => Object.assign(line, {i}));
 const blockOf = new Map(data.data.map((block) => [block.name, block]));
 const lineOf = new Map(data.lines.map((line) => [line.label, line]));
 const methodOf = new Map(data.methods.map((method) => [method.name, method]));
@@ -111,6 +111,12 @@ function keepLink() {
   history.replaceState(null, "", "#" + state.view + (query ? "?" + query : ""));
 }
 
-const lineName = (line) => [h("span", {class: "name"}, line.name), line.settings && h("span", {class: "settings"}, " " + line.settings)];
+/** Show a label: the method's name, and its settings smaller. */
+function named(label) {
+  const [name, settings] = label.split(/ (.*)/s);
+  return [h("span", {class: "name"}, name), settings && h("span", {class: "settings"}, " " + settings)];
+}
+
+const lineName = (line) => named(line.label);
 const lineLink = (line) => h("a", {href: link("method", {method: line.method})}, lineName(line));
 const tell = (text) => { $("#status").textContent = text; };

@@ -16,7 +16,7 @@ if (data.changes) {
       const millionths = (key, label) => ({key, label, value: (row) => number(row[key]), text: (row) => shown(number(row[key]), 6)});
       const change = (row) => (row.status !== "changed" || row.old === null || row.new === null ? null : number(row.new - row.old));
       const columns = [{key: "status", label: "Row", isText: true, value: (row) => row.status}, {key: "data", label: "Dataset and features", isText: true, value: (row) => row.data},
-        {key: "label", label: "Method", isText: true, value: (row) => row.label}, {key: "metric", label: "Metric", isText: true, value: (row) => row.metric},
+        {key: "label", label: "Method", isText: true, value: (row) => row.label, node: (row) => named(row.label)}, {key: "metric", label: "Metric", isText: true, value: (row) => row.metric},
         {key: "bits", label: "Bits", value: (row) => row.bits}, {key: "seed", label: "Seed", value: (row) => row.seed}, millionths("old", "Old"), millionths("new", "New"),
         {key: "change", label: "Change", value: change, text: (row) => (change(row) > 0 ? "+" : "") + shown(change(row), 6)},
         {key: "ties", label: "Tie range", isText: true, value: (row) => row.ties}, {key: "p", label: "p", value: (row) => number(row.p), text: (row) => shown(number(row.p))},
@@ -68,7 +68,11 @@ $("#theme").addEventListener("click", () => {
   root.dataset.theme = isDark ? "light" : "dark";
   tell(`${root.dataset.theme} colours`);
 });
-addEventListener("hashchange", () => { draw(); scrollTo(0, 0); });
+addEventListener("hashchange", () => {
+  draw();
+  scrollTo(0, 0);
+  tell(views[state.view].title);
+});
 addEventListener("keydown", (event) => { if (event.key === "Escape") tip(null); });
 draw();
 performance.measure("hashbench:start", {start: scriptStart, end: performance.now()});

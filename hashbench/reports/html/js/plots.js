@@ -35,7 +35,8 @@ views.plots = {
     const block = blockOf.get(chosen.data);
     const order = linesOf(ranked(block));
     const some = filtered(block.cells.filter((cell) => cell.metric.name === chosen.metric && cell.value !== null), chosen);
-    const lines = order.filter((line) => some.some((cell) => cell.line === line));
+    const isTimed = new Set(timesOf(block).map((time) => time.line));
+    const lines = order.filter((line) => some.some((cell) => cell.line === line) && (chosen.kind !== "times" || isTimed.has(line)));
     if (!lines.length) return [nothing()];
     const given = state.params.getAll("line");
     const isShown = new Set(given.length ? lines.filter((line) => given.includes(line.label)) : lines.slice(0, MOST_LINES));
@@ -58,9 +59,10 @@ views.plots = {
     };
     redraw();
     const legend = h("div", {class: "legend", role: "group", "aria-label": "Lines shown"},
+      h("div", {}, h("button", {type: "button", onclick: () => show(lines)}, "All"), h("button", {type: "button", onclick: () => show([])}, "None")),
       lines.map((line) => h("button", {type: "button", "data-line": line.label, "aria-pressed": String(isShown.has(line)), onclick: () =>
-        show(isShown.has(line) ? [...isShown].filter((one) => one !== line) : [...isShown, line])}, sample(line), h("span", {}, lineName(line)))),
-      h("div", {}, h("button", {type: "button", onclick: () => show(lines)}, "All"), h("button", {type: "button", onclick: () => show([])}, "None")));
+        show(isShown.has(line) ? [...isShown].filter((one) => one !== line) : [...isShown, line])}, sample(line), h("span", {}, lineName(line)))));
+
     return [h("div", {class: "plot"}, figure, legend), plotTable(chosen, some)];
   },
 };
@@ -187,13 +189,12 @@ function timesPlot(some, block) {
   const found = some.map((cell) => [cell, times.get(cell.line.i + " " + cell.bits)]).filter(([, time]) => time);
   if (!found.length) return [`Time against ${metric}`, nothing("Of the lines chosen no time is known; press others in the legend.")];
   const y = upward(found.map(([cell]) => cell.value), metric);
-  return [`Time to fit, and to encode, against ${metric} on ${block.name}; a point a code length, joined by method. Both time axes are logarithmic.`, ...["fit", "encode"].map((what) => {
+  return [`Time to fit, and to encode, against ${metric} on ${block.name}; a point a code length. Times are on logarithmic axes.`, ...["fit", "encode"].map((what) => {
     const seconds = found.map(([, time]) => Math.max(time[what], 1e-4));
     const x = along(seconds, powersOf(seconds), `time to ${what} (s)`);
     return axes(x, y, `Time to ${what} against ${metric}`, linesOf(found.map(([cell]) => cell)).map((line) => {
       const own = found.filter(([cell]) => cell.line === line).map(([cell, time]) => [cell, time, x.place(Math.max(time[what], 1e-4)), y.place(cell.value)]);
-      return s("g", {"data-series": line.label}, s("path", {class: "curve thin", stroke: colourOf(line), d: polyline(own.map(([, , left, top]) => [left, top]))}),
-        own.map(([cell, time, left, top]) => pointAt(cell, left, top, `fit ${time.fit.toPrecision(3)} s, encode ${time.encode.toPrecision(3)} s`)));
+      return s("g", {"data-series": line.label}, own.map(([cell, time, left, top]) => pointAt(cell, left, top, `fit ${time.fit.toPrecision(3)} s, encode ${time.encode.toPrecision(3)} s`)));
     }));
   })];
 }
@@ -202,7 +203,7 @@ function powersOf(seconds) {
   const ticks = [];
   const [low, high] = [Math.log10(Math.min(...seconds)), Math.log10(Math.max(...seconds))];
   for (let power = Math.ceil(low); power <= high; power++) ticks.push([10 ** power, power < 0 ? (10 ** power).toFixed(-power) : (10 ** power).toLocaleString("en")]);
-  return ticks.length ? ticks : [[10 ** ((low + high) / 2), (10 ** ((low + high) / 2)).toPrecision(2)]];
+  return ticks.length > 1 ? ticks : unique([low, high]).map((power) => [10 ** power, (10 ** power).toPrecision(2)]);
 }
 
 const plotTable = (chosen, some) => h("details", {}, h("summary", {}, "The numbers as a table"),

@@ -1,6 +1,7 @@
 // Queries one by one: who gains and loses between two methods, and the tie groups of a query, drawn as boxes.
 
 const ORDERS = {loss: "greatest loss first", gain: "greatest gain first", low: "lowest score first", high: "highest score first"};
+const NO_SCORE = 0xffff;
 const loaded = new Map(); // of a folder: data that came by script elements, by file
 
 /** What a script of the report's folder calls. */
@@ -12,11 +13,18 @@ function load(file) {
     onerror: () => reject(new Error(`${file} is not beside this page.`))})));
 }
 
+/** Read the scores of a line: unsigned 16-bit numbers in base64, ten-thousandths. */
+function scoresOf(q, label) {
+  const bytes = Uint8Array.from(atob(q.scores[q.labels.indexOf(label)]), (letter) => letter.charCodeAt(0));
+  return Array.from({length: bytes.length / 2}, (_, i) => bytes[2 * i] + 256 * bytes[2 * i + 1]).map((score) => (score === NO_SCORE ? null : score / 1e4));
+}
+
 views.queries = {
   title: "Queries",
   fields() {
     const place = FIELDS.data();
-    const there = data.data.find((block) => data.queries[block.name]?.labels) ?? data.data[0];
+    const nLabels = (block) => data.queries[block.name]?.labels?.length ?? 0;
+    const there = data.data.reduce((a, b) => (nLabels(b) > nLabels(a) ? b : a));
     const fields = [{...place, usual: there.name, resets: ["a", "b", "query", "order", "sort", "desc"]}];
     const q = data.queries[choose(fields).data];
     if (!q?.labels) return fields;
@@ -34,7 +42,7 @@ views.queries = {
 };
 
 function queryList(chosen, q) {
-  const [a, b] = [chosen.a, chosen.b].map((label) => q.scores[q.labels.indexOf(label)].map(number));
+  const [a, b] = [chosen.a, chosen.b].map((label) => scoresOf(q, label));
   const metric = data.metrics.find((one) => one.name === q.metric);
   const gain = (i) => (a[i] === null || b[i] === null ? null : b[i] - a[i]);
   const rows = a.map((_, i) => i);
@@ -60,9 +68,9 @@ function queryList(chosen, q) {
   const asked = Number(state.params.get("query") ?? NaN);
   if (isThere.has(asked)) place.append(queryPage(chosen, q, asked));
   const missing = rows.length > q.chosen.length ? ` Of ${q.chosen.length} queries, those that differ most between methods, the tie groups are in this page; make it with --queries N for more, or --output FOLDER for all.` : "";
-  return [h("p", {}, `From `, h("strong", {}, chosen.a), " to ", h("strong", {}, chosen.b), ` at ${q.bits} bits, ${count(n, "query loses", "queries lose")} ${q.metric} and ${defined.filter((i) => worse(0, gain(i), metric)).length} gain it.`,
-    defined.length ? [" Most of all loses ", h("strong", {"data-test": "most"}, `query ${worst}`), `: ${shown(a[worst])} to ${shown(b[worst])}.`] : null, h("span", {class: "muted"}, missing)), place,
-  table({name: "queries", caption: `${q.metric} of each query on ${chosen.data} at ${q.bits} bits, seed ${q.seed}`, columns, rows, isLinked: true, sort: {key: order[0], desc: order[1]}, keyOf: (i) => i})];
+  return [chosen.a === chosen.b ? h("p", {}, "Choose another method to compare with.") : h("p", {}, `From `, h("strong", {}, chosen.a), " to ", h("strong", {}, chosen.b), ` at ${q.bits} bits, ${count(n, "query loses", "queries lose")} ${q.metric} and ${defined.filter((i) => worse(0, gain(i), metric)).length} gain it.`,
+    n ? [" Most of all loses ", h("strong", {"data-test": "most"}, `query ${worst}`), `: ${shown(a[worst])} to ${shown(b[worst])}.`] : null, h("span", {class: "muted"}, missing)), place,
+  h("div", {class: "narrow"}, table({name: "queries", caption: `${q.metric} of each query on ${chosen.data} at ${q.bits} bits, seed ${q.seed}`, columns, rows, isLinked: true, sort: {key: order[0], desc: order[1]}, keyOf: (i) => i}))];
 }
 
 const worse = (x, y, metric) => isBetter(metric, y, x);
@@ -71,26 +79,25 @@ function queryPage(chosen, q, query) {
   const place = q.chosen.indexOf(query);
   const labels = unique([chosen.a, chosen.b]);
   return h("section", {id: "query", class: "card", "aria-label": `Query ${query}`}, h("h2", {}, `Query ${query}`), thumbnail(q, query),
-    h("p", {class: "muted"}, "Each box is a tie group: the items at one Hamming distance, nearest first. Its width grows with its size, the filled part is the share of relevant items. Inside a box there is no order."),
+    h("p", {class: "muted"}, "Each box is a tie group: the items at one Hamming distance, nearest first. Its width grows with the root of its size, the filled part is the share of relevant items. Inside a box there is no order."),
     labels.map((label) => groupBoxes(q, label, place, query)));
 }
 
 function groupBoxes(q, label, place, query) {
   const flat = q.groups[label]?.[place];
-  const score = number(q.scores[q.labels.indexOf(label)][query]);
+  const score = scoresOf(q, label)[query];
   if (!flat) return h("p", {class: "muted"}, `The codes of ${label} are not in the data folder where this page was made.`);
   const groups = [];
   for (let k = 0; k < flat.length; k += 3) groups.push({distance: flat[k], size: flat[k + 1], relevant: flat[k + 2]});
-  const width = (group) => 6 + 7 * Math.log2(1 + group.size);
   const columns = [{key: "distance", label: "Distance", value: (group) => group.distance}, {key: "size", label: "Items", value: (group) => group.size},
     {key: "relevant", label: "Relevant", value: (group) => group.relevant}, {key: "share", label: "Share", value: (group) => group.relevant / group.size, text: (group) => shown(group.relevant / group.size, 3)}];
   return h("figure", {"data-test": "groups", "data-line": label}, h("figcaption", {}, h("strong", {}, label), ` ${q.metric} ${shown(score)}`),
     h("div", {class: "boxes", role: "list", "aria-label": `Tie groups of query ${query} by ${label}, nearest first`}, groups.map((group) => {
       const told = `distance ${group.distance}: ${count(group.size, "item")}, ${group.relevant.toLocaleString("en")} relevant`;
       return h("div", {class: "box", role: "listitem", tabindex: 0, "data-test": "group", "data-distance": group.distance, "data-size": group.size, "data-relevant": group.relevant, "aria-label": told,
-        style: {width: width(group) + "px", "--share": 100 * (group.relevant / group.size) + "%"}, ...tipping([label, told])}, h("span", {"aria-hidden": "true"}, group.distance));
+        style: {"flex-grow": Math.sqrt(group.size).toFixed(2), "--share": 100 * (group.relevant / group.size) + "%"}, ...tipping([label, told])}, h("span", {"aria-hidden": "true"}, group.distance));
     })),
-    samples(q, label, place), h("details", {}, h("summary", {}, "As a table"), table({name: "groups", caption: `Tie groups of query ${query} by ${label}`, columns, rows: groups, keyOf: (group) => group.distance})));
+    samples(q, label, place), h("details", {}, h("summary", {}, "As a table"), table({name: "ties", caption: `Tie groups of query ${query} by ${label}`, columns, rows: groups, keyOf: (group) => group.distance})));
 }
 
 const tipping = (told) => ({onpointerenter: (event) => tip(event.currentTarget, told), onpointerleave: () => tip(null), onfocus: (event) => tip(event.currentTarget, told), onblur: () => tip(null)});

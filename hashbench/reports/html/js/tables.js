@@ -1,6 +1,7 @@
 // Tables: sorted by their heads, drawn in parts, taken along as CSV, LaTeX and Markdown.
 
 const FIRST_ROWS = 200;
+const MORE_ROWS = 1000; // at a time: browsers lay out some ten thousand cells in a second
 
 /**
  * Make a table. A column is {key, label, isText, value(row), node(row)?, text(row)?, cells?, cellClass?}: `value` sorts
@@ -10,11 +11,11 @@ const FIRST_ROWS = 200;
 function table({name, caption, columns, rows, keyOf, sort = null, isLinked = false, onSort = null}) {
   let order = isLinked && columns.some((column) => column.key === state.params.get("sort"))
     ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
-  let nShown = FIRST_ROWS;
+  let left = []; // rows still to be drawn, in order
   const head = h("tr", {}, columns.map((column) => h("th", {scope: "col", class: kindOf(column)},
     h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label))));
   const body = h("tbody");
-  const more = h("button", {type: "button", "data-more": true, onclick: () => { nShown = Infinity; drawRows(); }});
+  const more = h("button", {type: "button", "data-more": true, onclick: () => addRows(MORE_ROWS)});
   const copied = h("div");
   const element = h("table", {"data-test": name}, h("caption", {}, caption), h("thead", {}, head), body);
 
@@ -42,14 +43,21 @@ function table({name, caption, columns, rows, keyOf, sort = null, isLinked = fal
   function drawRows() {
     [...head.children].forEach((th, i) => th.setAttribute("aria-sort",
       columns[i].key === order?.key ? (order.desc ? "descending" : "ascending") : "none"));
-    body.replaceChildren(...inOrder().slice(0, nShown).map((row) => h("tr", {"data-key": keyOf?.(row), "data-group": row.line?.group || null}, columns.map((column, i) => {
+    left = inOrder();
+    body.replaceChildren();
+    addRows(FIRST_ROWS);
+  }
+
+  function addRows(n) {
+    body.append(...left.slice(0, n).map((row) => h("tr", {"data-key": keyOf?.(row), "data-group": row.line?.group || null}, columns.map((column, i) => {
       const inside = column.node ? column.node(row) : textOf(column, row);
       return i === 0 && column.isText ? h("th", {scope: "row"}, inside)
         : h("td", {class: [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim(),
           "data-sort-value": column.isText ? null : column.value(row)}, inside);
     }))));
-    more.hidden = rows.length <= nShown;
-    more.textContent = `Show all ${rows.length.toLocaleString("en")} rows`;
+    left = left.slice(n);
+    more.hidden = !left.length;
+    more.textContent = `Show ${Math.min(MORE_ROWS, left.length).toLocaleString("en")} more of ${rows.length.toLocaleString("en")} rows`;
   }
 
   const taken = {
