@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections import defaultdict
 from contextlib import ExitStack
 from urllib.parse import urlencode
@@ -116,13 +117,13 @@ def keys(page, table="leaderboard"):
     return rows_of(page, table).evaluate_all("rows => rows.map(row => row.dataset.key)")
 
 
-def means(folder):
-    """The AP of each code length and method, averaged over seeds."""
+def means(folder, column="value"):
+    """The AP of each code length and method, or an end of its range over ties, averaged over seeds."""
     values = defaultdict(list)
     with (folder / "results" / "few.csv").open() as file:
         for cell in csv.DictReader(file):
             if cell["metric"] == "AP":
-                values[int(cell["n_bits"]), cell["method"]].append(float(cell["value"]))
+                values[int(cell["n_bits"]), cell["method"]].append(float(cell[column]))
     return {key: float(np.mean(some)) for key, some in values.items()}
 
 
@@ -213,6 +214,17 @@ def test_cells_and_their_csv_hold_the_means_over_seeds(visit, folder):
             assert float(line[f"{n_bits} bits low"]) <= value <= float(line[f"{n_bits} bits high"])
 
 
+@pytest.mark.parametrize("n_bits", LENGTHS)
+def test_sentence_says_whether_ties_could_swap_the_first_two(visit, folder, n_bits):
+    page = visit(f"{VIEWS['leaderboard']}&sort=b{n_bits}&desc=1")
+    values, low, high = (means(folder, column) for column in ("value", "low", "high"))
+    first, second = sorted(METHODS, key=lambda method: -values[n_bits, method])[:2]
+    sentence = page.locator("[data-test=verdict]")
+    assert sentence.locator("strong").all_inner_texts() == [first, second]
+    could_swap = low[n_bits, first] <= high[n_bits, second]
+    assert ("open" in sentence.get_attribute("class").split()) == could_swap
+
+
 @pytest.mark.parametrize(("kind", "mark"), [("latex", r"\begin{tabular}"), ("markdown", "| --- |")])
 def test_table_is_copied_or_shown_where_the_clipboard_is_denied(visit, kind, mark):
     page = visit(VIEWS["leaderboard"])
@@ -284,6 +296,20 @@ def test_legend_hides_and_shows_a_line(visit):
         expect(points).to_have_count(n_points)
 
 
+def test_text_in_a_plot_is_legible_on_a_phone(visit):
+    page = visit(VIEWS["plots"], viewport={"width": 390, "height": 844})
+    texts = page.locator("[data-test=plot] svg text:visible")
+    heights = texts.evaluate_all("texts => texts.map(text => text.getBoundingClientRect().height)")
+    assert min(heights) >= 10
+
+
+def test_change_is_shown_with_its_difference(visit):
+    page = visit("changes?text=gone")
+    assert rows_of(page, "changes").count() == 1
+    for told in ("0.550000", "0.500000", "-0.050000"):
+        assert told in rows_of(page, "changes").inner_text()
+
+
 # ---------------------------------------------------------------- queries
 
 
@@ -330,6 +356,16 @@ def test_folder_loads_queries_and_images_from_beside_its_page(visit, folder, tmp
         return image.naturalWidth;
     }"""
     assert pictures.first.evaluate(is_loaded) >= 8
+
+
+def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tmp_path, monkeypatch):
+    for place in (folder, tmp_path):
+        if place != folder:
+            shutil.copytree(folder, place, dirs_exist_ok=True)
+        monkeypatch.setenv("HASHBENCH_DATA", str(place / "data"))
+        report(place, tmp_path / f"{place.name}.html")
+    first, second = ((tmp_path / f"{place.name}.html").read_bytes() for place in (folder, tmp_path))
+    assert first == second
 
 
 # ---------------------------------------------------------------- the net under these tests
