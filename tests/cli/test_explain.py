@@ -192,9 +192,12 @@ def test_a_line_is_told_on_no_terminal_and_then_only_of_what_takes_long(hashbenc
     [
         ("--metric RR", "no script that is known here gives RR of 30 items; ask for AP, AP@k, NDCG"),
         ("--metric AP --metric RR", "no script that is known here gives RR of 30 items"),
-        ("--script talr-ndcg", "talr-ndcg does not give AP of 30 items; ask for NDCG, NDCG@k."),
-        ("--script calc-map --metric AP@5", "calc-map does not give AP@5 of 30 items; ask for AP."),
-        ("--script hashnet --metric AP@31", "hashnet does not give AP@31 of 30 items; ask for AP, AP@k, k within"),
+        ("--script talr-ndcg", "no script among talr-ndcg gives AP of 30 items; ask for NDCG, NDCG@k."),
+        ("--script calc-map --metric AP@5", "no script among calc-map gives AP@5 of 30 items; ask for AP."),
+        (
+            "--script hashnet --metric AP@31",
+            "no script among hashnet gives AP@31 of 30 items; ask for AP, AP@k, k within",
+        ),
     ],
 )
 def test_what_scripts_do_not_give_is_refused_with_what_they_do(hashbench, own, options, words):

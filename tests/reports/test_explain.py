@@ -107,6 +107,15 @@ def test_a_byte_that_differs_in_all_bits_counts_seven():
     ]
 
 
+def test_where_nothing_is_relevant_to_any_query_what_divides_by_that_is_no_number():
+    labels = np.full(3, 2), LABELS[1]
+    found = {one.evaluator.name: one.value for one in explained(["AP"], labels=labels)}
+    assert math.isnan(found["area-rp"])
+    assert math.isnan(found["dtsh"])
+    assert found["sdh"] == 0
+    assert found["sklearn-lrap"] == 1
+
+
 def test_gains_of_8_bits_end_at_126():
     labels = SharedLabels(np.ones((1, 10), np.uint8), np.array([[1] * 5 + [0] * 5, [1] * 10], np.uint8))
     found = {one.evaluator.name: one for one in explained(["NDCG"], bits("00"), bits("00 01"), labels)}

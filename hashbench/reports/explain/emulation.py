@@ -140,8 +140,8 @@ def _cut(evaluator: Evaluator, name: str, n_items: int) -> int | None:
 
 def _given_by_none(name: str, evaluators: Sequence[Evaluator], n_items: int) -> HashbenchError:
     """Say what the scripts give instead."""
-    names = " nor ".join(one.name for one in evaluators)
-    which = "no script that is known here gives" if evaluators is EVALUATORS else f"{names} does not give"
+    names = ", ".join(one.name for one in evaluators)
+    which = "that is known here" if evaluators is EVALUATORS else f"among {names}"
     kinds = {(one.metric, one.cuts) for one in evaluators}
     known = [
         pattern
@@ -149,7 +149,9 @@ def _given_by_none(name: str, evaluators: Sequence[Evaluator], n_items: int) -> 
         if any(metric == kind and not (cuts == "none" and pattern == f"{kind}@k") for metric, cuts in kinds)
     ]
     within = ", k within the database" if all(cuts == "below" for _, cuts in kinds) else ""
-    return HashbenchError(f"{which} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}.")
+    return HashbenchError(
+        f"no script {which} gives {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
+    )
 
 
 def _cutoff(name: str) -> int | None:

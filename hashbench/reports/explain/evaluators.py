@@ -117,6 +117,8 @@ def _at_end_of_ties(counts: TieHistogram, cut: int) -> FloatArray:
 def _area(counts: TieHistogram, cut: int) -> float:
     """Give the area under precision against recall of all pairs, radius by radius, the last one missing."""
     sizes, relevant = counts.size.sum(axis=0), counts.n_rel.sum(axis=0)
+    if not relevant.any():  # recall is 0 / 0
+        return float("nan")
     n_radii = int(np.flatnonzero(sizes)[-1])
     good, retrieved = np.cumsum(relevant)[:n_radii], np.cumsum(sizes)[:n_radii]
     recall, first = np.unique(good / relevant.sum(), return_index=True)
