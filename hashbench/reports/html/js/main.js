@@ -73,6 +73,11 @@ addEventListener("hashchange", () => {
   scrollTo(0, 0);
   tell(views[state.view].title);
 });
+let redrawing = 0;
+addEventListener("resize", () => { // a plot fits the room there is
+  clearTimeout(redrawing);
+  if (state.view === "plots") redrawing = setTimeout(update, 150);
+});
 addEventListener("keydown", (event) => { if (event.key === "Escape") tip(null); });
 draw();
 performance.measure("hashbench:start", {start: scriptStart, end: performance.now()});
