@@ -4,7 +4,6 @@ import subprocess
 import sys
 import tomllib
 from importlib.metadata import distribution, entry_points
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -195,11 +194,9 @@ def test_every_package_and_plugin_folder_is_in_the_distribution():
     folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("hashbench/**/__init__.py")}
     expected = {".".join(folder.parts) for folder in folders} | {"hashbench.methods", "hashbench.datasets"}
     assert set(project["packages"]) == expected
-    assert (ROOT / "hashbench" / "py.typed").is_file()
-    data = {path.relative_to(ROOT) for path in ROOT.glob("hashbench/**/*.csv")}
-    assert data == {
-        Path(*name.split("."), file) for name, found in project["package-data"].items() for file in found
-    } - {Path("hashbench/py.typed")}
+    data = {path for path in ROOT.glob("hashbench/**/*.*") if path.suffix != ".py" and "__pycache__" not in path.parts}
+    packaged = {ROOT.joinpath(*name.split(".")): forms for name, forms in project["package-data"].items()}
+    assert data == {path for folder, forms in packaged.items() for form in forms for path in folder.glob(form)}
 
 
 def test_names_of_the_plugin_folders_are_left_to_others():
