@@ -24,7 +24,7 @@ from hashbench.reports.html import write_report
 from hashbench.store.results import COLUMNS, Row, csv_text
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from browser import browsing, visiting
+from browser import CHROMIUM, browsing, visiting
 
 sys.path.pop(0)
 
@@ -57,6 +57,8 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=16_000)
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
+    if CHROMIUM is None:
+        raise SystemExit("there is no chromium to open the page in. Install it: apt-get install chromium.")
     with tempfile.TemporaryDirectory() as name, browsing() as browser:
         folder = Path(name)
         (folder / "made-up.csv").write_text(csv_text(COLUMNS, make_rows(options.rows)))
