@@ -114,7 +114,7 @@ function keepLink() {
 /** Show a label: the method's name, and its settings smaller. */
 function named(label) {
   const [name, settings] = label.split(/ (.*)/s);
-  return [h("span", {class: "name"}, name), settings && h("span", {class: "settings"}, " " + settings)];
+  return [h("span", {class: "name"}, name), settings && h("span", {class: "settings", title: settings}, " " + settings)];
 }
 
 const lineName = (line) => named(line.label);

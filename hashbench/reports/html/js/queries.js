@@ -67,6 +67,7 @@ function queryList(chosen, q) {
   const n = defined.filter((i) => worse(gain(i), 0, metric)).length;
   const asked = Number(state.params.get("query") ?? NaN);
   if (isThere.has(asked)) place.append(queryPage(chosen, q, asked));
+  else if (asked in a) place.append(nothing(`The tie groups of query ${asked} are not in this page.`));
   const missing = rows.length > q.chosen.length ? ` Of ${q.chosen.length} queries, those that differ most between methods, the tie groups are in this page; make it with --queries N for more, or --output FOLDER for all.` : "";
   return [chosen.a === chosen.b ? h("p", {}, "Choose another method to compare with.") : h("p", {}, `From `, h("strong", {}, chosen.a), " to ", h("strong", {}, chosen.b), ` at ${q.bits} bits, ${count(n, "query loses", "queries lose")} ${q.metric} and ${defined.filter((i) => worse(0, gain(i), metric)).length} gain it.`,
     n ? [" Most of all loses ", h("strong", {"data-test": "most"}, `query ${worst}`), `: ${shown(a[worst])} to ${shown(b[worst])}.`] : null, h("span", {class: "muted"}, missing)), place,
@@ -89,13 +90,16 @@ function groupBoxes(q, label, place, query) {
   if (!flat) return h("p", {class: "muted"}, `The codes of ${label} are not in the data folder where this page was made.`);
   const groups = [];
   for (let k = 0; k < flat.length; k += 3) groups.push({distance: flat[k], size: flat[k + 1], relevant: flat[k + 2]});
+  const room = $("#view").clientWidth - 80;
+  const nLines = Math.ceil((40 * groups.length) / room); // of boxes
+  const scale = Math.max(0, nLines * room - 22 * groups.length) / groups.reduce((sum, group) => sum + Math.sqrt(group.size), 0);
   const columns = [{key: "distance", label: "Distance", value: (group) => group.distance}, {key: "size", label: "Items", value: (group) => group.size},
     {key: "relevant", label: "Relevant", value: (group) => group.relevant}, {key: "share", label: "Share", value: (group) => group.relevant / group.size, text: (group) => shown(group.relevant / group.size, 3)}];
   return h("figure", {"data-test": "groups", "data-line": label}, h("figcaption", {}, h("strong", {}, label), ` ${q.metric} ${shown(score)}`),
     h("div", {class: "boxes", role: "list", "aria-label": `Tie groups of query ${query} by ${label}, nearest first`}, groups.map((group) => {
       const told = `distance ${group.distance}: ${count(group.size, "item")}, ${group.relevant.toLocaleString("en")} relevant`;
       return h("div", {class: "box", role: "listitem", tabindex: 0, "data-test": "group", "data-distance": group.distance, "data-size": group.size, "data-relevant": group.relevant, "aria-label": told,
-        style: {"flex-grow": Math.sqrt(group.size).toFixed(2), "--share": 100 * (group.relevant / group.size) + "%"}, ...tipping([label, told])}, h("span", {"aria-hidden": "true"}, group.distance));
+        style: {width: (scale * Math.sqrt(group.size)).toFixed(1) + "px", "--share": 100 * (group.relevant / group.size) + "%"}, ...tipping([label, told])}, h("span", {"aria-hidden": "true"}, group.distance));
     })),
     samples(q, label, place), h("details", {}, h("summary", {}, "As a table"), table({name: "ties", caption: `Tie groups of query ${query} by ${label}`, columns, rows: groups, keyOf: (group) => group.distance})));
 }
