@@ -138,6 +138,12 @@ def test_changes_against_another_folder(tmp_path):
     assert column(changes["other"])[1] == "method version 2 -> 1"
 
 
+def test_no_changes_are_told_too(tmp_path):
+    write(tmp_path / "digits.csv", row())
+    changes = data_of(write_report(tmp_path, tmp_path / "page.html", against=str(tmp_path / "digits.csv")))["changes"]
+    assert (changes["summary"], changes["bits"]) == ("no differences, 1 rows unchanged.", [])
+
+
 # ---------------------------------------------------------------- codes and scores of the data folder
 
 

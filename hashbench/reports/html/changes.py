@@ -11,17 +11,19 @@ from hashbench.store.results import Row
 
 _COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "other")
 _NUMBERS = ("old", "new", "p")
+_WHOLE = ("bits", "seed")
 _NAN = float("nan")
 
 
 def changes_content(diff: Diff) -> dict[str, Any]:
     """Lay out the rows that changed, are not comparable, new or gone, in this order."""
-    columns = dict(zip(_COLUMNS, zip(*_rows(diff), strict=True), strict=True)) or dict.fromkeys(_COLUMNS, ())
-    coded_ones = {key: coded(values) for key, values in columns.items() if key not in (*_NUMBERS, "bits", "seed")}
+    rows = list(_rows(diff))
+    columns = {key: [row[place] for row in rows] for place, key in enumerate(_COLUMNS)}
     return {
         **{"title": headline(diff), "summary": summarise(diff), "notes": " ".join(footnotes(diff))},
-        **{**{key: list(values) for key, values in columns.items()}, **coded_ones},
         **{key: whole(columns[key]) for key in _NUMBERS},
+        **{key: columns[key] for key in _WHOLE},
+        **{key: coded(columns[key]) for key in _COLUMNS if key not in (*_NUMBERS, *_WHOLE)},
     }
 
 
