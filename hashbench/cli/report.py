@@ -19,7 +19,7 @@ from hashbench.cli.options import RESULTS
     "--queries",
     "n_queries",
     type=click.IntRange(0),
-    help="Of each dataset, whose tie groups are shown, of codes in the data folder. [20; all in a folder]",
+    help="Of each dataset, whose tie groups are shown, of codes in the data folder. [20; 500 in a folder]",
 )
 @click.option("--thumbnails", is_flag=True, help="Also put images of queries and items near to them into the folder.")
 def report(results: Path, output: Path | None, against: str | None, n_queries: int | None, thumbnails: bool) -> None:

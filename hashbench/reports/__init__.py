@@ -5,6 +5,7 @@
     significance  whether a difference is more than luck in the choice of queries
     tables/       tables laid out like the papers', their values beside ours
     plots/        figures of the results, and of the codes behind them
+    html/         all of it as one page for a browser
     revisions     the two sides of a comparison: results at a git revision, in a folder or file
     diff          what changed between them, and does it matter
     diff_text     a diff in words: for a terminal, a comment, or a program

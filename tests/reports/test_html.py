@@ -237,7 +237,7 @@ def test_thumbnails_of_a_dataset_of_images_are_those_of_its_queries_and_their_ne
     write_report(tmp_path, tmp_path / "report", has_thumbnails=True)
     text = (tmp_path / "report" / "data" / "queries-0.js").read_text()
     found = json.loads(text.partition(", ")[2].removesuffix(");\n"))["images"]
-    sheet = Image.open(io.BytesIO((tmp_path / "report" / found["file"]).read_bytes()))
+    sheet = Image.open(io.BytesIO((tmp_path / "report" / found["files"][0]).read_bytes()))
     n_items = 1 + max(place for groups in found["nearest"]["lsh"] for group in groups for place, _ in group[1:])
     assert (found["size"], sheet.size) == ([4, 6], (4 * n_items, 6))
     assert found["of_query"] == {str(query): query for query in range(8)}

@@ -70,8 +70,8 @@ def _usage(sizes: IntArray) -> tuple[int, int, list[int]]:
     return int(sizes.sum()), len(sizes), [int(number) for rank in ranks for number in (rank, sizes[rank - 1])]
 
 
-def read_queries(block: Block, n_queries: int | None) -> dict[str, Any]:
-    """Read how each query of a block is scored in each method, and the tie groups of some, all if None.
+def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
+    """Read how each query of a block is scored in each method, and the tie groups of some.
 
     A tie group is its distance, its size and its relevant items, three numbers in a row; empty ones are left out.
     Raises HashbenchError, which says what to do, if the codes or the dataset are not in the data folder.
@@ -89,7 +89,7 @@ def read_queries(block: Block, n_queries: int | None) -> dict[str, Any]:
     groups = block.cells.set_index("label")["group"].to_dict()
     order = sorted(scores, key=lambda label: (groups[label] == "baseline", -np.nan_to_num(np.nanmean(scores[label]))))
     matrix = np.array([scores[label] for label in order])  # (n_lines, n_queries)
-    chosen = _telling(matrix, matrix.shape[1] if n_queries is None else n_queries)
+    chosen = _telling(matrix, n_queries)
     files = {file.label: file for file in reversed(find_codes(block))}
     return {
         **{"metric": block.metric, "bits": block.n_bits[0], "labels": order},

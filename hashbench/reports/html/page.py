@@ -24,7 +24,7 @@ from hashbench.store.files import check_output, write_bytes, write_text
 from hashbench.store.results import read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
-USUAL_QUERIES = 20  # whose tie groups a page alone holds; a folder holds all
+USUAL_QUERIES = {"file": 20, "folder": 500}  # of each dataset, whose tie groups are there
 _SCRIPTS = ("base", "forms", "tables", "leaderboard", "overview", "methods", "plots", "queries", "main")
 _TITLE = "hashbench report"
 
@@ -49,7 +49,7 @@ def write_report(
     against : str, optional
         A revision, folder or file to which results are compared.
     n_queries : int, optional
-        Of each dataset, whose tie groups are shown; by default 20 in a file, all in a folder.
+        Of each dataset, whose tie groups are shown; by default 20 in a file, 500 in a folder.
     has_thumbnails : bool, default=False
         Whether a folder also holds images of queries and of the items nearest to them.
     on_progress : Progress, optional
@@ -78,14 +78,15 @@ def write_report(
     if against is not None:
         found = compare(*read_sides(against, None, results_folder))
         content["changes"] = changes_content(with_tests(found, on_progress=on_progress))
-    n_queries = USUAL_QUERIES if n_queries is None and is_file else n_queries
+    n_queries = USUAL_QUERIES["file" if is_file else "folder"] if n_queries is None else n_queries
     content["queries"] = {}
     for number, block in enumerate(blocks_of(results, USUAL_BITS, on_progress=on_progress)):
         queries = _queries(block, n_queries)
         if not is_file and "labels" in queries:
             file = f"data/queries-{number}.js"
-            if has_thumbnails and (sprites := add_thumbnails(queries, block, f"data/images-{number}.jpg")):
-                write_bytes(output / "data" / f"images-{number}.jpg", sprites)
+            sheets = add_thumbnails(queries, block, f"data/images-{number}") if has_thumbnails else {}
+            for name, sheet in sheets.items():
+                write_bytes(output / name, sheet)
             write_text(output / file, f"hashbenchData({json.dumps(file)}, {_json(queries)});\n")
             queries = {"labels": queries["labels"], "file": file}
         content["queries"][names[_key(block)]] = queries
@@ -111,7 +112,7 @@ def render(content: Mapping[str, Any], subtitle: str) -> str:
     )
 
 
-def _queries(block: Block, n_queries: int | None) -> dict[str, Any]:
+def _queries(block: Block, n_queries: int) -> dict[str, Any]:
     """Read the queries of a block, or say how to get them."""
     if n_queries == 0:
         return {"note": "They were left out: --queries 0."}

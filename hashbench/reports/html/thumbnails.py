@@ -1,4 +1,4 @@
-"""Small images of queries and of items near to them, all of a dataset in one JPEG."""
+"""Small images of queries and of items near to them, side by side in JPEGs."""
 
 import io
 from collections.abc import Iterator
@@ -15,21 +15,21 @@ from hashbench.store import hdf5
 
 _LONGEST = 40  # pixels of a side
 _N_NEAREST = 24  # items of a query and method, of its nearest tie groups
-_PER_ROW = 100
+_PER_ROW, _PER_SHEET = 50, 2500  # images; browsers keep a sheet of these in 16 MB
 _QUALITY = 80
 
 
-def add_thumbnails(queries: dict[str, Any], block: Block, file: str) -> bytes | None:
-    """Add to the queries of a block where their images lie in a JPEG of that name, and give it; None without images.
+def add_thumbnails(queries: dict[str, Any], block: Block, stem: str) -> dict[str, bytes]:
+    """Add to the queries of a block where their images lie, and give these as JPEGs by name; none without images.
 
     Of each query and method some items of the nearest tie groups are chosen, at random with seed 0 where a group has
     more: what is seen of a group has no order.
     """
     dataset = open_dataset(block)
     if dataset.images is None:
-        return None
+        return {}
     chosen = np.asarray(queries["chosen"])
-    items: dict[int, int] = {}  # rows of the dataset, and where they lie in the JPEG
+    items: dict[int, int] = {}  # rows of the dataset, and where they lie in the sheets
     of_query = {int(query): items.setdefault(int(dataset.query[query]), len(items)) for query in chosen}
     affinity = dataset.affinity().part(chosen)
     nearest: dict[str, list[Any]] = {}
@@ -46,12 +46,15 @@ def add_thumbnails(queries: dict[str, Any], block: Block, file: str) -> bytes | 
                 places = [items.setdefault(int(item), len(items)) for item in dataset.database[positions]]
                 groups.append([distance, *([place, int(level)] for place, level in zip(places, levels, strict=True))])
             found.append(groups)
-    sheet, size = _sheet(np.asarray(dataset.images), list(items))
+    rows, made = list(items), {}
+    for start in range(0, len(rows), _PER_SHEET):
+        sheet, size = _sheet(dataset.images, rows[start : start + _PER_SHEET])
+        made[f"{stem}-{start // _PER_SHEET}.jpg"] = sheet
     queries["images"] = {
-        **{"file": file, "size": size, "n_columns": min(_PER_ROW, len(items))},
+        **{"files": list(made), "size": size, "n_columns": _PER_ROW, "n_of_file": _PER_SHEET},
         **{"of_query": of_query, "nearest": nearest},
     }
-    return sheet
+    return made
 
 
 def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:

@@ -68,7 +68,7 @@ function queryList(chosen, q) {
   const asked = Number(state.params.get("query") ?? NaN);
   if (isThere.has(asked)) place.append(queryPage(chosen, q, asked));
   else if (asked in a) place.append(nothing(`The tie groups of query ${asked} are not in this page.`));
-  const missing = rows.length > q.chosen.length ? ` Of ${q.chosen.length} queries, those that differ most between methods, the tie groups are in this page; make it with --queries N for more, or --output FOLDER for all.` : "";
+  const missing = rows.length > q.chosen.length ? ` Of ${q.chosen.length} queries, those that differ most between methods, the tie groups are in this page; make it with --queries N for more, or --output FOLDER.` : "";
   return [chosen.a === chosen.b ? h("p", {}, "Choose another method to compare with.") : h("p", {}, `From `, h("strong", {}, chosen.a), " to ", h("strong", {}, chosen.b), ` at ${q.bits} bits, ${count(n, "query loses", "queries lose")} ${q.metric} and ${defined.filter((i) => worse(0, gain(i), metric)).length} gain it.`,
     n ? [" Most of all loses ", h("strong", {"data-test": "most"}, `query ${worst}`), `: ${shown(a[worst])} to ${shown(b[worst])}.`] : null, h("span", {class: "muted"}, missing)), place,
   h("div", {class: "narrow"}, table({name: "queries", caption: `${q.metric} of each query on ${chosen.data} at ${q.bits} bits, seed ${q.seed}`, columns, rows, isLinked: true, sort: {key: order[0], desc: order[1]}, keyOf: (i) => i}))];
@@ -120,7 +120,8 @@ function samples(q, label, place) {
 
 function picture(images, position, label, kind = "") {
   const [width, height] = images.size;
-  const [x, y] = [(position % images.n_columns) * width, Math.floor(position / images.n_columns) * height];
+  const place = position % images.n_of_file;
+  const [x, y] = [(place % images.n_columns) * width, Math.floor(place / images.n_columns) * height];
   return h("span", {class: `picture ${kind}`, role: "img", "aria-label": label, title: label,
-    style: {width: width + "px", height: height + "px", "background-image": `url("${images.file}")`, "background-position": `-${x}px -${y}px`}});
+    style: {width: width + "px", height: height + "px", "background-image": `url("${images.files[Math.floor(position / images.n_of_file)]}")`, "background-position": `-${x}px -${y}px`}});
 }
