@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import RidgeClassifier
 
 from hashbench.bits import pack
 from hashbench.dataset import Dataset
@@ -58,7 +58,7 @@ def all_codes(dataset: Dataset) -> Iterator[tuple[str, np.ndarray, np.ndarray, i
 def by_classifier(dataset: Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Learn classes from the training items; the code of an item is its class, one bit of ten."""
     features, labels = np.asarray(dataset.features), np.asarray(dataset.labels)
-    classifier = LogisticRegression(max_iter=1000).fit(features[dataset.train], labels[dataset.train])
+    classifier = RidgeClassifier().fit(features[dataset.train], labels[dataset.train])
     query, database = (
         classifier.predict(features[rows])[:, None] == np.arange(10) for rows in (dataset.query, dataset.database)
     )

@@ -81,6 +81,19 @@ def test_commands_of_a_page_run_on_the_files_that_it_makes(name, hashbench, tmp_
             assert hashbench(*shlex.split(command)[1:]).exit_code == 0, command
 
 
+def test_numbers_on_scripts_are_those_of_the_committed_rows():
+    with (ROOT / "benchmarks/why_numbers_differ.csv").open() as file:
+        rows = [row for row in csv.DictReader(file) if row["metric"] == "AP@1000" and "divisor" not in row["causes"]]
+    cells = {(row["codes"], row["order"], row["script"]): float(row["value"]) for row in rows}
+    exact = {row["codes"]: float(row["exact"]) for row in rows}
+    page = " ".join((ROOT / "docs/why-numbers-differ.md").read_text().split())
+    for name in ("calc-top-map", "calc-top-map-here"):
+        assert f"{cells['classifier-10', 'by-class', name]:.3f}" in README
+    scripts = [value for (codes, order, _), value in cells.items() if (codes, order) == ("hashnet-12", "by-class")]
+    assert f"gains {exact['hashnet-32'] - exact['hashnet-12']:.3f} of exact AP@1000" in page
+    assert f"12 bits anything from {min(scripts):.3f} to {max(scripts):.3f}." in page
+
+
 def test_readme_shows_the_ranges_of_the_committed_table():
     with (ROOT / "results/tables/table1-tie-range.csv").open() as file:
         cells = {
