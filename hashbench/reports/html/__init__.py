@@ -6,7 +6,7 @@
     changes     what changed since another commit
     thumbnails  images of queries and of the items near to them
     page.html   the template, page.css its look
-    js/         what the page does: base, forms and tables are shared, each other file is a view; main draws
+    js/         what the page does: base, forms, tables and axes are shared, each other file is a view; main draws
 
 Imports pandas, matplotlib and Jinja2.
 """

@@ -25,7 +25,7 @@ from hashbench.store.results import read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
 USUAL_QUERIES = {"file": 20, "folder": 500}  # of each dataset, whose tie groups are there
-_SCRIPTS = ("base", "forms", "tables", "leaderboard", "overview", "methods", "plots", "queries", "main")
+_SCRIPTS = ("base", "forms", "tables", "leaderboard", "overview", "methods", "axes", "plots", "queries", "main")
 _TITLE = "hashbench report"
 
 

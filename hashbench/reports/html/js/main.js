@@ -5,24 +5,68 @@ const STATUSES = {changed: "changed", "not comparable": "not comparable", new: "
 if (data.changes) {
   views.changes = {
     title: "Changes",
-    fields: () => [{name: "status", label: "Rows", kind: "select", usual: "", options: [["", "all"], ...Object.entries(STATUSES)]},
-      {name: "metric", label: "Metric", kind: "select", usual: "", options: [["", "all"], ...unique(data.changes.metric.of).sort().map((name) => [name, name])]}, FIELDS.text()],
+    fields: () => [
+      {name: "status", label: "Rows", kind: "select", usual: "", options: [["", "all"], ...Object.entries(STATUSES)]},
+      {
+        name: "metric",
+        label: "Metric",
+        kind: "select",
+        usual: "",
+        options: [
+          ["", "all"],
+          ...unique(data.changes.metric.of)
+            .sort()
+            .map((name) => [name, name]),
+        ],
+      },
+      FIELDS.text(),
+    ],
     body(chosen) {
       const c = data.changes;
       const names = ["status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "other"];
       const words = chosen.text.toLowerCase().split(/\s+/).filter(Boolean);
-      const rows = c.bits.map((_, i) => Object.fromEntries(names.map((name) => [name, at(c[name], i)])))
-        .filter((row) => (!chosen.status || row.status === chosen.status) && (!chosen.metric || row.metric === chosen.metric) && words.every((word) => row.label.toLowerCase().includes(word)));
-      const millionths = (key, label) => ({key, label, value: (row) => number(row[key]), text: (row) => shown(number(row[key]), 6)});
-      const change = (row) => (row.status !== "changed" || row.old === null || row.new === null ? null : number(row.new - row.old));
-      const columns = [{key: "status", label: "Row", isText: true, value: (row) => row.status}, {key: "data", label: "Dataset and features", isText: true, value: (row) => row.data},
-        {key: "label", label: "Method", isText: true, value: (row) => row.label, node: (row) => named(row.label)}, {key: "metric", label: "Metric", isText: true, value: (row) => row.metric},
-        {key: "bits", label: "Bits", value: (row) => row.bits}, {key: "seed", label: "Seed", value: (row) => row.seed}, millionths("old", "Old"), millionths("new", "New"),
-        {key: "change", label: "Change", value: change, text: (row) => (change(row) > 0 ? "+" : "") + shown(change(row), 6)},
-        {key: "ties", label: "Tie range", isText: true, value: (row) => row.ties}, {key: "p", label: "p", value: (row) => number(row.p), text: (row) => shown(number(row.p))},
-        {key: "other", label: "Why not comparable", isText: true, value: (row) => row.other}];
-      return [h("p", {}, h("strong", {}, c.title), `: ${c.summary}`), rows.length ? table({name: "changes", caption: c.title, columns, rows, isLinked: true}) : nothing("There is no such row."),
-        c.notes && h("p", {class: "muted"}, c.notes)];
+      const rows = c.bits
+        .map((_, i) => Object.fromEntries(names.map((name) => [name, at(c[name], i)])))
+        .filter(
+          (row) =>
+            (!chosen.status || row.status === chosen.status) &&
+            (!chosen.metric || row.metric === chosen.metric) &&
+            words.every((word) => row.label.toLowerCase().includes(word)),
+        );
+      const millionths = (key, label) => ({
+        key,
+        label,
+        value: (row) => number(row[key]),
+        text: (row) => shown(number(row[key]), 6),
+      });
+      const change = (row) =>
+        row.status !== "changed" || row.old === null || row.new === null ? null : number(row.new - row.old);
+      const columns = [
+        {key: "status", label: "Row", isText: true, value: (row) => row.status},
+        {key: "data", label: "Dataset and features", isText: true, value: (row) => row.data},
+        {key: "label", label: "Method", isText: true, value: (row) => row.label, node: (row) => named(row.label)},
+        {key: "metric", label: "Metric", isText: true, value: (row) => row.metric},
+        {key: "bits", label: "Bits", value: (row) => row.bits},
+        {key: "seed", label: "Seed", value: (row) => row.seed},
+        millionths("old", "Old"),
+        millionths("new", "New"),
+        {
+          key: "change",
+          label: "Change",
+          value: change,
+          text: (row) => (change(row) > 0 ? "+" : "") + shown(change(row), 6),
+        },
+        {key: "ties", label: "Tie range", isText: true, value: (row) => row.ties},
+        {key: "p", label: "p", value: (row) => number(row.p), text: (row) => shown(number(row.p))},
+        {key: "other", label: "Why not comparable", isText: true, value: (row) => row.other},
+      ];
+      return [
+        h("p", {}, h("strong", {}, c.title), `: ${c.summary}`),
+        rows.length
+          ? table({name: "changes", caption: c.title, columns, rows, isLinked: true})
+          : nothing("There is no such row."),
+        c.notes && h("p", {class: "muted"}, c.notes),
+      ];
     },
   };
 }
@@ -53,18 +97,28 @@ function draw() {
   document.title = `${view.title} – ${data.title}`;
   for (const anchor of document.querySelectorAll("nav a")) {
     const isHere = anchor.dataset.nav === (state.view === "method" ? "methods" : state.view);
-    if (isHere) anchor.setAttribute("aria-current", "page"); else anchor.removeAttribute("aria-current");
+    if (isHere) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
   }
   main.getBoundingClientRect(); // lays out, so that the time below is that until it can be seen
   main.dataset.ready = "true";
   performance.measure("hashbench:draw", {start, end: performance.now()});
 }
 
-$("nav ul").append(...ORDER.filter((name) => views[name]).map((name) => h("li", {}, h("a", {href: "#" + name, "data-nav": name}, views[name].title))));
-$(".skip").addEventListener("click", (event) => { event.preventDefault(); $("#view").focus(); });
+$("nav ul").append(
+  ...ORDER.filter((name) => views[name]).map((name) =>
+    h("li", {}, h("a", {href: "#" + name, "data-nav": name}, views[name].title)),
+  ),
+);
+$(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  $("#view").focus();
+});
 $("#theme").addEventListener("click", () => {
   const root = document.documentElement;
-  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const isDark = root.dataset.theme
+    ? root.dataset.theme === "dark"
+    : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = isDark ? "light" : "dark";
   tell(`${root.dataset.theme} colours`);
 });
@@ -74,10 +128,13 @@ addEventListener("hashchange", () => {
   tell(views[state.view].title);
 });
 let redrawing = 0;
-addEventListener("resize", () => { // a plot fits the room there is
+addEventListener("resize", () => {
+  // a plot fits the room there is
   clearTimeout(redrawing);
   if (state.view === "plots") redrawing = setTimeout(update, 150);
 });
-addEventListener("keydown", (event) => { if (event.key === "Escape") tip(null); });
+addEventListener("keydown", (event) => {
+  if (event.key === "Escape") tip(null);
+});
 draw();
 performance.measure("hashbench:start", {start: scriptStart, end: performance.now()});

@@ -9,11 +9,22 @@ const MORE_ROWS = 1000; // at a time: browsers lay out some ten thousand cells i
  * [[label, value(row)], ...]. With `isLinked` the permalink keeps the order.
  */
 function table({name, caption, columns, rows, keyOf, sort = null, isLinked = false, onSort = null}) {
-  let order = isLinked && columns.some((column) => column.key === state.params.get("sort"))
-    ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
+  let order =
+    isLinked && columns.some((column) => column.key === state.params.get("sort"))
+      ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"}
+      : sort;
   let left = []; // rows still to be drawn, in order
-  const head = h("tr", {}, columns.map((column) => h("th", {scope: "col", class: kindOf(column)},
-    h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label))));
+  const head = h(
+    "tr",
+    {},
+    columns.map((column) =>
+      h(
+        "th",
+        {scope: "col", class: kindOf(column)},
+        h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label),
+      ),
+    ),
+  );
   const body = h("tbody");
   const more = h("button", {type: "button", "data-more": true, onclick: () => addRows(MORE_ROWS)});
   const copied = h("div");
@@ -23,7 +34,8 @@ function table({name, caption, columns, rows, keyOf, sort = null, isLinked = fal
     order = {key: column.key, desc: order?.key === column.key ? !order.desc : !column.isText};
     if (isLinked) {
       state.params.set("sort", order.key);
-      if (order.desc) state.params.set("desc", "1"); else state.params.delete("desc");
+      if (order.desc) state.params.set("desc", "1");
+      else state.params.delete("desc");
       keepLink();
     }
     drawRows();
@@ -36,28 +48,46 @@ function table({name, caption, columns, rows, keyOf, sort = null, isLinked = fal
     if (!column) return rows;
     const sign = order.desc ? -1 : 1;
     const isNone = (value) => value === null || value === undefined || value === "";
-    return rows.map((row) => [column.value(row), row]).sort(([a], [b]) => (isNone(a) || isNone(b)
-      ? isNone(a) - isNone(b) : sign * (a < b ? -1 : a > b ? 1 : 0))).map(([, row]) => row);
+    return rows
+      .map((row) => [column.value(row), row])
+      .sort(([a], [b]) => (isNone(a) || isNone(b) ? isNone(a) - isNone(b) : sign * (a < b ? -1 : a > b ? 1 : 0)))
+      .map(([, row]) => row);
   }
 
   function drawRows() {
-    [...head.children].forEach((th, i) => th.setAttribute("aria-sort",
-      columns[i].key === order?.key ? (order.desc ? "descending" : "ascending") : "none"));
+    [...head.children].forEach((th, i) =>
+      th.setAttribute("aria-sort", columns[i].key === order?.key ? (order.desc ? "descending" : "ascending") : "none"),
+    );
     left = inOrder();
     body.replaceChildren();
     addRows(FIRST_ROWS);
   }
 
   function addRows(n) {
-    body.append(...left.slice(0, n).map((row) => h("tr", {"data-key": keyOf?.(row), "data-group": row.line?.group || null}, columns.map((column, i) => {
-      const inside = column.node ? column.node(row) : textOf(column, row);
-      return i === 0 && column.isText ? h("th", {scope: "row"}, inside)
-        : h("td", {class: [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim(),
-          "data-sort-value": column.isText ? null : column.value(row)}, inside);
-    }))));
+    body.append(
+      ...left.slice(0, n).map((row) =>
+        h(
+          "tr",
+          {"data-key": keyOf?.(row), "data-group": row.line?.group || null},
+          columns.map((column, i) => {
+            const inside = column.node ? column.node(row) : textOf(column, row);
+            return i === 0 && column.isText
+              ? h("th", {scope: "row"}, inside)
+              : h(
+                  "td",
+                  {
+                    class: [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim(),
+                    "data-sort-value": column.isText ? null : column.value(row),
+                  },
+                  inside,
+                );
+          }),
+        ),
+      ),
+    );
     left = left.slice(n);
     more.hidden = !left.length;
-    more.textContent = `Show ${Math.min(MORE_ROWS, left.length).toLocaleString("en")} more of ${rows.length.toLocaleString("en")} rows`;
+    more.textContent = `Show ${grouped(Math.min(MORE_ROWS, left.length))} more of ${grouped(rows.length)} rows`;
   }
 
   const taken = {
@@ -65,12 +95,17 @@ function table({name, caption, columns, rows, keyOf, sort = null, isLinked = fal
     latex: () => copy(latexOf(columns, inOrder()), "LaTeX", copied),
     markdown: () => copy(markdownOf(columns, inOrder()), "Markdown", copied),
   };
-  const buttons = Object.entries({csv: "Download CSV", latex: "Copy LaTeX", markdown: "Copy Markdown"}).map(([kind, text]) =>
-    h("button", {type: "button", "data-copy": kind, onclick: taken[kind]}, text));
+  const buttons = Object.entries({csv: "Download CSV", latex: "Copy LaTeX", markdown: "Copy Markdown"}).map(
+    ([kind, text]) => h("button", {type: "button", "data-copy": kind, onclick: taken[kind]}, text),
+  );
   drawRows();
-  return h("div", {class: "tabled"},
+  return h(
+    "div",
+    {class: "tabled"},
     h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption}, element),
-    h("div", {class: "tools"}, more, h("span", {class: "muted"}, count(rows.length, "row")), buttons), copied);
+    h("div", {class: "tools"}, more, h("span", {class: "muted"}, count(rows.length, "row")), buttons),
+    copied,
+  );
 }
 
 const kindOf = (column) => (column.isText ? "" : "number ") + "column-" + column.key;
@@ -84,27 +119,49 @@ function textOf(column, row) {
 function csvOf(columns, rows) {
   const parts = columns.flatMap((column) => [[column.label, column.value], ...(column.cells || [])]);
   const quoted = (value) => {
-    const text = value === null || value === undefined ? "" : typeof value === "number" && !Number.isInteger(value) ? String(+value.toFixed(6)) : String(value);
+    const text =
+      value === null || value === undefined
+        ? ""
+        : typeof value === "number" && !Number.isInteger(value)
+          ? String(+value.toFixed(6))
+          : String(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   return [parts.map(([label]) => quoted(label)), ...rows.map((row) => parts.map(([, value]) => quoted(value(row))))]
-    .map((line) => line.join(",") + "\n").join("");
+    .map((line) => line.join(",") + "\n")
+    .join("");
 }
 
 function markdownOf(columns, rows) {
   const line = (texts) => `| ${texts.map((text) => text.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |\n`;
-  return line(columns.map((column) => column.label)) + line(columns.map((column) => (column.isText ? "---" : "---:")))
-    + rows.map((row) => line(columns.map((column) => textOf(column, row)))).join("");
+  return (
+    line(columns.map((column) => column.label)) +
+    line(columns.map((column) => (column.isText ? "---" : "---:"))) +
+    rows.map((row) => line(columns.map((column) => textOf(column, row)))).join("")
+  );
 }
 
 function latexOf(columns, rows) {
-  const escapes = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "–": "--", "±": "$\\pm$",
-    "≈": "$\\approx$", "↑": "$\\uparrow$", "↓": "$\\downarrow$", "†": "$^\\dagger$"};
-  const escaped = (text) => text.replace(/[\\~^–±≈↑↓†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
+  const escapes = {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    "–": "--",
+    "±": "$\\pm$",
+    "≈": "$\\approx$",
+    "↑": "$\\uparrow$",
+    "↓": "$\\downarrow$",
+    "†": "$^\\dagger$",
+  };
+  const special = /[\\~^–±≈↑↓†&%$#_{}]/g;
+  const escaped = (text) => text.replace(special, (letter) => escapes[letter] ?? "\\" + letter);
   const line = (texts) => texts.map(escaped).join(" & ") + " \\\\\n";
   const kinds = columns.map((column) => (column.isText ? "l" : "r")).join("");
-  return `\\begin{tabular}{${kinds}}\n\\toprule\n${line(columns.map((column) => column.label))}\\midrule\n`
-    + rows.map((row) => line(columns.map((column) => textOf(column, row)))).join("") + "\\bottomrule\n\\end{tabular}\n";
+  return (
+    `\\begin{tabular}{${kinds}}\n\\toprule\n${line(columns.map((column) => column.label))}\\midrule\n` +
+    rows.map((row) => line(columns.map((column) => textOf(column, row)))).join("") +
+    "\\bottomrule\n\\end{tabular}\n"
+  );
 }
 
 function save(name, text) {
