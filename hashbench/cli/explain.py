@@ -65,7 +65,7 @@ def explain(
     from hashbench.reports.explain.orders import rearranged
     from hashbench.store.files import check_output
 
-    chosen = [named(name) for name in scripts] or EVALUATORS
+    chosen = [named(name) for name in dict.fromkeys(scripts)] or EVALUATORS
     if value is not None:
         layout.parse_printed(value)
     if figure is not None:

@@ -27,7 +27,7 @@ from hashbench.scoring.reranking import Vectors
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.store import hdf5, score_cache
-from hashbench.store.files import data_dir, locked
+from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
 from hashbench.store.results import merge_rows
@@ -143,6 +143,10 @@ class OwnCodes:
 
 def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
     """Read CODES.h5 of ours, with the dataset that it says, or another name or file of it."""
+    if path.suffix.lower() not in HDF5_SUFFIXES:
+        raise HashbenchError(
+            f"{path} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
+        )
     with hdf5.open_codes(path) as opened:
         made = opened.made
         query, database, n_bits = opened.query[:], opened.database[:], opened.n_bits

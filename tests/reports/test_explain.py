@@ -32,13 +32,21 @@ WHOLE = {  # what the originals give of the whole list
     **{"treezzz": 0.293382, "calc-map-k": 0.301936, "pytorch-deephash": math.nan, "ratio-baseline": 0.301936},
     **{"ratio-baseline-flat": 0.289646, "callmap": 0.301936, "dtsh": 0.452904, "sdh": 0.301936, "deepbit": 0.301936},
     **{"perf10": 0.075484, "area-rp": 0.252222, "talr-ap": 0.264899, "talr-tieap": 0.445076, "mihash": 0.452904},
-    **{"mihash-k": 0.452904, "sklearn-ap": (0.657407 + 0.191667) / 3, "sklearn-lrap": 0.616358},
-    **{"torchmetrics-map": 0.307668, "trec_eval": 0.289646, "ranx": 0.289646, "ranx-run": 0.301936},
+    **{"sklearn-ap": (0.657407 + 0.191667) / 3, "sklearn-lrap": 0.616358},
+    **{"perf": 0.452904, "torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.304890},
+    **{
+        "torchmetrics-map": 0.307668,
+        "trec_eval": 0.289646,
+        "trec_eval-unjudged": 0.434470,
+        "ranx": 0.289646,
+        "ranx-run": 0.301936,
+    },
 }
 FIRST_5 = {
     **{"calc-top-map": 0.233333, "hashnet": 0.7, "hashnet-caffe": 0.35, "csq": 0.233333, "thulab": 0.502778},
     **{"orthohash": 0.194444, "fire": 0.361111, "fire-old": 0.541667, "treezzz": 0.233333, "calc-map-k": 0.297099},
     **{"callmap": 0.233333, "deepbit": 0.233333, "talr-ap": 0.122222, "mihash-k": 0.7, "torchmetrics-map": 0.194444},
+    **{"torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.194444, "trec_eval-unjudged": 0.098148},
     **{"trec_eval": 0.065432, "ranx": 0.065432, "ranx-run": 0.077778},
 }
 OTHERS = {
@@ -116,6 +124,60 @@ def test_where_nothing_is_relevant_to_any_query_what_divides_by_that_is_no_numbe
     assert found["sklearn-lrap"] == 1
 
 
+ORDERS = {  # as the originals call their sorts; those with up to 15 items look alike
+    "numpy_scalar": "calc-top-map calc-map hashnet hashnet-caffe csq pytorch-deephash pytorch-deephash-p csq-r",
+    "numpy_here": "calc-top-map-here hashnet-here",
+    "numpy_partition": "thulab",
+    "torch_topk": "orthohash fire fire-old fire-p torchmetrics-map torchmetrics-map-bits-less-d",
+    "libstdcxx": "treezzz calc-map-k",
+    "stable": "ratio-baseline callmap dtsh sdh deepbit perf10 perf talr-ap mihash mihash-k talr-ndcg mihash-prec-k rp5 "
+    "deepbit-p",
+    "descending": "ratio-baseline-flat trec_eval trec_eval-unjudged trec_eval-p trec_eval-r",
+    "numba_reversed": "ranx",
+    "numba_here": "ranx-run",
+}
+OF_BYTES = "callmap sdh perf10 perf area-rp rp5 sdh-r2 sdh-recall"  # those with the fault of hammingDist
+OF_INT8 = "mihash mihash-k mihash-prec-k"
+
+
+def test_scripts_sort_and_measure_as_their_originals_do():
+    orders_of = {name: order for order, names in ORDERS.items() for name in names.split()}
+    assert {one.name: one.order.__name__ for one in EVALUATORS if one.order} == orders_of
+    for names, distance in ((OF_BYTES, "bytes_of_seven"), (OF_INT8, "of_int8")):
+        assert {one.name for one in EVALUATORS if one.distance.__name__ == distance} == set(names.split())
+
+
+def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
+    database = np.arange(256) < np.array([[250], [200], [1], [3]])
+    found = explained(["AP"], np.zeros((1, 256), bool), database, (np.array([1]), np.array([1, 0, 0, 1])))
+    by_name = {one.evaluator.name: one.value for one in found}
+    assert by_name["mihash"] == pytest.approx((1 / 2 + 2 / 3) / 2)  # in the order 1 3 250 200
+    assert by_name["dtsh"] == pytest.approx((1 / 2 + 2 / 4) / 2)
+
+
+def test_what_leaving_out_does_is_told_apart_from_the_order_of_ties():
+    rng = np.random.default_rng(0)
+    classes, labels = rng.integers(0, 4, 300), np.sort(rng.integers(0, 4, 300))
+    query, database = np.eye(4, dtype=bool)[classes[:40]], np.eye(4, dtype=bool)[classes]
+    found = {
+        one.evaluator.name: {cause.words: cause.share for cause in one.causes}
+        for one in explained(["AP@5"], query, database, (labels[:40], labels))
+    }
+    assert found["hashnet"]["tie order"] == found["hashnet-caffe"]["tie order"]
+    assert found["hashnet"]["queries without hits left out"] > 0
+
+
+def test_fire_sorts_for_the_largest_cut_that_it_is_asked_for_alone():
+    (alone,) = explained(["P@5"], scripts=[named("fire-p")])
+    beside = explained(["P@5", "NDCG", "R@12"], scripts=[named("fire-p"), named("talr-ndcg"), named("trec_eval-r")])
+    assert alone.value == beside[0].value
+
+
+def test_gains_that_no_script_has_are_refused():
+    with pytest.raises(HashbenchError, match="NDCG:linear"):
+        explained(["NDCG:linear"])
+
+
 def test_gains_of_8_bits_end_at_126():
     labels = SharedLabels(np.ones((1, 10), np.uint8), np.array([[1] * 5 + [0] * 5, [1] * 10], np.uint8))
     found = {one.evaluator.name: one for one in explained(["NDCG"], bits("00"), bits("00 01"), labels)}
@@ -185,6 +247,17 @@ def test_a_known_number_tells_which_scripts_give_it():
 def test_metrics_that_no_script_gives_are_refused():
     with pytest.raises(HashbenchError, match="no script that is known here gives RR"):
         explained(["RR"])
+
+
+def test_a_quantity_of_its_own_may_be_another_in_another_order_of_ties():
+    (found,) = answers(explained(["AP@5"], scripts=[named("talr-ap")]), "0.75")
+    assert found.verdict == "unknown"
+
+
+@pytest.mark.parametrize("printed", ["1", "0.5", "0"])
+def test_a_number_of_few_digits_says_too_little(printed):
+    with pytest.raises(HashbenchError, match="says too little: give two digits behind the point"):
+        answers(explained(["AP"]), printed)
 
 
 @pytest.mark.parametrize("printed", ["x", "-1", "nan", "101"])

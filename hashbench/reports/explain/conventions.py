@@ -27,8 +27,8 @@ def bytes_of_seven(differing: ByteArray, n_bits: int) -> IntArray:
 
 
 def of_int8(differing: ByteArray, n_bits: int) -> IntArray:
-    """Take similarities of -1 and 1 in 8 bits, where none is above 127: above 128 bits the nearest merge."""
-    return np.maximum(2 * hamming(differing, n_bits), n_bits - 127)
+    """Take similarities of -1 and 1 in 8 bits, from -128 to 127: above 127 bits the nearest merge, and the farthest."""
+    return np.clip(2 * hamming(differing, n_bits), n_bits - 127, n_bits + 128)
 
 
 class Query:
@@ -83,7 +83,6 @@ def precisions(ranks: IntArray) -> FloatArray:
 DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits above the cut, relevant items, and the cut
     "retrieved": lambda n_hits, n_relevant, cut: n_hits,
     "relevant": lambda n_hits, n_relevant, cut: n_relevant,
-    "capped": lambda n_hits, n_relevant, cut: min(n_relevant, cut),
 }
 
 Mean = Callable[[FloatArray, FloatArray, IntArray], float]

@@ -14,7 +14,8 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain.conventions import Distance, Mean, Query
-from hashbench.reports.explain.evaluators import EVALUATORS, Evaluator
+from hashbench.reports.explain.evaluators import EMPTY, EVALUATORS, Evaluator
+from hashbench.reports.explain.orders import BY_CUT
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Scores, get_metric
@@ -54,7 +55,7 @@ class Explanation:
     ours : Range
         The exact value, with queries without relevant items left out.
     its : Range
-        The exact value under the script's conventions, and the range over orders of ties.
+        The exact value under the script's conventions, and bounds of what orders of ties could make of it.
     causes : tuple of Cause
         What makes the difference; the shares add up to it.
     """
@@ -133,8 +134,8 @@ def given_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: i
 
 def _cut(evaluator: Evaluator, name: str, n_items: int) -> int | None:
     """Tell how many items a script looks at for a metric, None if it does not give that."""
-    if _KINDS.get(get_metric(name).family.pattern) != evaluator.metric:
-        return None
+    if _KINDS.get(get_metric(name).family.pattern) != evaluator.metric or (name.startswith("NDCG") and ":" in name):
+        return None  # gains other than 2**level - 1 are no script's
     return evaluator.cut_of(_cutoff(name), n_items)
 
 
@@ -180,7 +181,7 @@ class _Ranked:
         on_progress: Progress,
     ) -> "_Ranked":
         n_queries, levels = len(query), affinity.levels
-        largest = max((one.cut for one in asked if one.evaluator.order is not None), default=0)
+        largest = max((one.cut for one in asked if one.evaluator.shares_cut), default=0)
         distances = {by.hamming, *(one.evaluator.distance for one in asked)}
         counts = {one: np.zeros((n_queries, len(levels), 2 * n_bits + 1), dtype=np.int64) for one in distances}
         plain, own, hit = np.zeros((3, len(asked), n_queries))
@@ -218,18 +219,20 @@ class _Ranked:
         def switch(words: str, metric: str, distance: Distance, mean: Mean) -> None:
             steps.append((words, self._exact(metric, asked.cut, distance, mean)))
 
+        mean = by.leave_out if script.mean is by.leave_out_without_hits else script.mean  # ties decide who has hits
         ours = self._exact(name, asked.cut, by.hamming, by.leave_out)
         divided = self._with_divisor(name, script.divisor)
         cut = self._with_cut(divided, asked.cut)
-        switch(script.empty, name, by.hamming, script.mean)
-        switch(f"divisor {_DIVISORS[script.divisor]}", divided, by.hamming, script.mean)
-        switch("the last item is lost", cut, by.hamming, script.mean)
-        switch(_DISTANCES.get(script.distance, ""), cut, script.distance, script.mean)
-        its = steps[-1][1]
+        switch(EMPTY[mean], name, by.hamming, mean)
+        switch(f"divisor: {_DIVISORS[script.divisor]}", divided, by.hamming, mean)
+        switch("the last item is lost", cut, by.hamming, mean)
+        switch(_DISTANCES.get(script.distance, ""), cut, script.distance, mean)
         values = [(words, found.mean) for words, found in steps]
         if script.order is not None:
-            plain = script.mean(self.plain[number], self.hit[number], self.n_relevant)
-            values.append(("tie order", plain))
+            values += [
+                ("tie order" if one is mean else EMPTY[one], one(self.plain[number], self.hit[number], self.n_relevant))
+                for one in dict.fromkeys((mean, script.mean))
+            ]
         if script.own:
             values.append((script.own, self._own(number)))
         causes, before = [], ours.mean
@@ -237,12 +240,12 @@ class _Ranked:
             if words and not (value == before or (math.isnan(value) and math.isnan(before))):
                 causes.append(Cause(words, value - before))
             before = value
+        its = self._exact(cut, asked.cut, script.distance, script.mean)
         return Explanation(script, name, before, ours, its, tuple(causes))
 
     def _own(self, number: int) -> float:
         asked = self.asked[number]
-        mean = asked.evaluator.own_mean or asked.evaluator.mean
-        of_counts = asked.evaluator.of_counts
+        mean, of_counts = asked.evaluator.mean, asked.evaluator.of_counts
         if of_counts is None:
             return mean(self.own[number], self.hit[number], self.n_relevant)
         found = of_counts(self.counts[asked.evaluator.distance], asked.cut)
@@ -276,7 +279,7 @@ class _Ranked:
         return name
 
 
-_DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items", "capped": "the cut at most"}
+_DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items"}
 
 
 _DISTANCES: dict[Distance, str] = {
@@ -294,7 +297,7 @@ def _of_order(asked: _Asked, seen: Query, largest: int) -> tuple[float, float, f
     plain = _METRICS[script.metric](hits, cut, seen, script)
     if script.of_ranks is None:
         return plain, plain, float(len(hits) > 0)
-    whole = seen.ranks(script.distance, script.order, seen.n_items)
+    whole = hits if script.order in BY_CUT else seen.ranks(script.distance, script.order, seen.n_items)
     return plain, script.of_ranks(whole, cut, seen), float(len(hits) > 0)
 
 

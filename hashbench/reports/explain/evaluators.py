@@ -1,6 +1,7 @@
 """The scoring scripts that people use, each described by where it departs from ours. A new one is a line here.
 
-What each does was read in its code at the commit named, and its numbers are held to worked examples in the tests.
+What each does was read in its public code, and its numbers are held to worked examples in the tests, and to the
+original where it can be installed.
 """
 
 from collections.abc import Callable
@@ -21,13 +22,14 @@ _ZERO, _LEFT_OUT, _ONE = (
     "queries without hits left out",
     "queries without relevant items count 1",
 )
-_EMPTY: dict[Mean, str] = {
+EMPTY: dict[Mean, str] = {
     by.count_zero: _ZERO,
     by.leave_out: "",
     by.leave_out_without_hits: _LEFT_OUT,
     by.not_a_number: "queries without relevant items are not a number",
     by.count_one: _ONE,
     by.forget_last_ones: "queries without relevant items count 0, unless they are the last",
+    by.divide_by_ten_more: "divided by ten queries more",
 }
 
 
@@ -51,8 +53,9 @@ class Evaluator:
         What it ranks by.
     divisor : str
         Of AP, as in the names of our metrics.
-    cuts : {"any", "none", "below"}
-        Whether it takes a cut or scores the whole list; ``"below"`` takes one, not beyond the database.
+    cuts : {"any", "none", "below", "only"}
+        Whether it takes a cut or scores the whole list; ``"below"`` takes one, not beyond the database, and ``"only"``
+        never scores the whole list.
     loses_last : bool
         Whether the whole list lacks its last item.
     shares_cut : bool
@@ -60,11 +63,10 @@ class Evaluator:
     own : str
         What it has of its own, in words.
     of_ranks : callable, optional
-        Its own quantity, from the ranks of a query's hits in the whole list, the cut and the query.
+        Its own quantity, from the ranks of a query's hits, the cut and the query; in the whole list, if the order gives
+        it whole.
     of_counts : callable, optional
         Its own quantity, where the order of ties does not matter: of each query, or one of all.
-    own_mean : Mean, optional
-        Its own average over queries.
     """
 
     name: str
@@ -80,22 +82,16 @@ class Evaluator:
     own: str = ""
     of_ranks: Callable[[IntArray, int, Query], float] | None = None
     of_counts: Callable[[TieHistogram, int], FloatArray | float] | None = None
-    own_mean: Mean | None = None
 
     def cut_of(self, asked: int | None, n_items: int) -> int | None:
         """Give how many items it looks at, None if it cannot be asked that."""
         if self.metric.endswith("@r"):
             return asked
         if asked is None:
-            return (n_items - self.loses_last) or None
-        if self.cuts == "none" or (self.cuts == "below" and asked > n_items):
+            return None if self.cuts == "only" else (n_items - self.loses_last) or None
+        if self.cuts == "none" or (self.cuts in ("below", "only") and asked > n_items):
             return None
         return min(asked, n_items)
-
-    @property
-    def empty(self) -> str:
-        """Say what it does with queries without relevant items."""
-        return _EMPTY[self.mean]
 
 
 def _without_first(ranks: IntArray, cut: int, query: Query) -> float:
@@ -106,6 +102,17 @@ def _without_first(ranks: IntArray, cut: int, query: Query) -> float:
 def _of_first_hits(ranks: IntArray, cut: int, query: Query) -> float:
     first = ranks[:cut]
     return float(by.precisions(first).mean()) if len(first) else 0.0
+
+
+def _of_scores_above_zero(ranks: IntArray, cut: int, query: Query) -> float:
+    """Take AP above the cut, where items that differ in all bits count irrelevant."""
+    rows = query.rows(by.hamming, orders.torch_topk, cut)
+    hits = ranks[query.keys(by.hamming)[rows[ranks - 1]] < query.n_bits]
+    return float(by.precisions(hits).mean()) if len(hits) else 0.0
+
+
+def _none_relevant(counts: TieHistogram, cut: int) -> FloatArray:
+    return np.zeros(counts.n_queries)
 
 
 def _at_end_of_ties(counts: TieHistogram, cut: int) -> FloatArray:
@@ -236,13 +243,12 @@ EVALUATORS = (
     Evaluator("deepbit", "kevinlin311tw/cvpr16-deepbit, MATLAB"),
     Evaluator(
         "perf10",
-        "29 cross-modal packages in MATLAB",
+        "24 cross-modal packages in MATLAB",
         distance=by.bytes_of_seven,
-        mean=by.leave_out,
+        mean=by.divide_by_ten_more,
         cuts="none",
-        own="divided by ten queries more",
-        own_mean=by.divide_by_ten_more,
     ),
+    Evaluator("perf", "5 cross-modal packages in MATLAB", distance=by.bytes_of_seven, mean=by.leave_out, cuts="none"),
     Evaluator(
         "area-rp",
         "willard-yuan's hashing baselines, printed as mAP",
@@ -260,7 +266,13 @@ EVALUATORS = (
     ),
     Evaluator("talr-tieap", "kunhe/TALR, MATLAB: exact", order=None, mean=by.forget_last_ones, cuts="none"),
     Evaluator("mihash", "fcakir/mihash, MATLAB: mAP", mean=by.leave_out, distance=by.of_int8, cuts="none"),
-    Evaluator("mihash-k", "fcakir/mihash, MATLAB: mAP_k", mean=by.leave_out_without_hits, distance=by.of_int8),
+    Evaluator(
+        "mihash-k",
+        "fcakir/mihash, MATLAB: mAP_k",
+        mean=by.leave_out_without_hits,
+        distance=by.of_int8,
+        cuts="only",
+    ),
     Evaluator(
         "sklearn-ap",
         "sklearn average_precision_score",
@@ -279,9 +291,35 @@ EVALUATORS = (
         of_counts=_at_end_of_ties,
     ),
     Evaluator("torchmetrics-map", "torchmetrics retrieval_average_precision, 1 / (1 + d)", order=orders.torch_topk),
-    Evaluator("trec_eval", "trec_eval, pytrec_eval, ir_measures", order=orders.descending, divisor="relevant"),
-    Evaluator("ranx", "ranx of a dict", order=orders.numba_reversed, divisor="relevant"),
-    Evaluator("ranx-run", "ranx of a Run", order=orders.numba_here, divisor="relevant"),
+    Evaluator(
+        "torchmetrics-map-less-d",
+        "torchmetrics, of -d",
+        order=None,
+        own="items with a score of 0 or less count irrelevant",
+        of_counts=_none_relevant,
+    ),
+    Evaluator(
+        "torchmetrics-map-bits-less-d",
+        "torchmetrics, of n_bits - d",
+        order=orders.torch_topk,
+        own="items with a score of 0 or less count irrelevant",
+        of_ranks=_of_scores_above_zero,
+    ),
+    Evaluator(
+        "trec_eval",
+        "trec_eval, pytrec_eval, ir_measures; names in the order of the database",
+        order=orders.descending,
+        divisor="relevant",
+    ),
+    Evaluator(
+        "trec_eval-unjudged",
+        "the same, with judgements of relevant documents alone",
+        order=orders.descending,
+        mean=by.leave_out,
+        divisor="relevant",
+    ),
+    Evaluator("ranx", "ranx of a dict, by this machine's numba", order=orders.numba_reversed, divisor="relevant"),
+    Evaluator("ranx-run", "ranx of a Run, by this machine's numba", order=orders.numba_here, divisor="relevant"),
     Evaluator("talr-ndcg", "kunhe/TALR, MATLAB", "NDCG", mean=by.count_one),
     Evaluator(
         "talr-tiendcg",
@@ -294,7 +332,7 @@ EVALUATORS = (
         of_counts=_ndcg_of_int8,
     ),
     Evaluator("sklearn-ndcg", "sklearn ndcg_score, torchmetrics: exact", "NDCG", None),
-    Evaluator("mihash-prec-k", "fcakir/mihash, MATLAB", "P@k", distance=by.of_int8),
+    Evaluator("mihash-prec-k", "fcakir/mihash, MATLAB", "P@k", distance=by.of_int8, cuts="below"),
     Evaluator("rp5", "willard-yuan's hashing baselines, MATLAB", "P@k", distance=by.bytes_of_seven),
     Evaluator("deepbit-p", "kevinlin311tw/cvpr16-deepbit, MATLAB", "P@k"),
     Evaluator("pytorch-deephash-p", "flyingpot/pytorch_deephash", "P@k", orders.numpy_scalar),

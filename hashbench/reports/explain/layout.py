@@ -14,11 +14,16 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 FORMATS = ("table", "markdown", "json")
 _LEAST = 5e-5  # a share that four digits show
 _HEADER = ("script", "where it is used", "why", "value", "difference")
-_ANSWERS = {"gives": "gives it", "could": "could, in another order of ties", "not": "does not"}
+_ANSWERS = {
+    "gives": "gives it",
+    "could": "may, in another order of ties",
+    "unknown": "not in this order of ties",
+    "not": "does not",
+}
 
 
 class Answer(NamedTuple):
-    """Whether a script gives a number: ``"gives"``, ``"could"`` in another order of ties, or ``"not"``."""
+    """Whether a script gives a number: ``"gives"``, ``"could"`` with other ties, ``"unknown"`` or ``"not"``."""
 
     explanation: Explanation
     verdict: str
@@ -80,16 +85,19 @@ def _as_json(one: Explanation) -> dict[str, Any]:
 def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
     """Say of each script whether it gives a number, to the digits in which it is printed.
 
-    ``printed`` is such as ``0.731`` or ``73.1``, in percent then. A script that has a quantity of its own has no range
-    over ties that we know: it gives the number or does not.
+    ``printed`` is such as ``0.731`` or ``73.1``, in percent then. What lies between the bounds of a script's
+    conventions it may give; of a quantity of its own we know no bounds, only the value in this order of ties.
     """
     number, half = parse_printed(printed)
     found = []
     for one in explanations:
+        script = one.evaluator
         if abs(one.value - number) <= half:
             verdict = "gives"
-        elif not one.evaluator.own and one.its.low - half <= number <= one.its.high + half:
-            verdict = "could" if one.evaluator.order is not None else "not"
+        elif script.of_ranks is not None:
+            verdict = "unknown"
+        elif script.order is not None and one.its.low - half <= number <= one.its.high + half:
+            verdict = "could"
         else:
             verdict = "not"
         found.append(Answer(one, verdict))
@@ -107,6 +115,8 @@ def parse_printed(printed: str) -> tuple[float, float]:
         raise HashbenchError(f"--value is {printed!r}, expected a score such as 0.731, or 73.1 in percent.")
     if number > 1 or text.endswith("%"):
         number = number.scaleb(-2)
+    if int(number.as_tuple().exponent) > -2:
+        raise HashbenchError(f"--value {printed!r} says too little: give two digits behind the point, or percent.")
     return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
 
 
