@@ -1,32 +1,20 @@
 """The page of `hashbench report` as people open it: from disk, in a browser, by mouse or keyboard, on a phone."""
 
-import csv
-import json
 import shutil
-from collections import defaultdict
-from contextlib import ExitStack
 from urllib.parse import urlencode
 
 import h5py
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser import CHROMIUM, browsing, visiting
-from click.testing import CliRunner
-from diffing import row, write
+from browser import CHROMIUM, visiting
 from effort import slow
 from playwright.sync_api import expect
-
-from hashbench.cli.main import cli
-from hashbench.dataset import Dataset
-from hashbench.store import hdf5
+from reported import FEW, LENGTHS, PARAM, TALR, WORDS, few, keys, means, report, rows_of, wait_for
 
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
-METHODS, LENGTHS, SEEDS = ("itq", "lsh", "sdh"), (12, 16), (0, 1)
-FEW = "data=few%3Afeatures"
-TALR = "data=cifar10-s1%3Aours"
 VIEWS = {
     "overview": "overview",
     "leaderboard": f"leaderboard?{FEW}",
@@ -39,95 +27,6 @@ VIEWS = {
     "changes": "changes?text=gone",
     "rows": f"rows?{FEW}&text=sdh",
 }
-WORDS = "<img src=x onerror=alert(1)> \"q\" & 'a' Ü 中文"
-PARAM = "</script><script>alert(2)</script> \"q\" & 'a' Ü 中文"
-WILD = {"dataset": "wild", "features": WORDS, "params": json.dumps({"a": PARAM}), "n_bits": 16}
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with browsing() as browser:
-        yield browser
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Results whose codes are kept, others with wild names or beside a paper's; what they were before; their report."""
-    folder = tmp_path_factory.mktemp("report")
-    hdf5.write_dataset(few(), folder / "data" / "datasets" / "few.h5")
-    write(folder / "results" / "wild.csv", *(row(**WILD, method=method) for method in ("gone", "lsh")))
-    write(folder / "before" / "wild.csv", row(0.55, **WILD, method="gone"))
-    papers = {"dataset": "cifar10-s1", "features": "ours", "n_bits": 12}
-    write(folder / "results" / "cifar10-s1.csv", *(row(**papers, method=method) for method in ("bre", "lsh")))
-    grid = [("--method", METHODS), ("--bits", LENGTHS), ("--seed", SEEDS), ("--metric", ("AP", "AP@5"))]
-    options = [word for option, values in grid for value in values for word in (option, value)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HASHBENCH_DATA", str(folder / "data"))
-        hashbench("run", "--dataset", "few", *options, "--results", folder / "results")
-        report(folder, folder / "report.html", "--against", folder / "before")
-    return folder
-
-
-def few():
-    """A dataset of 70 items with images, the last of its ten queries alone in its class."""
-    rng = np.random.default_rng(0)
-    labels = np.arange(70) % 4
-    labels[9] = 4
-    index = np.arange(70)
-    return Dataset(
-        "few",
-        (rng.normal(size=(5, 20))[labels] + rng.normal(size=(70, 20))).astype(np.float32),
-        *(index[:10], index[10:], index[10:], "same-label"),
-        labels=labels,
-        images=rng.integers(0, 256, (70, 8, 8, 3)).astype(np.uint8),
-        about={"summary": WORDS, "licence": WORDS},
-    )
-
-
-def hashbench(*arguments):
-    done = CliRunner().invoke(cli, [str(argument) for argument in arguments], catch_exceptions=False)
-    assert done.exit_code == 0, done.stderr
-
-
-def report(folder, output, *options):
-    hashbench("report", "--results", folder / "results", "--output", output, *options)
-
-
-@pytest.fixture
-def visit(browser, folder):
-    """Open a view of the report and wait until it is drawn."""
-    with ExitStack() as visits:
-
-        def open_view(fragment, path=folder / "report.html", **options):
-            page = visits.enter_context(visiting(browser, path, f"#{fragment}", **options))
-            wait_for(page, fragment.partition("?")[0])
-            return page
-
-        yield open_view
-
-
-def wait_for(page, view):
-    page.locator(f"main#view[data-view={view}][data-ready=true]").wait_for()
-
-
-def rows_of(page, table="leaderboard"):
-    return page.locator(f"table[data-test={table}] tbody tr")
-
-
-def keys(page, table="leaderboard"):
-    return rows_of(page, table).evaluate_all("rows => rows.map(row => row.dataset.key)")
-
-
-def means(folder, column="value"):
-    """The AP of each code length and method, or an end of its range over ties, averaged over seeds."""
-    values = defaultdict(list)
-    with (folder / "results" / "few.csv").open() as file:
-        for cell in csv.DictReader(file):
-            if cell["metric"] == "AP":
-                values[int(cell["n_bits"]), cell["method"]].append(float(cell[column]))
-    return {key: float(np.mean(some)) for key, some in values.items()}
-
-
 # ---------------------------------------------------------------- for everyone
 
 
@@ -184,49 +83,6 @@ def test_names_are_text_whatever_they_hold(visit, view):
 
 
 # ---------------------------------------------------------------- tables and plots
-
-
-def test_head_of_a_column_sorts_by_it(visit, folder):
-    page, values = visit(VIEWS["leaderboard"]), means(folder)
-    for n_bits in LENGTHS:
-        found = {}
-        for _ in range(2):
-            page.locator(f"button[data-sort=b{n_bits}]").click()
-            order = page.locator(f"th:has(button[data-sort=b{n_bits}])").get_attribute("aria-sort")
-            found[order] = keys(page)
-        rising = sorted(METHODS, key=lambda method: values[n_bits, method])
-        assert found == {"ascending": rising, "descending": rising[::-1]}
-    page.locator("button[data-sort=method]").click()
-    assert keys(page) == sorted(METHODS)
-
-
-def test_cells_and_their_csv_hold_the_means_over_seeds(visit, folder):
-    page, values = visit(f"{VIEWS['leaderboard']}&sort=method"), means(folder)
-    with page.expect_download() as download:
-        page.locator("button[data-copy=csv]").click()
-    assert download.value.suggested_filename == "leaderboard.csv"
-    with download.value.path().open() as file:
-        lines = list(csv.DictReader(file))
-    assert [line["Method"] for line in lines] == keys(page) == sorted(METHODS)
-    for line in lines:
-        for n_bits in LENGTHS:
-            value = values[n_bits, line["Method"]]
-            cell = page.locator(f"tr[data-key={line['Method']}] td.column-b{n_bits}")
-            assert cell.locator(".value").inner_text() == f"{value:.4f}"
-            assert float(cell.get_attribute("data-sort-value")) == pytest.approx(value, abs=1e-6)
-            assert float(line[f"{n_bits} bits"]) == pytest.approx(value, abs=1e-6)
-            assert float(line[f"{n_bits} bits low"]) <= value <= float(line[f"{n_bits} bits high"])
-
-
-@pytest.mark.parametrize("n_bits", LENGTHS)
-def test_sentence_says_whether_ties_could_swap_the_first_two(visit, folder, n_bits):
-    page = visit(f"{VIEWS['leaderboard']}&sort=b{n_bits}&desc=1")
-    values, low, high = (means(folder, column) for column in ("value", "low", "high"))
-    first, second = sorted(METHODS, key=lambda method: -values[n_bits, method])[:2]
-    sentence = page.locator("[data-test=verdict]")
-    assert sentence.locator("strong").all_inner_texts() == [first, second]
-    could_swap = low[n_bits, first] <= high[n_bits, second]
-    assert ("open" in sentence.get_attribute("class").split()) == could_swap
 
 
 @pytest.mark.parametrize(("kind", "mark"), [("latex", r"\begin{tabular}"), ("markdown", "| --- |")])

@@ -1,0 +1,174 @@
+"""What the page of `hashbench report` says, beside the numbers it is made of."""
+
+import csv
+import re
+from urllib.parse import urlencode
+
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+from browser import CHROMIUM
+from reported import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of
+
+from hashbench.store import results, score_cache
+
+if CHROMIUM is None:
+    pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
+
+LEADERBOARD = f"leaderboard?{FEW}"
+
+
+# ---------------------------------------------------------------- the leaderboard
+
+
+def test_head_of_a_column_sorts_by_it(visit, folder):
+    page, values = visit(LEADERBOARD), means(folder)
+    for n_bits in LENGTHS:
+        found = {}
+        for _ in range(2):
+            page.locator(f"button[data-sort=b{n_bits}]").click()
+            order = page.locator(f"th:has(button[data-sort=b{n_bits}])").get_attribute("aria-sort")
+            found[order] = keys(page)
+        rising = sorted(METHODS, key=lambda method: values[n_bits, method])
+        assert found == {"ascending": rising, "descending": rising[::-1]}
+    page.locator("button[data-sort=method]").click()
+    assert keys(page) == sorted(METHODS)
+
+
+def test_cells_and_their_csv_hold_the_means_over_seeds(visit, folder):
+    page, values = visit(f"{LEADERBOARD}&sort=method"), means(folder)
+    with page.expect_download() as download:
+        page.locator("button[data-copy=csv]").click()
+    assert download.value.suggested_filename == "leaderboard.csv"
+    with download.value.path().open() as file:
+        lines = list(csv.DictReader(file))
+    assert [line["Method"] for line in lines] == keys(page) == sorted(METHODS)
+    for line in lines:
+        for n_bits in LENGTHS:
+            value = values[n_bits, line["Method"]]
+            cell = page.locator(f"tr[data-key={line['Method']}] td.column-b{n_bits}")
+            assert cell.locator(".value").inner_text() == f"{value:.4f}"
+            assert float(cell.get_attribute("data-sort-value")) == pytest.approx(value, abs=1e-6)
+            assert float(line[f"{n_bits} bits"]) == pytest.approx(value, abs=1e-6)
+            assert float(line[f"{n_bits} bits low"]) <= value <= float(line[f"{n_bits} bits high"])
+
+
+@pytest.mark.parametrize("n_bits", LENGTHS)
+def test_sentence_says_whether_ties_could_swap_the_first_two(visit, folder, n_bits):
+    page = visit(f"{LEADERBOARD}&sort=b{n_bits}&desc=1")
+    values, low, high = (means(folder, column) for column in ("value", "low", "high"))
+    first, second = sorted(METHODS, key=lambda method: -values[n_bits, method])[:2]
+    sentence = page.locator("[data-test=verdict]")
+    assert sentence.locator("strong").all_inner_texts() == [first, second]
+    could_swap = low[n_bits, first] <= high[n_bits, second]
+    assert ("open" in sentence.get_attribute("class").split()) == could_swap
+
+
+def test_mark_of_a_bar_stands_at_the_value_on_the_scale_of_all(visit, folder):
+    page = visit(LEADERBOARD)
+    values, low, high = (means(folder, column) for column in ("value", "low", "high"))
+    start, end = min(low.values()), max(high.values())
+    box = "element => [element.getBoundingClientRect().x, element.getBoundingClientRect().width]"
+    for (n_bits, method), value in values.items():
+        bar = page.locator(f"tr[data-key={method}] td.column-b{n_bits} .ties")
+        left, width = bar.evaluate(box)
+        mark, thickness = bar.locator("b").evaluate(box)
+        assert mark + thickness / 2 == pytest.approx(left + width * (value - start) / (end - start), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("method", "shown", "told"),
+    [  # at 12 bits ours go from 0.4 to 0.6, machash's from 0.5 to 0.7
+        ("bre", "paper 0.361 ↑", "ours lies above the paper's value"),
+        ("dtsh", "paper 0.725 ↓", "ours lies below the paper's value"),
+        ("machash", "paper 0.628 ≈", "the paper's value lies within our spread and tie range"),
+    ],
+)
+def test_paper_is_marked_by_where_ours_is(visit, method, shown, told):
+    paper = visit(f"leaderboard?{TALR}").locator(f"tr[data-key={method}] .paper")
+    assert paper.inner_text().startswith(shown)
+    assert f": {told}. The set-up differs: " in paper.get_attribute("title")
+
+
+def test_bar_in_a_name_leaves_the_columns_of_markdown_alone(visit):
+    page = visit(f"leaderboard?{urlencode({'data': f'wild:{WORDS}', 'group': 'not installed'})}")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")
+    page.locator("button[data-copy=markdown]").click()
+    lines = page.locator("textarea#copied").input_value().splitlines()
+    head, _, cells = (re.split(r"(?<!\\)\|", line) for line in lines)
+    assert len(cells) == len(head)
+    assert cells[1].strip().replace("\\|", "|") == f"gone a={PARAM}"
+
+
+# ---------------------------------------------------------------- one method beside another
+
+
+@pytest.mark.parametrize("n_bits", LENGTHS)
+def test_overview_names_the_best_two(visit, folder, n_bits):
+    page, values = visit(f"overview?length={n_bits}"), means(folder)
+    unsupervised = sorted(("itq", "lsh"), key=lambda method: -values[n_bits, method])
+    for kind, names in {"unsupervised": unsupervised, "supervised": ["sdh"]}.items():
+        line = page.locator(f"tr[data-key='few:features {kind}']")
+        for place, name in zip(("best", "second"), names, strict=False):
+            assert line.locator(f".column-{place}").inner_text() == name
+            assert line.locator(f".column-{place}-value").inner_text() == f"{values[n_bits, name]:.4f}"
+
+
+def test_compare_says_who_is_ahead_in_each_metric_and_length(visit, folder):
+    page = visit(f"compare?{FEW}&a=itq&b=lsh")
+    frame = pd.read_csv(folder / "results" / "few.csv")
+    table = frame.pivot_table("value", ["metric", "n_bits"], "method")  # means over seeds
+    assert sorted(keys(page, "compare")) == sorted(f"{metric} {n_bits}" for metric, n_bits in table.index)
+    for (metric, n_bits), ours in table.iterrows():
+        line = page.locator(f"table[data-test=compare] tr[data-key='{metric} {n_bits}']")
+        for column, value in {"a": ours["itq"], "b": ours["lsh"], "difference": ours["itq"] - ours["lsh"]}.items():
+            shown = line.locator(f".column-{column}").get_attribute("data-sort-value")
+            assert float(shown) == pytest.approx(value, abs=2e-6)
+        assert line.locator(".column-ahead").inner_text() == ours[["itq", "lsh"]].idxmax()
+
+
+@pytest.mark.parametrize(("order", "worst"), [("loss", np.nanargmin), ("gain", np.nanargmax)])
+def test_queries_come_by_what_the_second_method_gains(visit, folder, monkeypatch, order, worst):
+    a, b = (kept_scores(folder, method, monkeypatch) for method in ("itq", "lsh"))
+    page, query = visit(f"queries?{FEW}&a=itq&b=lsh&order={order}"), worst(b - a)
+    cells = rows_of(page, "queries").first.locator("td").all_inner_texts()
+    assert cells[:4] == [str(query), f"{a[query]:.4f}", f"{b[query]:.4f}", f"{b[query] - a[query]:+.4f}"]
+    if order == "loss":
+        assert page.locator("[data-test=most]").inner_text() == f"query {query}"
+
+
+def kept_scores(folder, method, monkeypatch):
+    """The AP of each query at the longest codes of the first seed, to the four digits that travel."""
+    monkeypatch.setenv("HASHBENCH_DATA", str(folder / "data"))
+    rows = results.read_rows(folder / "results" / "few.csv")
+    sought = (method, max(LENGTHS), min(SEEDS), "AP")
+    row = next(row for row in rows if (row.method, row.n_bits, row.seed, row.metric) == sought)
+    return score_cache.find_scores(row).round(4)
+
+
+# ---------------------------------------------------------------- codes
+
+
+def test_times_are_those_of_the_codes_files(visit, folder):
+    point = visit(f"plots?{FEW}&kind=times").locator("[data-point][data-line=itq][data-bits='16']").first
+    told = re.search(r"fit (\S+) s, encode (\S+) s", point.get_attribute("aria-label")).groups()
+    kept = []
+    for seed in SEEDS:
+        with h5py.File(folder / "data" / "codes" / "few" / f"itq-16-s{seed}.h5") as file:
+            kept.append([file.attrs["fit_seconds"], file.attrs["encode_seconds"]])
+    assert [float(number) for number in told] == pytest.approx(np.median(kept, axis=0), rel=0.01, abs=2e-6)
+
+
+def test_use_of_codes_sorts_by_the_share_of_the_most_frequent(visit, folder):
+    page = visit("method?method=sdh")
+    shares = {}
+    for n_bits in LENGTHS:
+        with h5py.File(folder / "data" / "codes" / "few" / f"sdh-{n_bits}-s0.h5") as file:
+            counts = np.unique(file["database"]["codes"][:], axis=0, return_counts=True)[1]
+        shares[str(n_bits)] = counts.max() / counts.sum()
+    for line in rows_of(page, "usage").all():
+        n_bits = line.locator(".column-bits").get_attribute("data-sort-value")
+        share = float(line.locator(".column-curve").get_attribute("data-sort-value"))
+        assert share == pytest.approx(shares.pop(n_bits))
+    assert shares == {}
