@@ -32,9 +32,9 @@ def test_matrix_products_have_no_other_form():
 def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_for_other_data_alone(
     tmp_path, monkeypatch
 ):
-    data, judged = SimpleNamespace(fingerprint="0123456789012345"), []
+    data, judged = SimpleNamespace(fingerprint="0123456789012345", images=None), []
 
-    def judge(dataset, trial):
+    def judge(dataset, trial, weights):
         judged.append(trial)
         if len(judged) == 2:
             tuning.add({**trial, "dataset": "of another process"})
@@ -46,7 +46,7 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
     monkeypatch.setattr(tuning, "judge", judge)
     counts = []
     for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):
-        tuning.run("digits", 3, 1)
+        tuning.run("digits", 3, 1, None)
         counts.append(len(judged))
     assert counts == [8, 8, 16]
     found = tuning.read()

@@ -63,6 +63,7 @@ def explain(
     from hashbench.reports.explain import emulation, layout
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged
+    from hashbench.scoring.evaluator import check_counts
     from hashbench.store.files import check_output
 
     chosen = [named(name) for name in dict.fromkeys(scripts)] or EVALUATORS
@@ -71,11 +72,15 @@ def explain(
     if figure is not None:
         check_output(figure)
     given = _read(codes, own)
+    check_counts((len(given.query), len(given.database)), (given.affinity.n_queries, given.affinity.n_database))
     database, affinity = rearranged(given.database, given.affinity, database_order)
     asked = metrics or emulation.given_of(_METRICS, chosen, len(database)) or _METRICS
     with Progress(short=True) as progress, telling_of_compilation(progress.tell):
         parts = given.query, database, given.n_bits, affinity, asked, chosen
         found = emulation.explain(*parts, on_progress=progress.tell)
+    silent = {one.name for one in chosen} - {one.evaluator.name for one in found} if scripts else ()
+    for name in sorted(silent):
+        click.echo(f"{name} gives none of {', '.join(asked)}.", err=True)
     if figure is not None:
         _draw(found, f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, {database_order}", figure)
     if value is None:

@@ -212,3 +212,13 @@ def test_a_figure_of_no_numbers_is_refused(hashbench, own, tmp_path):
         "Error: there is nothing to draw: of no script is the value a number; leave out --figure.",
     )
     assert not (tmp_path / "none.svg").exists()
+
+
+def test_swapped_labels_are_told_and_so_is_a_script_that_gives_nothing_asked_for(hashbench, own):
+    at = own.index("--query-labels")
+    swapped = [*own[:at], "--query-labels", own[at + 3], "--database-labels", own[at + 1]]
+    done = hashbench("explain", *swapped, "--metric", "AP", "--database-order", "by-class")
+    assert done.exit_code == 1
+    assert "Query and database look swapped" in done.stderr
+    done = hashbench("explain", *own, "--metric", "AP@5", "--script", "hashnet", "--script", "Perf10")
+    assert "perf10 gives none of AP@5.\n" in done.stderr

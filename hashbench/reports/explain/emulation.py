@@ -16,7 +16,7 @@ from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain.conventions import Distance, Mean, Query
 from hashbench.reports.explain.evaluators import EMPTY, EVALUATORS, Evaluator
 from hashbench.reports.explain.orders import BY_CUT
-from hashbench.scoring.evaluator import evaluate_counts
+from hashbench.scoring.evaluator import check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Scores, get_metric
 
@@ -58,6 +58,8 @@ class Explanation:
         The exact value under the script's conventions, and bounds of what orders of ties could make of it.
     causes : tuple of Cause
         What makes the difference; the shares add up to it.
+    n_queries, n_undefined : int
+        All queries, and those without relevant items.
     """
 
     evaluator: Evaluator
@@ -66,6 +68,8 @@ class Explanation:
     ours: Range
     its: Range
     causes: tuple[Cause, ...]
+    n_queries: int
+    n_undefined: int
 
     @property
     def difference(self) -> float:
@@ -117,6 +121,7 @@ def explain(
     HashbenchError
         If none of the scripts gives one of the metrics.
     """
+    check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     asked = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
         givers = [_Asked(one, name, cut) for one in evaluators if (cut := _cut(one, name, len(database))) is not None]
@@ -241,7 +246,8 @@ class _Ranked:
                 causes.append(Cause(words, value - before))
             before = value
         its = self._exact(cut, asked.cut, script.distance, script.mean)
-        return Explanation(script, name, before, ours, its, tuple(causes))
+        n_undefined = int((self.n_relevant == 0).sum())
+        return Explanation(script, name, before, ours, its, tuple(causes), len(self.n_relevant), n_undefined)
 
     def _own(self, number: int) -> float:
         asked = self.asked[number]

@@ -383,6 +383,6 @@ EVALUATORS = (
 def named(name: str) -> Evaluator:
     """Find a script by its name."""
     known = {one.name: one for one in EVALUATORS}
-    if name not in known:
+    if name.casefold() not in known:
         raise unknown_name("script", name, known)
-    return known[name]
+    return known[name.casefold()]

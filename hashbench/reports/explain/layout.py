@@ -45,7 +45,10 @@ def format_explanations(explanations: Sequence[Explanation], form: str) -> str:
 
 def _headed(metric: str, one: Explanation, form: str) -> str:
     name = f"**{metric}**" if form == "markdown" else metric
-    return f"{name}: exactly {one.ours.mean:.4f}, from {one.ours.low:.4f} to {one.ours.high:.4f} over orders of ties"
+    told = f"{name}: exactly {one.ours.mean:.4f}, from {one.ours.low:.4f} to {one.ours.high:.4f} over orders of ties"
+    if not one.n_undefined:
+        return told
+    return f"{told}; {one.n_undefined} of {one.n_queries} queries, without relevant items, left out"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], form: str) -> str:
@@ -78,6 +81,8 @@ def _as_json(one: Explanation) -> dict[str, Any]:
         "exact": {key: json_number(value) for key, value in one.ours._asdict().items()},
         "by_its_conventions": {key: json_number(value) for key, value in one.its._asdict().items()},
         "difference": json_number(one.difference),
+        "n_queries": one.n_queries,
+        "n_undefined": one.n_undefined,
         "causes": [{"words": cause.words, "share": json_number(cause.share)} for cause in one.causes],
     }
 
