@@ -61,13 +61,16 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
             spread=("value", "std"),
             low=("low", "mean"),
             high=("high", "mean"),
+            n_values=("value", "count"),
+            n_ranges=("low", "count"),
             n_seeds=("seed", "nunique"),
             n_queries=("n_queries", "first"),
             n_undefined=("n_undefined", "first"),
         )
         .reset_index()
     )
-    return cells.assign(group=_groups(cells))
+    is_known = cells.pop("n_ranges") == cells.pop("n_values")  # else it would be the range of other seeds' mean
+    return cells.assign(low=cells["low"].where(is_known), high=cells["high"].where(is_known), group=_groups(cells))
 
 
 def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:

@@ -4,8 +4,11 @@ import base64
 import io
 import json
 import re
+import shutil
 from math import nan
+from pathlib import Path
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -204,8 +207,41 @@ def test_in_a_folder_all_queries_lie_beside_the_page(kept, tmp_path):
     queries = data_of(page)["queries"]["digits:pixels"]
     text = (tmp_path / "report" / queries["file"]).read_text()
     name, content = re.fullmatch(r'hashbenchData\("(.*?)", (.*)\);\n', text).groups()
-    assert name == queries["file"] == "data/queries-0.js"
+    assert name == queries["file"]
+    assert [path.name for path in (page.parent / "data").iterdir()] == [Path(name).name]
     assert len(json.loads(content)["chosen"]) == 200
+
+
+def test_what_an_earlier_report_left_in_the_folder_goes(kept, tmp_path):
+    page = write_report(kept, tmp_path / "report", n_queries=3)
+    (before,) = (page.parent / "data").iterdir()
+    (page.parent / "data" / "mine.txt").touch()
+    write_report(kept, tmp_path / "report", n_queries=4)
+    left = {path.name for path in (page.parent / "data").iterdir()}
+    assert before.name not in left
+    assert "mine.txt" in left
+
+
+def test_tie_groups_are_never_those_of_another_seed_or_of_codes_made_again(small, tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    shutil.copytree(small[1], data)
+    monkeypatch.setenv("HASHBENCH_DATA", str(data))
+    (folder,) = (data / "codes").iterdir()
+    (folder / "lsh-12-s0.h5").unlink()
+    queries = data_of(write_report(small[0], tmp_path / "page.html"))["queries"]["digits:pixels"]
+    assert set(queries["labels"]) == {"itq", "lsh"}
+    assert set(queries["groups"]) == {"itq"}
+    with h5py.File(folder / "itq-12-s0.h5", "r+") as file:
+        (name,) = [name for name in _arrays(file) if file[name].shape[0] == 200]
+        file[name][...] = file[name][...][::-1]
+    queries = data_of(write_report(small[0], tmp_path / "page.html"))["queries"]["digits:pixels"]
+    assert "itq" not in queries.get("groups", {})
+
+
+def _arrays(file):
+    names = []
+    file.visititems(lambda name, item: names.append(name) if isinstance(item, h5py.Dataset) else None)
+    return names
 
 
 # ---------------------------------------------------------------- thumbnails
@@ -235,7 +271,8 @@ def test_thumbnails_of_a_dataset_of_images_are_those_of_its_queries_and_their_ne
     hdf5.write_dataset(dataset, data / "datasets" / "tiny.h5")
     package.run("lsh", 4, "tiny", metrics="AP", results=tmp_path)
     write_report(tmp_path, tmp_path / "report", has_thumbnails=True)
-    text = (tmp_path / "report" / "data" / "queries-0.js").read_text()
+    (file,) = (tmp_path / "report" / "data").glob("queries-*.js")
+    text = file.read_text()
     found = json.loads(text.partition(", ")[2].removesuffix(");\n"))["images"]
     sheet = Image.open(io.BytesIO((tmp_path / "report" / found["files"][0]).read_bytes()))
     n_items = 1 + max(place for groups in found["nearest"]["lsh"] for group in groups for place, _ in group[1:])
@@ -262,6 +299,21 @@ def test_thumbnails_of_a_file_are_refused(tmp_path):
     write(tmp_path / "digits.csv", row())
     with pytest.raises(HashbenchError, match=r"thumbnails need a folder, and .*page\.html is one file"):
         write_report(tmp_path, tmp_path / "page.html", has_thumbnails=True)
+
+
+def test_thumbnails_of_nothing_are_refused_and_nothing_is_written(kept, tmp_path):
+    with pytest.raises(HashbenchError, match="no dataset of images has codes and scores in the data folder"):
+        write_report(kept, tmp_path / "report", has_thumbnails=True)
+    with pytest.raises(HashbenchError, match="leave one of the two out"):
+        write_report(kept, tmp_path / "report", has_thumbnails=True, n_queries=0)
+    assert not (tmp_path / "report" / "index.html").exists()
+
+
+def test_the_place_of_a_folder_is_not_on_the_page(tmp_path):
+    for name in ("old", "new"):
+        write(tmp_path / name / "digits.csv", row())
+    page = write_report(tmp_path / "new", tmp_path / "page.html", against=str(tmp_path / "old"))
+    assert str(tmp_path) not in page.read_text()
 
 
 @pytest.mark.slow

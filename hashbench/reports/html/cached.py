@@ -17,6 +17,7 @@ from hashbench.reports.plots.cached_codes import CodesFile, find_codes, open_dat
 from hashbench.reports.plots.selection import DEFAULT_METRIC, Block, Selection, choose_blocks
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.results import as_row
 from hashbench.store.score_cache import find_scores
@@ -90,25 +91,47 @@ def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
     order = sorted(scores, key=lambda label: (groups[label] == "baseline", -np.nan_to_num(np.nanmean(scores[label]))))
     matrix = np.array([scores[label] for label in order])  # (n_lines, n_queries)
     chosen = _telling(matrix, n_queries)
-    files = {file.label: file for file in reversed(find_codes(block))}
+    histograms = {label: _count(block, file, chosen) for label, file in first_codes(block).items() if label in scores}
     return {
         **{"metric": block.metric, "bits": block.n_bits[0], "labels": order},
         "seed": int(rows["seed"].iloc[0]),
         "scores": [_short(line) for line in matrix],
         "chosen": chosen.tolist(),
-        "groups": {label: _groups(block, files[label], chosen) for label in order if label in files},
+        "groups": {
+            label: [_flat(histograms[label], query) for query in range(len(chosen))]
+            for label in order
+            if label in histograms and _agree(histograms[label], block.metric, scores[label][chosen])
+        },
     }
 
 
+def first_codes(block: Block) -> dict[str, CodesFile]:
+    """Find the codes of the seed whose scores are shown, the first one of each line, by label."""
+    labels = block.cells.set_index(list(LINE))["label"].to_dict()
+    seeds = {labels[line]: seed for line, seed in block.rows.groupby(list(LINE))["seed"].min().items()}
+    return {file.label: file for file in find_codes(block) if file.seed == seeds[file.label]}
+
+
+def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
+    """Tell whether codes have these scores: they may have been made again since."""
+    return np.allclose(get_metric(metric).scores(histogram).mean, scores, rtol=0, atol=1e-6, equal_nan=True)
+
+
 def _telling(scores: FloatArray, n_queries: int) -> IntArray:
-    """Choose queries: those that gain and lose most between two lines, the first ones first; then the hardest."""
-    pairs = sorted(combinations(range(len(scores)), 2), key=sum)
+    """Choose queries: those that gain and lose most between two lines, one of each for each two, the first ones first.
+
+    Then the second ones, and so on; of one line alone, the hardest.
+    """
+    known = np.nan_to_num(scores)
+    pairs = sorted(combinations(range(len(known)), 2), key=sum)[:n_queries]
+    ranked = [np.argsort(known[other] - known[one], kind="stable") for one, other in pairs]
+    ranked = ranked or [np.argsort(known[0], kind="stable")]
+    both_ends = (order[end] for depth in range(known.shape[1]) for order in ranked for end in (depth, -1 - depth))
     found: dict[int, None] = {}
-    for one, other in pairs:
-        difference = scores[one] - scores[other]
-        if len(found) < n_queries and not np.isnan(difference).all():
-            found |= dict.fromkeys([int(np.nanargmax(difference)), int(np.nanargmin(difference))])
-    found |= dict.fromkeys(np.argsort(scores[0], kind="stable").tolist())
+    for query in both_ends:
+        if len(found) == n_queries:
+            break
+        found[int(query)] = None
     return np.sort(np.array([*found][:n_queries], dtype=np.int64))
 
 
@@ -118,12 +141,11 @@ def _short(scores: FloatArray) -> str:
     return base64.b64encode(steps.astype("<u2").tobytes()).decode()
 
 
-def _groups(block: Block, file: CodesFile, queries: IntArray) -> list[list[int]]:
+def _count(block: Block, file: CodesFile, queries: IntArray) -> TieHistogram:
     affinity = open_dataset(block).affinity().part(queries)
     with hdf5.open_codes(file.path) as codes:
         parts = database_blocks(codes.database, codes.n_bits, affinity)
-        histogram = count(codes.query[queries], parts, codes.n_bits, affinity, slice(0, len(queries)))
-    return [_flat(histogram, query) for query in range(histogram.n_queries)]
+        return count(codes.query[queries], parts, codes.n_bits, affinity, slice(0, len(queries)))
 
 
 def _flat(histogram: TieHistogram, query: int) -> list[int]:

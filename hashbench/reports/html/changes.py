@@ -1,6 +1,8 @@
 """The page's table of what changed since another commit."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hashbench.reports.aggregate import method_labels
@@ -20,11 +22,20 @@ def changes_content(diff: Diff) -> dict[str, Any]:
     rows = list(_rows(diff))
     columns = {key: [row[place] for row in rows] for place, key in enumerate(_COLUMNS)}
     return {
-        **{"title": headline(diff), "summary": summarise(diff), "notes": " ".join(footnotes(diff))},
+        **{
+            "title": headline(replace(diff, old_name=_short(diff.old_name))),
+            "summary": summarise(diff),
+            "notes": " ".join(footnotes(diff)),
+        },
         **{key: whole(columns[key]) for key in _NUMBERS},
         **{key: columns[key] for key in _WHOLE},
         **{key: coded(columns[key]) for key in _COLUMNS if key not in (*_NUMBERS, *_WHOLE)},
     }
+
+
+def _short(name: str) -> str:
+    """Give the name of a folder without its place on this machine."""
+    return Path(name).name if Path(name).is_absolute() else name
 
 
 def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:

@@ -1,7 +1,8 @@
 """The report: one HTML file that needs nothing else, or a folder whose parts are loaded when they are looked at."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from hashbench.reports.html.content import block_names, make_content
 from hashbench.reports.html.thumbnails import add_thumbnails
 from hashbench.reports.plots.selection import Block
 from hashbench.reports.revisions import read_sides
-from hashbench.store.files import check_output, write_bytes, write_text
+from hashbench.store.files import check_output, data_dir, write_bytes, write_text
 from hashbench.store.results import read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
@@ -65,33 +66,51 @@ def write_report(
     HashbenchError
         If there are no results, thumbnails are asked of a single file, or it cannot be written.
     """
-    is_file = output.suffix in PAGE_SUFFIXES
+    is_file = output.suffix.lower() in PAGE_SUFFIXES
+    if has_thumbnails and n_queries == 0:
+        raise HashbenchError("thumbnails are of queries, of which --queries 0 shows none; leave one of the two out.")
     if has_thumbnails and is_file:
         raise HashbenchError(f"thumbnails need a folder, and {output} is one file: --output {output.with_suffix('')}.")
     path = output if is_file else output / "index.html"
     check_output(path)
     results = read_results(results_folder)
+    sides = None if against is None else read_sides(against, None, results_folder)
     content = make_content(results)
     names = block_names(results[list(BLOCK)].drop_duplicates())
     named = [(names[_key(block)], block) for block in blocks_of(results, variants=True, on_progress=on_progress)]
     content |= read_costs(named)
-    if against is not None:
-        found = compare(*read_sides(against, None, results_folder))
-        content["changes"] = changes_content(with_tests(found, on_progress=on_progress))
+    if sides is not None:
+        content["changes"] = changes_content(with_tests(compare(*sides), on_progress=on_progress))
     n_queries = USUAL_QUERIES["file" if is_file else "folder"] if n_queries is None else n_queries
     content["queries"] = {}
-    for number, block in enumerate(blocks_of(results, USUAL_BITS, on_progress=on_progress)):
+    beside: dict[str, bytes] = {}
+    for block in blocks_of(results, USUAL_BITS, on_progress=on_progress):
         queries = _queries(block, n_queries)
         if not is_file and "labels" in queries:
-            file = f"data/queries-{number}.js"
-            sheets = add_thumbnails(queries, block, f"data/images-{number}") if has_thumbnails else {}
-            for name, sheet in sheets.items():
-                write_bytes(output / name, sheet)
-            write_text(output / file, f"hashbenchData({json.dumps(file)}, {_json(queries)});\n")
+            beside |= add_thumbnails(queries, block) if has_thumbnails else {}
+            written = _json(queries)
+            file = f"data/queries-{sha256(written.encode()).hexdigest()[:16]}.js"
+            beside[file] = f"hashbenchData({json.dumps(file)}, {written});\n".encode()
             queries = {"labels": queries["labels"], "file": file}
         content["queries"][names[_key(block)]] = queries
+    if has_thumbnails and not any(name.endswith(".jpg") for name in beside):
+        raise HashbenchError(
+            "no dataset of images has codes and scores in the data folder, so there is nothing to make thumbnails of. "
+            "Make them with hashbench run, or leave out --thumbnails."
+        )
+    for name, part in beside.items():
+        write_bytes(output / name, part)
     write_text(path, render(content, counted(len(results), "row")))
+    if not is_file:
+        _remove_others(output, beside)
     return path
+
+
+def _remove_others(folder: Path, named: Collection[str]) -> None:
+    """Remove what an earlier report left beside the page."""
+    for path in [*folder.glob("data/queries-*.js"), *folder.glob("data/images-*.jpg")]:
+        if path.relative_to(folder).as_posix() not in named:
+            path.unlink(missing_ok=True)
 
 
 def render(content: Mapping[str, Any], subtitle: str) -> str:
@@ -100,14 +119,13 @@ def render(content: Mapping[str, Any], subtitle: str) -> str:
     environment = Environment(
         autoescape=True, loader=PackageLoader("hashbench.reports.html", ""), undefined=StrictUndefined
     )
-    whole = {"times": {"data": [], "label": [], "bits": []}, "usage": {"bits": []}, "queries": {}, **content}
     script = "\n".join(here.joinpath("js", f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     return environment.get_template("page.html").render(
         title=_TITLE,
         subtitle=subtitle,
         version=__version__,
         style=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),
-        data=Markup(_json({"title": _TITLE, **whole})),
+        data=Markup(_json({"title": _TITLE, **content})),
         script=Markup(script),
     )
 
@@ -119,7 +137,7 @@ def _queries(block: Block, n_queries: int) -> dict[str, Any]:
     try:
         return read_queries(block, n_queries)
     except HashbenchError as error:
-        return {"note": f"Here {error}"}
+        return {"note": f"Here {error}".replace(str(data_dir()), "HASHBENCH_DATA")}
 
 
 def _key(block: Block) -> tuple[str, str, str]:

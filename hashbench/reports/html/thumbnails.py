@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from PIL import Image
 
 from hashbench._typing import AnyArray, IntArray
 from hashbench.bits import to_words
-from hashbench.reports.plots.cached_codes import find_codes, open_dataset
+from hashbench.reports.html.cached import first_codes
+from hashbench.reports.plots.cached_codes import open_dataset
 from hashbench.reports.plots.selection import Block
 from hashbench.store import hdf5
 
@@ -19,7 +21,7 @@ _PER_ROW, _PER_SHEET = 50, 2500  # images; browsers keep a sheet of these in 16 
 _QUALITY = 80
 
 
-def add_thumbnails(queries: dict[str, Any], block: Block, stem: str) -> dict[str, bytes]:
+def add_thumbnails(queries: dict[str, Any], block: Block) -> dict[str, bytes]:
     """Add to the queries of a block where their images lie, and give these as JPEGs by name; none without images.
 
     Of each query and method some items of the nearest tie groups are chosen, at random with seed 0 where a group has
@@ -33,12 +35,12 @@ def add_thumbnails(queries: dict[str, Any], block: Block, stem: str) -> dict[str
     of_query = {int(query): items.setdefault(int(dataset.query[query]), len(items)) for query in chosen}
     affinity = dataset.affinity().part(chosen)
     nearest: dict[str, list[Any]] = {}
-    for codes_file in find_codes(block):
-        if codes_file.label in nearest or codes_file.label not in queries["groups"]:
+    for label, codes_file in first_codes(block).items():
+        if label not in queries["groups"]:
             continue
         with hdf5.open_codes(codes_file.path) as codes:
             database, wanted = to_words(np.asarray(codes.database[:])), to_words(codes.query[chosen])
-        found = nearest[codes_file.label] = []
+        found = nearest[label] = []
         for row, words in enumerate(wanted):
             groups = []
             for distance, positions in _nearest(np.bitwise_count(database ^ words).sum(axis=1, dtype=np.int64)):
@@ -49,7 +51,7 @@ def add_thumbnails(queries: dict[str, Any], block: Block, stem: str) -> dict[str
     rows, made = list(items), {}
     for start in range(0, len(rows), _PER_SHEET):
         sheet, size = _sheet(dataset.images, rows[start : start + _PER_SHEET])
-        made[f"{stem}-{start // _PER_SHEET}.jpg"] = sheet
+        made[f"data/images-{sha256(sheet).hexdigest()[:16]}.jpg"] = sheet
     queries["images"] = {
         **{"files": list(made), "size": size, "n_columns": _PER_ROW, "n_of_file": _PER_SHEET},
         **{"of_query": of_query, "nearest": nearest},
