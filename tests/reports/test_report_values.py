@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from browser import CHROMIUM
-from reported import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of
+from reported import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
 
 from hashbench.store import results, score_cache
 
@@ -77,6 +77,17 @@ def test_mark_of_a_bar_stands_at_the_value_on_the_scale_of_all(visit, folder):
         assert mark + thickness / 2 == pytest.approx(left + width * (value - start) / (end - start), abs=1)
 
 
+def test_sentence_is_of_a_length_that_is_shown(visit):
+    page = visit(f"{LEADERBOARD}&sort=b12&desc=1&bits=16")
+    assert page.locator("[data-test=verdict]").inner_text().startswith("At 16 bits")
+
+
+def test_what_is_best_beside_another_is_not_open(visit):
+    page = visit(f"leaderboard?{urlencode({'data': f'wild:{WORDS}'})}")  # two methods of one value and tie range
+    assert page.locator("td.best").count() == 2
+    assert page.locator("td abbr").count() == 0
+
+
 @pytest.mark.parametrize(
     ("method", "shown", "told"),
     [  # at 12 bits ours go from 0.4 to 0.6, machash's from 0.5 to 0.7
@@ -113,6 +124,35 @@ def test_overview_names_the_best_two(visit, folder, n_bits):
         for place, name in zip(("best", "second"), names, strict=False):
             assert line.locator(f".column-{place}").inner_text() == name
             assert line.locator(f".column-{place}-value").inner_text() == f"{values[n_bits, name]:.4f}"
+
+
+def test_overview_leads_to_its_supervised_methods(visit):
+    page = visit("overview")
+    assert f"wild:{WORDS} supervised" not in keys(page, "best")  # of what is not installed nothing is known
+    page.locator("tr[data-key='few:features supervised'] th a").click()
+    wait_for(page, "leaderboard")
+    assert keys(page) == ["sdh"]
+
+
+def test_overview_says_in_its_csv_whose_numbers_they_are(visit):
+    page = visit("overview")
+    with page.expect_download() as download:
+        page.locator("button[data-copy=csv]").click()
+    head = download.value.path().read_text().partition("\n")[0].split(",")
+    assert [name for name in head if name.startswith(("best", "second"))] == [
+        *("best AP", "best low", "best high"),
+        *("second AP", "second low", "second high"),
+    ]
+
+
+def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):
+    ranks = """() => {
+        const metric = {name: "MAE", is_error: true};
+        data.metrics.push(metric);
+        const cells = [null, 0.3, 0.1].map((value) => ({metric, bits: 32, isMain: true, value, line: {}}));
+        return ranked({cells}).map((cell) => cell.value);
+    }"""
+    assert visit("methods").evaluate(ranks) == [0.1, 0.3, None]
 
 
 def test_compare_says_who_is_ahead_in_each_metric_and_length(visit, folder):

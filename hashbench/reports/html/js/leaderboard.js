@@ -2,18 +2,18 @@
 
 /** Say which cell of each column is the best, baselines aside, and which tie ranges meet its. */
 function compared(some) {
-  const best = new Map();
+  const best = new Map(); // cells of one value, by metric and length
   for (const cell of some) {
     if (cell.line.group === "baseline" || cell.value === null) continue;
     const key = cell.metric.name + " " + cell.bits;
-    if (!best.has(key) || isBetter(cell.metric, cell.value, best.get(key).value)) best.set(key, cell);
+    const first = best.get(key)?.[0];
+    if (!first || isBetter(cell.metric, cell.value, first.value)) best.set(key, [cell]);
+    else if (cell.value === first.value) best.get(key).push(cell);
   }
   return (cell) => {
-    const first = best.get(cell.metric.name + " " + cell.bits);
-    return {
-      isBest: first === cell || (!!first && cell.line.group !== "baseline" && cell.value === first.value),
-      isOpen: !!first && first !== cell && overlap(first, cell),
-    };
+    const firsts = best.get(cell.metric.name + " " + cell.bits) ?? [];
+    const isBest = firsts.includes(cell);
+    return {isBest, isOpen: !isBest && firsts.some((first) => overlap(first, cell))};
   };
 }
 
@@ -131,7 +131,7 @@ views.leaderboard = {
     const usual = nearest(lengths, 32);
     const sentence = h("div");
     const judge = (order) => {
-      const bits = +/^b(\d+)$/.exec(order.key)?.[1] || usual;
+      const bits = lengths.find((length) => "b" + length === order.key) ?? usual;
       sentence.replaceChildren(...[verdict(some, bits)].filter(Boolean));
     };
     const columns = [

@@ -359,7 +359,9 @@ function ranked(block) {
   const here = block.cells.filter((cell) => cell.metric === metric);
   const bits = nearest(bitsOf(here), 32);
   const score = new Map(
-    here.filter((cell) => cell.bits === bits).map((cell) => [cell.line, metric.is_error ? -cell.value : cell.value]),
+    here
+      .filter((cell) => cell.bits === bits && cell.value !== null)
+      .map((cell) => [cell.line, metric.is_error ? -cell.value : cell.value]),
   );
   const rank = (cell) =>
     (cell.line.group === "baseline" ? -2 : 0) + (cell.isMain ? 0 : -1) + (score.get(cell.line) ?? -1);

@@ -29,12 +29,12 @@ views.overview = {
       },
       {
         key: key + "-value",
-        label: chosen.metric,
+        label: `${key} ${chosen.metric}`,
         value: (row) => row.cells[k]?.value ?? null,
         text: (row) => shown(row.cells[k]?.value ?? null),
         cells: [
-          ["low", (row) => row.cells[k]?.low ?? null],
-          ["high", (row) => row.cells[k]?.high ?? null],
+          [`${key} low`, (row) => row.cells[k]?.low ?? null],
+          [`${key} high`, (row) => row.cells[k]?.high ?? null],
         ],
       },
     ];
@@ -44,12 +44,11 @@ views.overview = {
         label: "Dataset and features",
         isText: true,
         value: (row) => row.block.name,
-        node: (row) =>
-          h(
-            "a",
-            {href: link("leaderboard", {data: row.block.name, metric: chosen.metric, ...groupsOf(row)})},
-            row.block.name,
-          ),
+        node: (row) => {
+          const groups = groupsOf(row.kind).map((group) => ["group", group]);
+          const filters = [["data", row.block.name], ["metric", chosen.metric], ...groups];
+          return h("a", {href: link("leaderboard", filters)}, row.block.name);
+        },
       },
       {key: "kind", label: "Methods", isText: true, value: (row) => row.kind},
       ...place(0, "best", "Best"),
@@ -92,9 +91,8 @@ views.overview = {
 };
 
 const swapped = (row) => (row.cells[1] ? swappable(...row.cells) : "–");
-const isKind = (line, kind) =>
-  line.group !== "baseline" && (line.group === "unsupervised") === (kind === "unsupervised");
-const groupsOf = (row) => (row.kind === "unsupervised" ? {group: "unsupervised"} : {});
+const groupsOf = (kind) =>
+  data.groups.filter((group) => group !== "baseline" && (group === "unsupervised") === (kind === "unsupervised"));
 
 function bestOf(block, kind, chosen) {
   const found = block.cells.filter(
@@ -103,7 +101,7 @@ function bestOf(block, kind, chosen) {
       cell.metric.name === chosen.metric &&
       cell.bits === +chosen.length &&
       cell.value !== null &&
-      isKind(cell.line, kind),
+      groupsOf(kind).includes(cell.line.group),
   );
   if (!found.length) return null;
   found.sort((a, b) => (isBetter(a.metric, a.value, b.value) ? -1 : isBetter(a.metric, b.value, a.value) ? 1 : 0));
