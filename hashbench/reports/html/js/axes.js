@@ -58,12 +58,16 @@ function point(line, x, y, told, attributes) {
     role: "img",
     "aria-label": told.join(", "),
     ...attributes,
-    onpointerenter: (event) => tip(event.currentTarget, told),
-    onpointerleave: () => tip(null),
-    onfocus: (event) => tip(event.currentTarget, told),
-    onblur: () => tip(null),
+    ...tipping(told),
   });
 }
+
+const tipping = (told) => ({
+  onpointerenter: (event) => tip(event.currentTarget, told),
+  onpointerleave: () => tip(null),
+  onfocus: (event) => tip(event.currentTarget, told),
+  onblur: () => tip(null),
+});
 
 function tip(element, told) {
   const box = $("#tip");
@@ -143,5 +147,5 @@ const toldOf = (cell, ...more) => [
   ...more,
 ];
 const pointAt = (cell, x, y, ...more) =>
-  point(cell.line, x, y, toldOf(cell, ...more), {"data-bits": cell.bits, "data-value": cell.value});
+  point(cell.line, x, y, toldOf(cell, ...more), {"data-bits": cell.bits});
 const polyline = (points) => "M" + points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join("L");

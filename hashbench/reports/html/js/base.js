@@ -39,7 +39,6 @@ function filled(element, attributes, children) {
 const at = (column, i) => (column.of ? column.of[column.at[i]] : column[i]);
 const number = (whole) => (whole === null || whole === undefined ? null : whole / MILLION);
 const shown = (value, digits = 4) => (value === null ? "–" : value.toFixed(digits));
-const exact = (value) => (value === null ? "" : value.toFixed(6));
 const grouped = (n) => n.toLocaleString("en");
 const count = (n, one, many = one + "s") => `${grouped(n)} ${n === 1 ? one : many}`;
 const range = (cell) =>
@@ -116,7 +115,7 @@ const groupName = (line) => line.group || "not installed";
 const supervisionName = (line) => line.supervision || "unknown";
 const metricsOf = (some) => data.metrics.filter((metric) => some.some((cell) => cell.metric === metric));
 const bitsOf = (some) => unique(some.map((cell) => cell.bits)).sort((a, b) => a - b);
-const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+const namesOf = (some) => some.map((one) => one.name);
 const linesOf = (some) => unique(some.map((cell) => cell.line));
 const usualMetric = (metrics) => metrics.find((metric) => metric.name === "AP") || metrics[0];
 

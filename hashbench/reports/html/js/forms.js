@@ -116,6 +116,13 @@ const FIELDS = {
     resets: ["sort", "desc"],
     options: metricsOf(some).map((metric) => [metric.name, metric.name]),
   }),
+  allOr: (name, label, names) => ({
+    name,
+    label,
+    kind: "select",
+    usual: "",
+    options: [["", "all"], ...names.map((one) => [one, one])],
+  }),
   bits: (some) => ({name: "bits", label: "Bits", kind: "checks", options: bitsOf(some).map((bits) => [bits, bits])}),
   group: (some) => checks("group", "Group", linesOf(some).map(groupName), [...data.groups, "not installed"]),
   supervision: (some) =>

@@ -1,24 +1,11 @@
 // Changes against another commit; then the page itself: which view is drawn, when, and in which theme.
 
-const STATUSES = {changed: "changed", "not comparable": "not comparable", new: "new", gone: "gone"};
-
 if (data.changes) {
   views.changes = {
     title: "Changes",
     fields: () => [
-      {name: "status", label: "Rows", kind: "select", usual: "", options: [["", "all"], ...Object.entries(STATUSES)]},
-      {
-        name: "metric",
-        label: "Metric",
-        kind: "select",
-        usual: "",
-        options: [
-          ["", "all"],
-          ...unique(data.changes.metric.of)
-            .sort()
-            .map((name) => [name, name]),
-        ],
-      },
+      FIELDS.allOr("status", "Rows", ["changed", "not comparable", "new", "gone"]),
+      FIELDS.allOr("metric", "Metric", unique(data.changes.metric.of).sort()),
       FIELDS.text(),
     ],
     body(chosen) {
@@ -84,7 +71,6 @@ function update() {
 
 /** Draw the view that the link names: only this one, from its filters on. */
 function draw() {
-  const start = performance.now();
   const main = $("#view");
   readLink();
   const view = views[state.view];
@@ -100,9 +86,7 @@ function draw() {
     if (isHere) anchor.setAttribute("aria-current", "page");
     else anchor.removeAttribute("aria-current");
   }
-  main.getBoundingClientRect(); // lays out, so that the time below is that until it can be seen
   main.dataset.ready = "true";
-  performance.measure("hashbench:draw", {start, end: performance.now()});
 }
 
 $("nav ul").append(
@@ -137,4 +121,5 @@ addEventListener("keydown", (event) => {
   if (event.key === "Escape") tip(null);
 });
 draw();
+$("#view").getBoundingClientRect(); // lays out, so that the time below is that until it can be seen
 performance.measure("hashbench:start", {start: scriptStart, end: performance.now()});

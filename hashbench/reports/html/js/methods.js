@@ -56,20 +56,8 @@ views.method = {
         resets: ["sort", "desc", "bits", "metric", "place"],
         options: data.methods.map((method) => [method.name, method.name]),
       },
-      {
-        name: "place",
-        label: "Dataset and features",
-        kind: "select",
-        usual: "",
-        options: [["", "all"], ...unique(some.map((cell) => cell.block.name)).map((name) => [name, name])],
-      },
-      {
-        name: "metric",
-        label: "Metric",
-        kind: "select",
-        usual: "",
-        options: [["", "all"], ...metricsOf(some).map((metric) => [metric.name, metric.name])],
-      },
+      FIELDS.allOr("place", "Dataset and features", unique(some.map((cell) => cell.block.name))),
+      FIELDS.allOr("metric", "Metric", namesOf(metricsOf(some))),
       FIELDS.bits(some),
       {name: "seeds", label: "Each seed by itself", kind: "flag"},
     ];
@@ -227,21 +215,9 @@ function sparkline(row) {
 views.rows = {
   title: "All rows",
   fields: () => [
-    {...FIELDS.text()},
-    {
-      name: "place",
-      label: "Dataset and features",
-      kind: "select",
-      usual: "",
-      options: [["", "all"], ...data.data.map((block) => [block.name, block.name])],
-    },
-    {
-      name: "metric",
-      label: "Metric",
-      kind: "select",
-      usual: "",
-      options: [["", "all"], ...data.metrics.map((metric) => [metric.name, metric.name])],
-    },
+    FIELDS.text(),
+    FIELDS.allOr("place", "Dataset and features", namesOf(data.data)),
+    FIELDS.allOr("metric", "Metric", namesOf(data.metrics)),
     FIELDS.group(cells),
     FIELDS.bits(cells),
   ],

@@ -126,7 +126,7 @@ function bitsPlot(some) {
       });
     return s(
       "g",
-      {"data-series": line.label},
+      {},
       band,
       s("path", {
         class: "curve",
@@ -183,7 +183,7 @@ function tiesPlot(some) {
       some.map((cell) =>
         s(
           "g",
-          {"data-series": cell.line.label},
+          {},
           cell.low !== null &&
             s("path", {
               class: "bar",
@@ -236,7 +236,7 @@ function timesPlot(some, block) {
             .map(([cell, time]) => [cell, time, x.place(Math.max(time[what], 1e-4)), y.place(cell.value)]);
           return s(
             "g",
-            {"data-series": line.label},
+            {},
             own.map(([cell, time, left, top]) =>
               pointAt(cell, left, top, `fit ${time.fit.toPrecision(3)} s, encode ${time.encode.toPrecision(3)} s`),
             ),

@@ -266,13 +266,6 @@ function groupBoxes(q, label, place, query) {
   );
 }
 
-const tipping = (told) => ({
-  onpointerenter: (event) => tip(event.currentTarget, told),
-  onpointerleave: () => tip(null),
-  onfocus: (event) => tip(event.currentTarget, told),
-  onblur: () => tip(null),
-});
-
 function thumbnail(q, query) {
   return q.images ? h("p", {}, picture(q.images, q.images.of_query[query], `image of query ${query}`)) : null;
 }
