@@ -250,4 +250,4 @@ def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tm
 def test_page_that_does_what_it_must_not_is_caught(browser, tmp_path, script):
     (tmp_path / "bad.html").write_text(f"<!doctype html><script>{script}</script>")
     with pytest.raises(AssertionError), visiting(browser, tmp_path / "bad.html") as page:
-        page.wait_for_timeout(50)
+        page.wait_for_timeout(500)

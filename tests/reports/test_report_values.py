@@ -212,3 +212,12 @@ def test_use_of_codes_sorts_by_the_share_of_the_most_frequent(visit, folder):
         share = float(line.locator(".column-curve").get_attribute("data-sort-value"))
         assert share == pytest.approx(shares.pop(n_bits))
     assert shares == {}
+
+
+def test_an_address_of_what_is_not_on_the_page_is_told(visit):
+    page = visit("leaderboard?data=nowhere%3Apixels&metric=AP")
+    assert page.locator("[data-test=lost]").all_inner_texts() == [
+        'Dataset and features: "nowhere:pixels" of the address is not here; what is shown is '
+        f'"{page.locator("select[name=data]").input_value()}".'
+    ]
+    assert visit(LEADERBOARD).locator("[data-test=lost]").count() == 0

@@ -46,6 +46,15 @@ function filters(fields) {
           ),
         )
       : null,
+    fields
+      .filter((field) => field.kind === "select" && (state.params.get(field.name) || chosen[field.name]) !== chosen[field.name])
+      .map((field) =>
+        h(
+          "p",
+          {class: "muted", "data-test": "lost"},
+          `${field.label}: "${state.params.get(field.name)}" of the address is not here; what is shown is "${chosen[field.name]}".`,
+        ),
+      ),
   );
 }
 

@@ -51,7 +51,9 @@ if (data.changes) {
         h("p", {}, h("strong", {}, c.title), `: ${c.summary}`),
         rows.length
           ? table({name: "changes", caption: c.title, columns, rows, isLinked: true})
-          : nothing("There is no such row."),
+          : c.bits.length
+            ? nothing("There is no such row.")
+            : null,
         c.notes && h("p", {class: "muted"}, c.notes),
       ];
     },

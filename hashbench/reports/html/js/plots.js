@@ -70,6 +70,9 @@ views.plots = {
         h("button", {type: "button", onclick: () => show(lines)}, "All"),
         h("button", {type: "button", onclick: () => show([])}, "None"),
       ),
+      lines.length > MOST_LINES && !given.length
+        ? h("p", {class: "muted"}, `The first ${MOST_LINES} of ${lines.length} are drawn; press others to add them.`)
+        : null,
       lines.map((line) =>
         h(
           "button",
