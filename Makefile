@@ -17,7 +17,7 @@ UNSUPERVISED := itq lsh sph sh sklsh pcah
 COLUMN := --format svg --width 3.3 --no-title --output docs/figures
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev format lint types links test test-cluster test-all golden reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev format lint types links test test-cluster test-browser test-all golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -68,6 +68,9 @@ test: $(VENV)/.installed ## Run the tests, as before every commit
 
 test-cluster: $(VENV)/.installed ## Run those of clusters, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py --durations 3
+
+test-browser: $(VENV)/.installed ## Run those of the report in a browser; test has the quicker half, test-all has them, too
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_report_values.py tests/reports/test_report_browser.py --durations 3
 
 test-all: $(VENV)/.bench ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20

@@ -16,6 +16,7 @@ from hashbench.store import results, score_cache
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
+pytestmark = pytest.mark.slow  # make test-browser
 LEADERBOARD = f"leaderboard?{FEW}"
 
 
