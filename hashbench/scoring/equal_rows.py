@@ -18,7 +18,10 @@ def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     if len(keys) == 1:
         order = np.argsort(keys[0])
         return order, _changes(keys, order)
-    hashes = _hashes(keys)
+    return _sort_by_hash(keys, _hashes(keys))
+
+
+def _sort_by_hash(keys: Sequence[AnyArray], hashes: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
     order = np.argsort(hashes)
     by_hash = _changes([hashes], order)
     if len(by_hash) == len(order):  # all rows differ
@@ -33,10 +36,11 @@ def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     """Merge equal rows where that pays: which rows to keep, and how many each stands for (empty for one each)."""
     n_rows = len(keys[0])
-    hashes = np.sort(_hashes(keys))  # far faster than their order is found; equal rows have equal ones
-    if 2 * (1 + np.count_nonzero(hashes[1:] != hashes[:-1])) > n_rows:
+    hashes = _hashes(keys)
+    ascending = np.sort(hashes)  # far faster than their order is found; equal rows have equal ones
+    if 2 * (1 + np.count_nonzero(ascending[1:] != ascending[:-1])) > n_rows:
         return np.arange(n_rows), np.zeros(0, dtype=np.int64)
-    order, first = sort_equal_rows(keys)
+    order, first = _sort_by_hash(keys, hashes)
     return order[first], np.diff(first, append=n_rows)
 
 

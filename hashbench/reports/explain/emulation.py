@@ -219,20 +219,17 @@ class _Ranked:
         """Go from our number to the script's, one convention at a time."""
         asked = self.asked[number]
         script, name = asked.evaluator, asked.metric
-        steps: list[tuple[str, Range]] = []
-
-        def switch(words: str, metric: str, distance: Distance, mean: Mean) -> None:
-            steps.append((words, self._exact(metric, asked.cut, distance, mean)))
-
         mean = by.leave_out if script.mean is by.leave_out_without_hits else script.mean  # ties decide who has hits
         ours = self._exact(name, asked.cut, by.hamming, by.leave_out)
         divided = self._with_divisor(name, script.divisor)
         cut = self._with_cut(divided, asked.cut)
-        switch(EMPTY[mean], name, by.hamming, mean)
-        switch(f"divisor: {_DIVISORS[script.divisor]}", divided, by.hamming, mean)
-        switch("the last item is lost", cut, by.hamming, mean)
-        switch(_DISTANCES.get(script.distance, ""), cut, script.distance, mean)
-        values = [(words, found.mean) for words, found in steps]
+        steps = (
+            (EMPTY[mean], name, by.hamming),
+            (f"divisor: {_DIVISORS[script.divisor]}", divided, by.hamming),
+            ("the last item is lost", cut, by.hamming),
+            (_DISTANCES.get(script.distance, ""), cut, script.distance),
+        )
+        values = [(words, self._exact(metric, asked.cut, distance, mean).mean) for words, metric, distance in steps]
         if script.order is not None:
             values += [
                 ("tie order" if one is mean else EMPTY[one], one(self.plain[number], self.hit[number], self.n_relevant))

@@ -120,7 +120,7 @@ def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
 def _telling(scores: FloatArray, n_queries: int) -> IntArray:
     """Choose queries: those that gain and lose most between two lines, one of each for each two, the first ones first.
 
-    Then the second ones, and so on; of one line alone, the hardest.
+    Then the second ones, and so on; of one line alone, the hardest and the easiest.
     """
     known = np.nan_to_num(scores)
     pairs = sorted(combinations(range(len(known)), 2), key=sum)[:n_queries]
