@@ -26,7 +26,7 @@ Reads = Literal["features", "labels"]
 SUPERVISION: tuple[str, ...] = get_args(Supervision)
 READS: tuple[str, ...] = get_args(Reads)
 _LARGEST = 1e18  # of parameters; whole numbers must fit 64 bits, and products of real ones float32
-GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based")
+GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based", "class-based")
 
 
 class Hyperplanes(NamedTuple):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import settings
 
 from hashbench import registry
+from hashbench.cards import method_card
 
 ALL = os.environ.get("HASHBENCH_TESTS") == "all"
 
@@ -19,6 +20,8 @@ def slow(*cases):
     return [pytest.param(*(case if isinstance(case, tuple) else [case]), marks=pytest.mark.slow) for case in cases]
 
 
+TRAINED = [name for name in registry.built_in_methods() if "epochs" in method_card(name).params]
+
 # Settings with which a method is fitted in a moment.
 QUICK = {
     "bre": {"n_items": 150, "max_sweeps": 3},
@@ -26,7 +29,7 @@ QUICK = {
     "ksh": {"n_anchors": 50, "n_steps": 3},
     "machash": {"n_items": 150, "n_similar": 20, "n_dissimilar": 20, "n_iter": 1},
     "structhash": {"n_items": 150, "n_anchors": 30, "n_queries": 20, "n_cuts": 1, "n_steps": 1},
-    **{name: {"epochs": 2} for name in ("dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg")},
+    **{name: {"epochs": 2} for name in TRAINED},
 }
 
 

@@ -20,7 +20,7 @@ from hashbench.errors import HashbenchError, Refusal, TrainingFailure, unknown_n
 from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
-from hashbench.method import HashMethod, choice, real, setting, whole
+from hashbench.method import HashMethod, Supervision, choice, real, setting, whole
 from hashbench.sources._torch import find_device
 from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_backbone
 
@@ -38,8 +38,8 @@ class LearnedHash(HashMethod):
     Items are features, or with a ``backbone`` images (n, height, width, 1 or 3), uint8.
 
     A subclass is a dataclass that adds its parameters, and gives the loss of a `Batch` in ``_loss``. It may also set
-    fixed targets and give parameters of the loss's own in ``_begin``, and change these in ``_end_step`` and
-    ``_end_epoch``.
+    fixed targets and give parameters of the loss's own in ``_begin``, change these in ``_end_step`` and ``_end_epoch``,
+    and keep something of them in ``_end``. One that learns without labels sets ``supervision`` to ``"none"``.
 
     Parameters
     ----------
@@ -75,6 +75,8 @@ class LearnedHash(HashMethod):
         Of stochastic gradient descent.
     momentum : float, default=0.9
         Its momentum.
+    optimizer : {"sgd", "adam", "rmsprop"}, default="sgd"
+        What makes the steps; only the first has the momentum.
     halve_every : int
         Epochs after which the learning rate is halved, again and again; 0 for never.
     weight_decay : float, default=5e-4
@@ -132,21 +134,27 @@ class LearnedHash(HashMethod):
     bias_multiplier: float = setting(0.1, real(0))
     validation: float = setting(0.0, real(0, 0.5))
     device: str = setting("auto", choice(*DEVICES))
+    optimizer: str = setting("sgd", choice("adam", "rmsprop", "sgd"))
     mixed_precision: bool = setting(False, bool)
     random_state: int = 0
 
-    supervision = "affinity"
+    supervision: ClassVar[Supervision] = "affinity"
     is_slow = True
     criterion: ClassVar[str] = "AP"
     own_rate: ClassVar[float | None] = None
     libraries = (*HashMethod.libraries, "torch")
     session = Session()
 
+    @property
+    def _normalises(self) -> bool:
+        """Whether outputs go through batch normalisation in training; it becomes part of the last layer then."""
+        return False
+
     def _loss(self, batch: Batch) -> "Tensor":
         """Give the loss of a batch, a scalar to be minimised."""
         raise NotImplementedError
 
-    def _begin(self, labels: AnyArray | None, generator: "Generator") -> "nn.Module | None":
+    def _begin(self, items: Items, generator: "Generator") -> "nn.Module | None":
         """Draw what is fixed, such as ``targets_``, and give what is trained besides the network, if anything.
 
         The module's parameters and buffers are in ``batch.own`` and in checkpoints, and dropped when training ends.
@@ -162,6 +170,9 @@ class LearnedHash(HashMethod):
         What it keeps belongs in buffers of ``batch.own``: these alone are in checkpoints.
         """
 
+    def _end(self, own: Any) -> None:
+        """Keep what encoding or the user may want of what `_begin` gave, when training has ended."""
+
     def check_parameters(self) -> None:
         """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
         super().check_parameters()
@@ -173,6 +184,11 @@ class LearnedHash(HashMethod):
             )
         if self.backbone is not None and self.train_from not in get_backbone(self.backbone).layers:
             raise unknown_name("layer", self.train_from, get_backbone(self.backbone).layers)
+        if self.validation and self.supervision == "none":
+            raise HashbenchError(
+                f"{self.label} learns without labels, so held-out items cannot be scored: got "
+                f"validation={self.validation}, leave it at 0."
+            )
         if find_spec("torch") is None:
             raise HashbenchError(
                 f"{self.label} needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
@@ -200,11 +216,13 @@ class LearnedHash(HashMethod):
         Returns
         -------
         dict
-            Without the device, and without those of images where there is no backbone; weights by the first 8 hex
-            digits of their SHA-256.
+            Without the device, without those of images where there is no backbone, and without the optimizer if it is
+            the usual one; weights by the first 8 hex digits of their SHA-256.
         """
         params = super().recorded_params()
         del params["device"]
+        if not self._is_set("optimizer"):
+            del params["optimizer"]
         if self.backbone is None:
             return {key: value for key, value in params.items() if key not in _OF_IMAGES}
         from hashbench.learning.image_network import weights_digest
@@ -284,13 +302,16 @@ class LearnedHash(HashMethod):
         n_features = features.shape[1]
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
-        head = networks.make_head(n_features, self.n_bits, n_hidden, generator)
+        head = networks.make_head(n_features, self.n_bits, n_hidden, generator, normalise=self._normalises)
+        fronted = torch.from_numpy(self._front_end(features)).float()
         if extractor is None:
-            self._train(head, torch.from_numpy(self._front_end(features)).float(), None, y, generator)
+            self._train(head, fronted, fronted, None, y, generator)
+            networks.fold(head)
         else:
             extractor.network.requires_grad_(self.pretrained_multiplier > 0)
             self.network_ = ImageNetwork(extractor, self.mean_, self.norm_of_items, head)
-            self._train(self.network_, torch.from_numpy(inputs), vary, y, generator)
+            self._train(self.network_, torch.from_numpy(inputs), fronted, vary, y, generator)
+            networks.fold(head)
             self.network_.cpu()
         self.layers_ = networks.head_layers(head)
 
@@ -298,26 +319,31 @@ class LearnedHash(HashMethod):
         self,
         network: "nn.Module",
         inputs: "Tensor",
+        features: "Tensor",
         vary: "Callable[[Tensor, Generator], Tensor] | None",
         y: Affinity | AnyArray,
         generator: "Generator",
     ) -> None:
         """Train a network in place, with the loss and the parameters of this method."""
-        if isinstance(y, Affinity):
+        affinity: Affinity
+        if self.supervision == "none":  # every item is of a kind of its own
+            affinity, labels = SameLabel(*2 * [np.arange(len(inputs))]), None
+        elif isinstance(y, Affinity):
             affinity, labels = y, getattr(y, "query_labels", None)
         else:
             affinity, labels = (SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)), y
-        own = self._begin(labels, generator)
+        items = Items(inputs, affinity, labels, features, vary)
+        own = self._begin(items, generator)
         loss = Loss(self._loss, own, self.own_rate, self._end_step, self._end_epoch)
         named = {one.name: getattr(self, one.name) for one in fields(Settings) if one.name != "name"}
         session = self.session
         if session.checkpoint is not None:
             session = replace(session, key=self._checkpoint_key(inputs, affinity))
         try:
-            items = Items(inputs, affinity, labels, vary)
             state = train(network, items, loss, Settings(self.label, **named), session, generator)
         except Stopped as stopped:
             raise self._failure(str(stopped)) from None
+        self._end(own)
         self.history_, self.resumed_seconds_ = state.history, state.seconds_before
 
     def _checkpoint_key(self, inputs: "Tensor", affinity: Affinity) -> str:

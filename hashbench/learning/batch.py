@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from hashbench.affinity import Affinity
 from hashbench.errors import Refusal
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
+    from torch import Tensor
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +35,8 @@ class Batch:
         Epochs, and batches of all epochs, that went before.
     given_labels : ndarray of shape (n, ...), optional
         Labels of the items that the affinity is of; see ``labels``.
+    given_features : Tensor of shape (n, n_features), optional
+        Features of the items that the affinity is of; see ``features``.
     own : nn.Module, optional
         What the loss trains besides the network, as `LearnedHash._begin` gave it.
     """
@@ -47,7 +49,8 @@ class Batch:
     epoch: int = 0
     step: int = 0
     given_labels: AnyArray | None = None
-    own: "nn.Module | None" = None
+    given_features: "Tensor | None" = None
+    own: Any = None
 
     @cached_property
     def levels(self) -> "Tensor":
@@ -72,6 +75,13 @@ class Batch:
         if self.given_labels is None:
             raise Refusal("this loss learns from labels, and the affinity of the training items comes without any.")
         return torch.from_numpy(np.ascontiguousarray(self.given_labels[self.numbers])).to(self.outputs.device)
+
+    @cached_property
+    def features(self) -> "Tensor":
+        """What the front end makes of the batch's features before training: float32 (n_batch, n_features)."""
+        if self.given_features is None:
+            raise Refusal("this loss compares features of training items, and none were given.")
+        return self.given_features[self.numbers[self.rows]].to(self.outputs.device)
 
     def _levels(self, columns: IntArray) -> "Tensor":
         import torch

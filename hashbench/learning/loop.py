@@ -39,6 +39,7 @@ class Settings:
     criterion: str
     device: str
     mixed_precision: bool
+    optimizer: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +76,14 @@ class Session:
 class Items:
     """What is learned from: inputs (n_items, ...), affinity (n_items, n_items), and labels if there are any.
 
+    ``features`` (n_items, n_features) are what the front end makes of them before training.
     ``vary`` gives the inputs of some rows as training sees them, drawn by a generator; as they are, if it is None.
     """
 
     inputs: "Tensor"
     affinity: Affinity
     labels: AnyArray | None = None
+    features: "Tensor | None" = None
     vary: "Callable[[Tensor, Generator], Tensor] | None" = None
 
     def seen(self, rows: "Tensor", generator: "Generator") -> "Tensor":
@@ -137,8 +140,8 @@ def train(
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
         rate = settings.learning_rate if loss.own_rate is None else loss.own_rate
         groups.append({"params": list(loss.own.parameters()), "multiplier": rate / settings.learning_rate})
-    optimizer = torch.optim.SGD(
-        groups, lr=settings.learning_rate, momentum=settings.momentum, weight_decay=settings.weight_decay
+    optimizer = networks.make_optimizer(
+        settings.optimizer, groups, settings.learning_rate, settings.momentum, settings.weight_decay
     )
     all_outputs = torch.zeros(len(kept), n_bits, dtype=torch.float32, device=device)
     state = TrainingState(network, loss.own, optimizer, generator, all_outputs)
@@ -168,6 +171,7 @@ def train(
                 batch = Batch(
                     *(outputs, rows.numpy(), all_outputs, affinity, numbers, epoch, step),
                     given_labels=items.labels,
+                    given_features=items.features,
                     own=loss.own,
                 )
                 with torch.autocast(device.type, enabled=False):

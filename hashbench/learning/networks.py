@@ -63,17 +63,50 @@ class CentredReLU(nn.ReLU):
         return super().forward(input) - self.mean
 
 
-def make_head(n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Generator) -> nn.Sequential:
+class BatchNorm(nn.BatchNorm1d):
+    """Batch normalisation that takes a batch of one item as it takes items when training is over."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Normalise each output over the batch, or by what batches were like."""
+        if len(input) > 1:
+            return super().forward(input)
+        return nn.functional.batch_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+        )
+
+
+def make_head(
+    n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Generator, *, normalise: bool = False
+) -> nn.Sequential:
     """Make the layers from features to outputs, one output a bit, with ``n_hidden`` units between; 0 for a linear head.
 
     Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1, through a hidden layer
-    as well.
+    as well. With ``normalise`` outputs go through batch normalisation, see `fold`.
     """
-    first = _linear(n_inputs, n_hidden or n_bits, 2 / n_inputs, generator)
-    if not n_hidden:
-        return nn.Sequential(first)
-    last = _linear(n_hidden, n_bits, 1 / (n_hidden * CentredReLU.variance), generator)
-    return nn.Sequential(first, CentredReLU(), last)
+    layers: list[nn.Module] = [_linear(n_inputs, n_hidden or n_bits, 2 / n_inputs, generator)]
+    if n_hidden:
+        layers += [CentredReLU(), _linear(n_hidden, n_bits, 1 / (n_hidden * CentredReLU.variance), generator)]
+    if normalise:
+        layers.append(BatchNorm(n_bits))
+    return nn.Sequential(*layers)
+
+
+def fold(head: nn.Sequential) -> None:
+    """Make batch normalisation at the end of a head, if there is any, part of the linear layer before it, in place.
+
+    With running mean m and variance v, W' = g W / sqrt(v + eps) and b' = h + g (b - m) / sqrt(v + eps).
+    """
+    if not isinstance(head[-1], BatchNorm):
+        return
+    linear, norm = head[-2], head[-1]
+    assert isinstance(linear, nn.Linear)
+    assert norm.running_mean is not None
+    assert norm.running_var is not None
+    with torch.no_grad():
+        scale = norm.weight / (norm.running_var + norm.eps).sqrt()
+        linear.weight.mul_(scale[:, None])
+        linear.bias.sub_(norm.running_mean).mul_(scale).add_(norm.bias)
+    del head[-1]
 
 
 def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_multiplier: float) -> list[dict[str, Any]]:
@@ -90,6 +123,17 @@ def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_mult
             multiplier = bias_multiplier if name.endswith("bias") else 1.0
         groups.setdefault(multiplier, []).append(value)
     return [{"params": values, "multiplier": multiplier} for multiplier, values in groups.items() if multiplier]
+
+
+def make_optimizer(
+    name: str, groups: list[dict[str, Any]], learning_rate: float, momentum: float, weight_decay: float
+) -> torch.optim.Optimizer:
+    """Make an optimizer of groups of parameters: "sgd" with its momentum, "adam" or "rmsprop" as PyTorch has them."""
+    if name == "sgd":
+        return torch.optim.SGD(groups, lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
+    kinds: dict[str, Any] = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
+    made: torch.optim.Optimizer = kinds[name](groups, lr=learning_rate, weight_decay=weight_decay)
+    return made
 
 
 def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:

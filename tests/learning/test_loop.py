@@ -205,8 +205,8 @@ class Proxies(LearnedHash):
     supervision = "labels"
     own_rate = 0.05
 
-    def _begin(self, labels, generator):
-        self.classes_ = np.unique(labels)
+    def _begin(self, items, generator):
+        self.classes_ = np.unique(items.labels)
         self.targets_ = torch.randint(0, 2, (len(self.classes_), self.n_bits), generator=generator).numpy() * 2 - 1
         self.steps_, self.epochs_ = [], []
         own = torch.nn.Linear(self.n_bits, len(self.classes_), bias=False)

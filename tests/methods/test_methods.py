@@ -2,7 +2,7 @@ import hashlib
 
 import numpy as np
 import pytest
-from effort import QUICK, quick_method, slow
+from effort import QUICK, TRAINED, quick_method, slow
 from places import built_in_methods
 from sklearn.datasets import load_digits
 
@@ -24,7 +24,7 @@ LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract
     testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 24)},
     testing.check_batches_encode_like_the_whole: {"sizes": (1, 64)},
 }
-ALIKE = ("dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ndcg")  # encode by the base that talr-ap shares with them
+ALIKE = tuple(name for name in TRAINED if name != "talr-ap")  # encode by the base that talr-ap shares with them
 OF_BASES = {  # what methods get from their bases, so that others need not show it before a commit
     testing.check_codes_are_boolean_of_any_usual_length: ALIKE,
     testing.check_batches_encode_like_the_whole: ALIKE,

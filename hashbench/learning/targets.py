@@ -1,0 +1,196 @@
+"""Target codes, one a class: Hadamard rows, codes far from each other, and random ones.
+
+Losses that pull the codes of a class to a fixed target need targets that differ in many bits, and bits that each say
+something else.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.linalg import hadamard
+
+from hashbench._typing import AnyArray, IntArray
+from hashbench.errors import Refusal
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_DRAWS = 100  # sets of signed rows, of which the best is kept
+_BALANCED_DRAWS = 20
+_FAILURES, _FIRST_SHARE, _LOWERED = 10_000, 0.61, 0.01  # of OrthoHash's algorithm 3
+_BLOCK = 1000  # codes drawn at a time
+
+
+def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generator) -> IntArray:
+    """Draw a target code for each class.
+
+    Parameters
+    ----------
+    n_classes : int
+        How many.
+    n_bits : int
+        Code length, any.
+    kind : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
+        ``"hadamard"``: rows of a Hadamard matrix, drawn and each multiplied by a random sign, so that no bit is
+        constant and none repeats another where that can be had; for more classes than bits, also their negatives.
+        Two targets differ in ``n_bits / 2`` bits, or in all. Known here where ``n_bits`` is a power of two, or a power
+        of two times q + 1, q a prime that leaves 3 divided by 4. ``"max-distance"``: random codes, each as far from
+        the others as can be found. ``"balanced"``: as many ones as zeros, else random, the best of 20 draws.
+        ``"bernoulli"``: each bit by itself. ``"auto"``: Hadamard rows where they exist, else max-distance.
+    rng : numpy.random.Generator
+        What decides.
+
+    Returns
+    -------
+    ndarray of shape (n_classes, n_bits), int8
+        -1 and +1, no two rows alike.
+
+    Raises
+    ------
+    Refusal
+        If there are no such targets.
+
+    Notes
+    -----
+    The first rows of a Sylvester matrix, as CSQ's authors take them, make bits that are copies of each other: of ten
+    classes in 32 bits, 16 are left. Hence the drawing and the signs. Paley's construction is of R. E. A. C. Paley,
+    "On Orthogonal Matrices", 1933; max-distance is algorithm 3 of the supplement to OrthoHash, which lowers the
+    distance it asks for whenever 10,000 codes have been refused.
+    """
+    if n_classes > 2**n_bits:
+        raise Refusal(f"{n_classes} classes need {n_classes} different targets, and {n_bits} bits have {2**n_bits}.")
+    if kind == "auto":
+        kind = "hadamard" if n_classes <= 2 * n_bits and _order_is_known(n_bits) else "max-distance"
+    targets = _KINDS[kind](n_classes, n_bits, rng)
+    if len(np.unique(targets, axis=0)) < n_classes:
+        raise Refusal(
+            f"{kind} targets of {n_bits} bits are too few for {n_classes} classes: two classes got the same one. "
+            "Choose targets=max-distance, or more bits."
+        )
+    return targets.astype(np.int8)
+
+
+def least_distance(targets: AnyArray) -> int:
+    """Give the smallest Hamming distance of two targets (n_classes, n_bits)."""
+    return int(_distances(targets, targets)[np.triu_indices(len(targets), 1)].min(initial=targets.shape[1]))
+
+
+def item_targets(targets: "Tensor", tie_bits: "Tensor", multi_hot: "Tensor") -> "Tensor":
+    """Give each item the majority of the targets of its classes, bit by bit; ``tie_bits`` decide where they tie.
+
+    CSQ's rule. ``targets`` (n_classes, n_bits) and ``tie_bits`` (n_bits,) are -1 and +1, ``multi_hot``
+    (n_items, n_classes) 0 and 1, all of one real type, and so is the result (n_items, n_bits).
+    """
+    votes = 2 * (multi_hot @ targets) + tie_bits
+    return (votes > 0).to(targets).mul_(2).sub_(1)
+
+
+def hadamard_matrix(order: int) -> IntArray:
+    """Make a Hadamard matrix of -1 and +1 whose first row is all ones; Refusal where no construction is known."""
+    if order & (order - 1) == 0:
+        return np.asarray(hadamard(order), dtype=np.int64)
+    if _is_prime(order - 1) and order % 4 == 0:
+        return _paley(order - 1)
+    if order % 8 == 0:
+        half = hadamard_matrix(order // 2)
+        return np.block([[half, half], [half, -half]])
+    raise Refusal(f"no Hadamard matrix is known here for {order} bits; choose targets=max-distance, or a power of two.")
+
+
+def _order_is_known(order: int) -> bool:
+    try:
+        hadamard_matrix(order)
+    except Refusal:
+        return False
+    return True
+
+
+def _paley(q: int) -> IntArray:
+    """Make the matrix of order q + 1 of the squares modulo a prime q, which leaves 3 divided by 4."""
+    residues = np.full(q, -1)
+    residues[np.arange(1, q) ** 2 % q] = 1
+    residues[0] = 0
+    skew = np.zeros((q + 1, q + 1), dtype=np.int64)
+    skew[0, 1:], skew[1:, 0] = 1, -1
+    skew[1:, 1:] = residues[np.subtract.outer(np.arange(q), np.arange(q)) % q]
+    matrix = skew + np.eye(q + 1, dtype=np.int64)
+    return np.asarray(matrix * matrix[0])
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % factor for factor in range(2, int(number**0.5) + 1))
+
+
+def _distances(some: AnyArray, others: AnyArray) -> IntArray:
+    """Count differing bits between codes of -1 and +1: (n_some, n_others)."""
+    return np.asarray((some.shape[1] - some.astype(np.int64) @ others.T.astype(np.int64)) // 2)
+
+
+def _hadamard(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
+    if n_classes > 2 * n_bits:
+        raise Refusal(
+            f"Hadamard targets are {2 * n_bits} at most in {n_bits} bits, for {n_classes} classes; choose "
+            "targets=max-distance, or more bits."
+        )
+    matrix = hadamard_matrix(n_bits)
+    best, fewest = matrix[:0], n_bits + 1
+    for _ in range(_DRAWS):
+        if n_classes < n_bits:
+            rows = 1 + rng.choice(n_bits - 1, n_classes, replace=False)
+            drawn = matrix[rows] * rng.choice([-1, 1], (n_classes, 1))
+        else:
+            rows = rng.permutation(n_bits)
+            signed = matrix[rows] * rng.choice([-1, 1], (n_bits, 1))
+            drawn = rng.permutation(np.concatenate([signed, -signed[: n_classes - n_bits]]))
+        if (n_useless := _count_useless(drawn)) < fewest:
+            best, fewest = drawn, n_useless
+        if not fewest:
+            break
+    return best
+
+
+def _count_useless(targets: IntArray) -> int:
+    """Count bits that are constant over classes, or that another bit repeats, as it is or turned round."""
+    varying = targets[:, (targets != targets[0]).any(axis=0)]
+    return int(targets.shape[1] - np.unique(varying * varying[:1], axis=1).shape[1])
+
+
+def _max_distance(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
+    found = np.empty((0, n_bits), dtype=np.int64)
+    share, n_failed = _FIRST_SHARE, 0
+    drawn, distance = found, np.empty(0)
+    while len(found) < n_classes:
+        if not len(drawn):
+            drawn = rng.choice([-1, 1], (_BLOCK, n_bits))
+            distance = _distances(drawn, found).min(axis=1, initial=n_bits)
+        fits = np.flatnonzero(distance >= max(share * n_bits, 1))
+        n_next = min(fits[0] if fits.size else len(drawn), _FAILURES - n_failed)
+        n_failed += n_next
+        drawn, distance = drawn[n_next:], distance[n_next:]
+        if n_failed == _FAILURES:
+            share, n_failed = share - _LOWERED, 0
+        elif len(drawn):
+            found = np.concatenate([found, drawn[:1]])
+            distance = np.minimum(distance, _distances(drawn, drawn[:1])[:, 0])[1:]
+            drawn = drawn[1:]
+    return rng.permutation(found)
+
+
+def _balanced(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
+    ones = np.where(np.arange(n_bits) < (n_bits + 1) // 2, 1, -1)
+    draws = [rng.permuted(np.tile(ones, (n_classes, 1)), axis=1) for _ in range(_BALANCED_DRAWS)]
+    return max(draws, key=least_distance)
+
+
+def _bernoulli(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
+    return rng.choice([-1, 1], (n_classes, n_bits))
+
+
+_KINDS: dict[str, Callable[[int, int, np.random.Generator], IntArray]] = {
+    "hadamard": _hadamard,
+    "max-distance": _max_distance,
+    "balanced": _balanced,
+    "bernoulli": _bernoulli,
+}
+KINDS = ("auto", *_KINDS)

@@ -1,0 +1,98 @@
+"""What the methods that learn from classes share: the classes of a batch, and a target code for each."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hashbench.errors import Refusal
+from hashbench.learning.base import LearnedHash
+from hashbench.learning.batch import Batch
+from hashbench.learning.loop import Items
+from hashbench.learning.targets import KINDS, draw_targets, item_targets
+from hashbench.method import Supervision, choice, setting
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor, nn
+
+
+def mean_over_labelled(costs: "Tensor", classes: "Tensor") -> "Tensor":
+    """Average the costs of items (n_batch,) over those that have a class; 0 if none has."""
+    is_labelled = classes.any(dim=1)
+    return (costs * is_labelled).sum() / is_labelled.sum().clamp(min=1)
+
+
+def shares(classes: "Tensor") -> "Tensor":
+    """Give each of an item's classes the same share of 1: from (n_batch, n_classes) 0 and 1."""
+    return classes / classes.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Classes(LearnedHash):
+    """Learns from the classes of items, one or several each.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,), int64
+        The classes that were learned from, ascending; of several classes an item, their columns.
+    """
+
+    supervision: ClassVar[Supervision] = "labels"
+    group = "class-based"
+
+    def _begin(self, items: Items, generator: "Generator") -> "nn.Module | None":
+        labels = items.labels
+        assert labels is not None
+        self.classes_ = np.unique(labels) if labels.ndim == 1 else np.arange(labels.shape[1])
+        if len(self.classes_) < 2:
+            raise Refusal(
+                f"{self.label} learns to tell classes apart, and all {len(labels)} training items are of one."
+            )
+        return None
+
+    def _of_classes(self, batch: Batch, *, whole: bool = False) -> "Tensor":
+        """Say which classes the items of a batch, or all, have: (n_batch, n_classes), 0 and 1, of the outputs' type."""
+        import torch
+
+        labels = batch.all_labels if whole else batch.labels
+        if labels.ndim == 1:
+            known = torch.from_numpy(np.ascontiguousarray(self.classes_)).to(labels)
+            labels = torch.nn.functional.one_hot(torch.searchsorted(known, labels), len(known))
+        return labels.to(batch.outputs.dtype)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Targets(_Classes):
+    """Pulls the codes of each class to a target that is drawn before training.
+
+    Parameters
+    ----------
+    targets : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
+        How targets are drawn, see `hashbench.learning.targets.draw_targets`.
+
+    Attributes
+    ----------
+    targets_ : ndarray of shape (n_classes, n_bits), int8
+        The target of each class, -1 and +1.
+    tie_bits_ : ndarray of shape (n_bits,), int8
+        What stands where the targets of an item's classes tie.
+    """
+
+    targets: str = setting("auto", choice(*KINDS))
+
+    def _begin(self, items: Items, generator: "Generator") -> "nn.Module":
+        import torch
+
+        super()._begin(items, generator)
+        rng = np.random.default_rng(self.random_state)
+        self.targets_ = draw_targets(len(self.classes_), self.n_bits, self.targets, rng)
+        self.tie_bits_ = rng.choice(np.array([-1, 1], dtype=np.int8), self.n_bits)
+        own = torch.nn.Module()
+        own.register_buffer("targets", torch.from_numpy(self.targets_).float())
+        own.register_buffer("tie_bits", torch.from_numpy(self.tie_bits_).float())
+        return own
+
+    def _targets_of(self, batch: Batch, classes: "Tensor") -> "Tensor":
+        """Give the target of each item of a batch, (n_batch, n_bits): the majority of those of its classes."""
+        targets, tie_bits = (getattr(batch.own, name).to(classes) for name in ("targets", "tie_bits"))
+        return item_targets(targets, tie_bits, classes)

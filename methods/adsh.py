@@ -1,0 +1,146 @@
+"""ADSH: outputs fitted to free codes of all training items, which are found bit by bit."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from hashbench.learning.base import LearnedHash
+from hashbench.learning.batch import Batch
+from hashbench.learning.loop import Items
+from hashbench.method import real, setting, whole
+
+if TYPE_CHECKING:
+    from torch import Generator, Tensor, nn
+
+_BLOCK = 1000  # rows of the affinity that are held at once
+
+
+def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarity: "Tensor", gamma: float) -> "Tensor":
+    """Compute the asymmetric loss of a batch.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        Outputs of the batch.
+    codes : Tensor of shape (n_items, n_bits)
+        V, -1 and +1; all 0 before the first are found.
+    own_codes : Tensor of shape (n_batch, n_bits)
+        Those of the batch.
+    similarity : Tensor of shape (n_batch, n_items)
+        S.
+    gamma : float
+        Weight of the distance between relaxed codes and an item's own.
+
+    Returns
+    -------
+    Tensor
+        A scalar: sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i - t_i|^2, by the number of pairs.
+    """
+    relaxed = outputs.tanh()
+    n_bits = outputs.shape[1]
+    fit = (relaxed @ codes.T - n_bits * similarity).square().sum()
+    apart = ((own_codes - relaxed).square() * own_codes.abs()).sum()  # nothing where there is no code yet
+    return (fit + gamma * apart) / similarity.numel()
+
+
+def best_codes(codes: "Tensor", relaxed: "Tensor", pull: "Tensor", gamma: float) -> None:
+    """Set each column of the codes (n_items, n_bits) in turn to its best value, the others fixed, in place.
+
+    ``relaxed`` (n_items, n_bits) are T, and ``pull`` (n_items, n_bits) is S^T T. A bit without preference
+    keeps its value.
+    """
+    n_bits = codes.shape[1]
+    linear = -2 * n_bits * pull - 2 * gamma * relaxed
+    gram = relaxed.T @ relaxed
+    for bit in range(n_bits):
+        others = gram[:, bit].clone()
+        others[bit] = 0
+        wanted = 2 * codes @ others + linear[:, bit]
+        codes[:, bit] = (-wanted.sign()).where(wanted != 0, codes[:, bit])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ADSH(LearnedHash):
+    """Asymmetric deep supervised hashing [1]_, with one network for queries and database.
+
+    Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
+    All other parameters are those of `hashbench.learning.base.LearnedHash`.
+
+    Parameters
+    ----------
+    gamma : float, default=200
+        Weight of the distance between relaxed codes and an item's own.
+    epochs_a_sweep : int, default=3
+        Epochs after which the codes are found anew.
+    learning_rate : float, default=0.01
+        Of stochastic gradient descent.
+
+    Notes
+    -----
+    With t = tanh(u) and free codes V of all training items, sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i -
+    t_i|^2 is reduced in turn by the network and, bit by bit, by V. S is 1 for similar pairs and -r for others, r such
+    that S sums to 0. The paper gives each item of the *database* such a code, found from the database's own labels, so
+    that its AP is no measure of what is learned; here V belongs to training items, and queries and database are both
+    encoded by the network. The paper learns each time from 2,000 items drawn, here from all. Until V is first found it
+    is 0, which teaches nothing: the first epoch only looks.
+
+    References
+    ----------
+    .. [1] Q.-Y. Jiang, W.-J. Li, "Asymmetric Deep Supervised Hashing", AAAI 2018, arXiv:1707.08325.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> ADSH(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
+    (60, 4)
+    """
+
+    gamma: float = setting(200.0, real(0))
+    epochs_a_sweep: int = setting(3, whole(1))
+    learning_rate: float = setting(0.01, real(0, closed="neither"))
+
+    group = "pair-based"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"epochs": 150, "batch_size": 64, "learning_rate": 1e-3, "halve_every": 9, "momentum": 0.0},
+            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+        }
+    }
+
+    def _begin(self, items: Items, generator: "Generator") -> "nn.Module":
+        import torch
+
+        own = torch.nn.Module()
+        own.register_buffer("codes", torch.zeros(len(items.inputs), self.n_bits))
+        return own
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        codes = batch.own.codes[batch.numbers]
+        return adsh_loss(batch.outputs, codes, codes[batch.rows], zero_sum(batch.all_levels > 0), self.gamma)
+
+    def _end_epoch(self, batch: Batch) -> None:
+        if batch.epoch % self.epochs_a_sweep:
+            return
+        relaxed, codes = batch.all_outputs.tanh(), batch.own.codes[batch.numbers]
+        best_codes(codes, relaxed, _pulls(batch, relaxed), self.gamma)
+        batch.own.codes[batch.numbers] = codes
+
+
+def zero_sum(similar: "Tensor") -> "Tensor":
+    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float32."""
+    share = similar.sum() / (~similar).sum().clamp(min=1)
+    return similar.float() - share * (~similar)
+
+
+def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":
+    """Compute S^T T of all items, (n_items, n_bits), block by block; S as of `zero_sum`."""
+    import torch
+
+    from_similar, n_similar = torch.zeros_like(relaxed), 0
+    for rows in np.array_split(np.arange(len(relaxed)), -(-len(relaxed) // _BLOCK)):
+        block = batch.affinity.block(batch.numbers[rows], batch.numbers) > 0
+        n_similar += int(block.sum())
+        from_similar += torch.from_numpy(block).to(relaxed).T @ relaxed[rows]
+    share = n_similar / max(len(relaxed) ** 2 - n_similar, 1)
+    return (1 + share) * from_similar - share * relaxed.sum(dim=0)

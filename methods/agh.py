@@ -1,0 +1,147 @@
+"""AGH: hashing with graphs, eigenvectors of an anchor graph cut at zero, or each twice."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import gen_batches
+
+from hashbench._typing import FloatArray
+from hashbench.errors import Refusal
+from hashbench.method import HashMethod, setting, whole
+from hashbench.methods._training_items import check_items_differ, draw_rows, origin
+
+_BATCH = 8192  # items whose distances to anchors are held at once
+_LARGEST = 1 - 1e-3  # eigenvalue; above, parts of the graph that hang together by nothing else
+_SMALLEST = 1e-10  # below it is rounding
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AGH(HashMethod):
+    """Anchor graph hashing [1]_, of one layer or two.
+
+    Parameters
+    ----------
+    n_bits : int, default=32
+        Code length; less than ``n_anchors`` a layer.
+    n_anchors : int, default=300
+        Centres of k-means; all items if there are fewer.
+    n_nearest : int, default=2
+        s, the nearest anchors that an item is described by.
+    n_layers : {1, 2}, default=2
+        Whether each eigenvector gives one bit, or half as many give two each.
+    n_iter : int, default=20
+        Most steps of k-means.
+    random_state : int, default=0
+        Seed of the anchors.
+
+    Attributes
+    ----------
+    anchors_ : ndarray of shape (n_anchors, n_features)
+        Centres a_j.
+    squared_width_ : float
+        sigma squared, sigma the mean distance to the s-th nearest anchor.
+    weights_ : ndarray of shape (n_anchors, n_eigenvectors)
+        W.
+    thresholds_ : ndarray of shape (2, n_eigenvectors)
+        Where the positive and the negative side of each eigenvector are cut again; only with two layers.
+
+    Notes
+    -----
+    Row i of Z has exp(-||x_i - a_j||^2 / sigma^2) for the s nearest anchors, divided by their sum. With the diagonal
+    Lambda = diag(Z^T 1), eigenvectors V of Lambda^-1/2 Z^T Z Lambda^-1/2 of the largest eigenvalues below 1 give
+    W = sqrt(n) Lambda^-1/2 V Sigma^-1/2, and bits [Z W > 0]. A second layer cuts either side of an eigenvector again
+    where the two sides are told apart best, section 3.4; its bits stand behind the first ones, one
+    less of an odd number.
+    Eigenvalues of nearly 1 tell parts of the graph that hang together by nothing, and are left out as by the
+    authors. With one layer quality falls with the bits, since later eigenvectors are noise.
+    ``presets["one-layer"]`` is the other form.
+
+    References
+    ----------
+    .. [1] W. Liu, J. Wang, S. Kumar, S.-F. Chang, "Hashing with Graphs", ICML 2011.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 8))
+    >>> AGH(n_bits=8, n_anchors=50, n_nearest=3).fit(X).transform(X).shape
+    (200, 8)
+    """
+
+    n_anchors: int = setting(300, whole(2))
+    n_nearest: int = setting(2, whole(2))
+    n_layers: int = setting(2, whole(1, 2))
+    n_iter: int = setting(20, whole(1))
+    random_state: int = 0
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"one-layer": {"n_layers": 1}, "paper": {}}
+
+    def _fit(self, X: FloatArray, y: Any) -> None:
+        check_items_differ(self, X)
+        X = np.ascontiguousarray(X)  # sums then run in one order
+        self.origin_ = origin(X)
+        self.anchors_ = self._find_anchors(X - self.origin_)
+        squared = np.concatenate([self._nearest(X[rows])[1][:, -1] for rows in gen_batches(len(X), _BATCH)])
+        self.squared_width_ = float(np.sqrt(squared).mean() ** 2)
+        graph = np.concatenate([self._describe(X[rows]) for rows in gen_batches(len(X), _BATCH)])  # Z
+        degrees = graph.sum(axis=0)
+        root = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)  # anchors near nothing: 0
+        values, vectors = np.linalg.eigh(root[:, None] * (graph.T @ graph) * root)
+        n_wanted = -(-self.n_bits // self.n_layers)
+        kept = np.flatnonzero((values > _SMALLEST) & (values < _LARGEST))[::-1][:n_wanted]
+        if len(kept) < n_wanted:
+            raise Refusal(
+                f"{self.label} needs {n_wanted} eigenvectors for n_bits={self.n_bits}, and the graph of "
+                f"{len(self.anchors_)} anchors has {len(kept)}. Give fewer bits, or more n_anchors or n_nearest."
+            )
+        vectors = vectors[:, kept]
+        vectors *= np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_wanted)] < 0, -1, 1)
+        self.weights_ = np.sqrt(len(X)) * root[:, None] * vectors / np.sqrt(values[kept])
+        if self.n_layers == 2:
+            self.thresholds_ = _second_cuts(graph, root**2, graph @ self.weights_)
+
+    def _find_anchors(self, X: FloatArray) -> FloatArray:
+        if len(X) <= self.n_anchors:
+            return X
+        start = X[draw_rows(len(X), self.n_anchors, np.random.default_rng(self.random_state))]
+        found = KMeans(len(start), init=start, n_init=1, max_iter=self.n_iter).fit(X)
+        return np.asarray(found.cluster_centers_)
+
+    def _nearest(self, X: FloatArray) -> tuple[Any, FloatArray]:
+        """Find the nearest anchors of items: their numbers and squared distances, the nearest first."""
+        squared = euclidean_distances(X - self.origin_, self.anchors_, squared=True)
+        order = np.argsort(squared, axis=1, kind="stable")[:, : min(self.n_nearest, len(self.anchors_))]
+        return order, np.take_along_axis(squared, order, axis=1)
+
+    def _describe(self, X: FloatArray) -> FloatArray:
+        """Compute rows of Z for items: (n_samples, n_anchors)."""
+        order, squared = self._nearest(X)
+        near = np.exp((squared[:, :1] - squared) / self.squared_width_)  # less the smallest: far items keep a row
+        described = np.zeros((len(X), len(self.anchors_)))
+        np.put_along_axis(described, order, near / near.sum(axis=1, keepdims=True), axis=1)
+        return described
+
+    def _project(self, X: FloatArray) -> FloatArray:
+        along = np.concatenate([self._describe(X[rows]) @ self.weights_ for rows in gen_batches(len(X), _BATCH)])
+        if self.n_layers == 1:
+            return along
+        above, below = self.thresholds_
+        return np.column_stack([along, np.where(along > 0, along - above, below - along)])[:, : self.n_bits]
+
+
+def _second_cuts(graph: FloatArray, inverse_degrees: FloatArray, along: FloatArray) -> FloatArray:
+    """Find where to cut the positive and the negative side of eigenvectors (n_samples, n_eigenvectors): (2, ...)."""
+    n_items = len(graph)
+    positive = (along > 0).astype(np.float64)
+    n_positive = positive.sum(axis=0)
+    from_positive = (graph.T @ positive) * inverse_degrees[:, None]  # Lambda^-1 Z^T 1_P
+    crossing = (from_positive * (graph.T @ np.abs(along))).sum(axis=0)
+    within = n_positive - (from_positive * (graph.T @ positive)).sum(axis=0)
+    total = (positive * along).sum(axis=0)
+    is_cut = within > 1e-12 * n_items
+    slope = np.where(is_cut, (total - crossing) / np.where(is_cut, within, 1), 0)
+    above = (2 * total + (n_items - n_positive) * slope) / n_items
+    below = (n_positive * slope - 2 * total) / n_items
+    return np.where(is_cut, np.stack([above, below]), 0)

@@ -1,0 +1,97 @@
+"""BiHalf: half of a batch gets each bit, and codes of pairs are as similar as their features."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hashbench.learning.base import LearnedHash
+from hashbench.learning.batch import Batch
+from hashbench.method import choice, real, setting
+from hashbench.methods._straight_through import similarity_gap, straight_through
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def halves(outputs: "Tensor") -> "Tensor":
+    """Give +1 to the larger half of each column of outputs (n_batch, n_bits), -1 to the others; no gradient.
+
+    Of an odd number the middle one gets -1, and of equal ones the first +1.
+    """
+    import torch
+
+    order = outputs.detach().argsort(dim=0, descending=True, stable=True)
+    codes = torch.full_like(outputs, -1.0)
+    return codes.scatter_(0, order[: len(outputs) // 2], 1.0)
+
+
+def bihalf_loss(outputs: "Tensor", features: "Tensor", gamma: float) -> "Tensor":
+    """Compute the loss whose gradient is that of the bi-half layer.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        Outputs of the batch.
+    features : Tensor of shape (n_batch, n_features)
+        Of the same items.
+    gamma : float
+        How strongly outputs are pulled to their codes.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+    """
+    codes = halves(outputs)
+    pull = gamma / 2 * (outputs - codes).square().mean()
+    return similarity_gap(straight_through(outputs, codes), features) + pull
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BiHalf(LearnedHash):
+    """Bi-half layer [1]_.
+
+    Learns without labels. All other parameters are those of `hashbench.learning.base.LearnedHash`.
+
+    Parameters
+    ----------
+    gamma : float, default=6
+        How strongly outputs are pulled to their codes.
+    head : {"mlp", "linear"}, default="linear"
+        A hidden layer of rectified units and a linear layer, or the latter alone.
+
+    Notes
+    -----
+    In training a bit is 1 for the half of the batch with the larger outputs, so that it is balanced. The gradient by
+    these codes b is passed on to the outputs u, and gamma (u - b) / (n_batch n_bits) added, here as the gradient of
+    gamma / 2 times the mean of (u - b)^2. Rows of a batch are paired, its first half with its second, and (cos(b_i,
+    b_j) - cos(x_i, x_j))^2 is reduced, x what the front end makes of the features (centred, with a backbone as it
+    came); the authors' are features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by
+    the sign of u. ``presets["paper"]`` has the authors' settings for CIFAR-10, and halves the rate every 36 epochs, so
+    that at the 120th it has fallen to the tenth that theirs falls to at once.
+
+    References
+    ----------
+    .. [1] Y. Li, J. van Gemert, "Deep Unsupervised Image Hashing by Maximizing Bit Entropy", AAAI 2021,
+       arXiv:2012.12334.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> BiHalf(n_bits=4, epochs=2).fit(X).transform(X).shape
+    (60, 4)
+    """
+
+    gamma: float = setting(6.0, real(0))
+    head: str = setting("linear", choice("linear", "mlp"))
+
+    supervision = "none"
+    group = "unsupervised"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"epochs": 300, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 36},
+            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+        }
+    }
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        return bihalf_loss(batch.outputs, batch.features, self.gamma)

@@ -1,0 +1,62 @@
+"""GreedyHash without labels: codes of pairs as similar as their features."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hashbench.learning.base import LearnedHash
+from hashbench.learning.batch import Batch
+from hashbench.method import choice, real, setting
+from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GreedyHashUnsupervised(LearnedHash):
+    """Greedy hash without labels [1]_.
+
+    All other parameters are those of `hashbench.learning.base.LearnedHash`.
+
+    Parameters
+    ----------
+    alpha : float, default=0.1
+        Weight of the term that keeps outputs near -1 and +1.
+    head : {"mlp", "linear"}, default="linear"
+        A hidden layer of rectified units and a linear layer, or the latter alone.
+
+    Notes
+    -----
+    Rows of a batch are paired, its first half with its second, and (cos(b_i, b_j) - cos(x_i, x_j))^2 is reduced, b =
+    sgn(u) with the gradient of u, x what the front end makes of the features (centred, with a backbone as it came).
+    Besides, alpha times the mean of ||u_k| - 1|^3. The authors' x are features of VGG-16 after a rectifier and not
+    centred, whose cosines are all positive, which balanced codes cannot be. ``presets["paper"]`` has their settings, at
+    a rate that they keep.
+
+    References
+    ----------
+    .. [1] S. Su, C. Zhang, K. Han, Y. Tian, "Greedy Hash: Towards Fast Optimization for Accurate Hash Coding in CNN",
+       NeurIPS 2018.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> GreedyHashUnsupervised(n_bits=4, epochs=2).fit(X).transform(X).shape
+    (60, 4)
+    """
+
+    alpha: float = setting(0.1, real(0))
+    head: str = setting("linear", choice("linear", "mlp"))
+
+    supervision = "none"
+    group = "unsupervised"
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"epochs": 60, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 0},
+            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+        }
+    }
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        gap = similarity_gap(straight_through(batch.outputs), batch.features)
+        return gap + self.alpha * cubic(batch.outputs).mean()

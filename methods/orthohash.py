@@ -1,0 +1,108 @@
+"""OrthoHash: one cosine loss that classifies by fixed targets and binarises at once."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from hashbench.learning.batch import Batch
+from hashbench.method import choice, real, setting
+from hashbench.methods._classes import _Targets, mean_over_labelled, shares
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_LARGEST_COSINE = 0.99999  # beyond, the gradient of the angle has no bound
+
+
+def orthohash_loss(
+    outputs: "Tensor", targets: "Tensor", classes: "Tensor", scale: float, margin: float, form: str
+) -> "Tensor":
+    """Compute the cross-entropy of classes by scaled cosines to their targets.
+
+    Parameters
+    ----------
+    outputs : Tensor of shape (n_batch, n_bits)
+        Outputs of the batch.
+    targets : Tensor of shape (n_classes, n_bits)
+        Targets of classes, -1 and +1.
+    classes : Tensor of shape (n_batch, n_classes)
+        0 and 1; several classes of an item share it, items without any do not count.
+    scale : float
+        s, what cosines are multiplied by.
+    margin : float
+        m, taken from the cosine of an item's own classes, or added to its angle.
+    form : {"cosine", "arc"}
+        Which.
+
+    Returns
+    -------
+    Tensor
+        A scalar.
+    """
+    from torch.nn.functional import log_softmax, normalize
+
+    cosines = normalize(outputs) @ normalize(targets).T
+    if form == "arc":
+        angles = cosines.clamp(-_LARGEST_COSINE, _LARGEST_COSINE).arccos()
+        logits = scale * (angles + margin * classes).cos()
+    else:
+        logits = scale * (cosines - margin * classes)
+    return mean_over_labelled(-(shares(classes) * log_softmax(logits, dim=1)).sum(dim=1), classes)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OrthoHash(_Targets):
+    """OrthoHash [1]_.
+
+    Learns from classes. All other parameters are those of `hashbench.learning.base.LearnedHash`.
+
+    Parameters
+    ----------
+    margin : float, default=0.2
+        m, by which an item's own class has to lead.
+    scale : float, optional
+        s, what cosines are multiplied by; by default sqrt(n_bits), the paper's.
+    form : {"cosine", "arc"}, default="cosine"
+        Whether the margin is taken from the cosine, or added to the angle.
+    batch_norm : bool, default=True
+        Whether outputs are normalised over the batch; it becomes part of the last layer when training ends.
+
+    Notes
+    -----
+    With logits s (cos(v, o_c) - m y_c) the loss is their cross-entropy with an item's classes, several of which share
+    it. The nearer v is to a target the nearer it is to a code, so there is no other term. The authors'
+    code has s = 8 at any length, as ``presets["paper"]`` has, which halves the rate every 24 epochs, so that at the
+    80th it has fallen to the tenth that theirs falls to at once. Their targets are ``bernoulli``.
+
+    References
+    ----------
+    .. [1] J. T. Hoe, K. W. Ng, T. Zhang, C. S. Chan, Y.-Z. Song, T. Xiang, "One Loss for All: Deep Hashing with a
+       Single Cosine Similarity based Learning Objective", NeurIPS 2021, arXiv:2109.14449.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(60, 8))
+    >>> OrthoHash(n_bits=4, epochs=2).fit(X, np.arange(60) % 2).transform(X).shape
+    (60, 4)
+    """
+
+    margin: float = setting(0.2, real(0))
+    scale: float | None = setting(None, real(0, closed="neither"), None)
+    form: str = setting("cosine", choice("arc", "cosine"))
+    batch_norm: bool = setting(True, bool)
+
+    presets: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {
+            **{"epochs": 100, "batch_size": 256, "optimizer": "adam", "learning_rate": 1e-4, "halve_every": 24},
+            **{"bias_multiplier": 1.0, "pretrained_multiplier": 0.1, "head": "linear", "targets": "bernoulli"},
+            **{"scale": 8.0},
+        }
+    }
+
+    @property
+    def _normalises(self) -> bool:
+        return self.batch_norm
+
+    def _loss(self, batch: Batch) -> "Tensor":
+        scale = self.n_bits**0.5 if self.scale is None else self.scale
+        targets = batch.own.targets.to(batch.outputs)
+        return orthohash_loss(batch.outputs, targets, self._of_classes(batch), scale, self.margin, self.form)

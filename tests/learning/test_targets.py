@@ -1,0 +1,119 @@
+"""Target codes: how far apart they are, and whether each of their bits says something."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hashbench.errors import Refusal
+from hashbench.learning.targets import KINDS, draw_targets, hadamard_matrix, item_targets, least_distance
+
+ORDERS = [1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 44, 48, 64, 96, 128]
+LEAST = {  # of max-distance codes, by classes and bits, as the facts sheet found them with one seed; ours may be 1 less
+    **{(10, 12): 6, (10, 16): 8, (10, 24): 11, (10, 32): 16, (10, 48): 23, (10, 64): 32},
+    **{(21, 12): 4, (21, 32): 14, (80, 12): 3, (80, 64): 26, (100, 12): 3, (100, 32): 12, (100, 64): 26},
+}
+
+
+def draw(n_classes, n_bits, kind="auto", seed=0):
+    return draw_targets(n_classes, n_bits, kind, np.random.default_rng(seed))
+
+
+def distances(targets):
+    """All pairs, by a loop."""
+    return [int((a != b).sum()) for i, a in enumerate(targets) for b in targets[:i]]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_hadamard_matrices_have_orthogonal_rows_and_begin_with_ones(order):
+    matrix = hadamard_matrix(order)
+    np.testing.assert_array_equal(matrix @ matrix.T, order * np.eye(order))
+    assert (matrix[0] == 1).all()
+
+
+@pytest.mark.parametrize("order", [3, 6, 18, 28, 36])
+def test_a_length_without_a_known_hadamard_matrix_is_refused_and_auto_takes_other_targets(order):
+    with pytest.raises(
+        Refusal, match=f"no Hadamard matrix is known here for {order} bits; choose targets=max-distance"
+    ):
+        draw(2, order, "hadamard")
+    assert draw(4, order).shape == (4, order)
+
+
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(2, 8), (10, 12), (10, 16), (10, 32), (21, 32), (31, 32), (38, 64)])
+def test_hadamard_targets_differ_in_half_of_the_bits(n_classes, n_bits):
+    assert set(distances(draw(n_classes, n_bits, "hadamard"))) == {n_bits // 2}
+
+
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(32, 32), (33, 32), (64, 32), (24, 12)])
+def test_more_classes_than_rows_take_negatives(n_classes, n_bits):
+    found = distances(draw(n_classes, n_bits, "hadamard"))
+    assert min(found) == n_bits // 2
+    assert set(found) <= {n_bits // 2, n_bits}
+    assert found.count(n_bits) == n_classes - n_bits
+
+
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(10, 16), (10, 32), (10, 64), (21, 32), (38, 64), (100, 64)])
+@pytest.mark.parametrize("seed", range(3))
+def test_no_bit_of_hadamard_targets_is_constant_or_repeats_another(n_classes, n_bits, seed):
+    columns = draw(n_classes, n_bits, "hadamard", seed).T
+    assert not any(abs(int(one.sum())) == n_classes for one in columns)
+    assert len({tuple(one * one[0]) for one in columns}) == n_bits
+
+
+def test_the_first_rows_of_a_sylvester_matrix_are_copies_of_each_other_which_is_why_rows_are_drawn():
+    assert len(np.unique(hadamard_matrix(32)[:10], axis=1).T) == 16
+
+
+@pytest.mark.parametrize(("shape", "least"), LEAST.items())
+def test_max_distance_targets_are_as_far_from_each_other_as_known(shape, least):
+    found = draw(*shape, "max-distance")
+    assert min(distances(found)) == least_distance(found) >= least - 1
+
+
+@given(st.integers(2, 12), st.integers(4, 33), st.sampled_from(KINDS), st.integers(0, 5))
+def test_targets_differ_are_of_two_values_and_the_same_by_the_same_seed(n_classes, n_bits, kind, seed):
+    try:
+        targets = draw(n_classes, n_bits, kind, seed)
+    except Refusal:
+        assert kind in ("hadamard", "bernoulli", "balanced")
+        return
+    assert targets.shape == (n_classes, n_bits)
+    assert targets.dtype == np.int8
+    assert set(np.unique(targets)) <= {-1, 1}
+    assert min(distances(targets)) > 0
+    np.testing.assert_array_equal(targets, draw(n_classes, n_bits, kind, seed))
+
+
+def test_balanced_targets_have_as_many_ones_as_zeros():
+    assert not draw(10, 32, "balanced").sum(axis=1).any()
+    assert (draw(5, 9, "balanced").sum(axis=1) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ((17, 4, "auto"), "17 classes need 17 different targets, and 4 bits have 16."),
+        ((65, 32, "hadamard"), "Hadamard targets are 64 at most in 32 bits, for 65 classes"),
+        (
+            (200, 8, "bernoulli"),
+            "bernoulli targets of 8 bits are too few for 200 classes: two classes got the same one",
+        ),
+    ],
+)
+def test_targets_that_cannot_be_had_are_refused(parts, message):
+    with pytest.raises(Refusal, match=message):
+        draw(*parts)
+
+
+def test_as_many_classes_as_codes_get_one_each():
+    assert len(set(map(tuple, draw(16, 4, "max-distance")))) == 16
+
+
+def test_an_item_has_the_majority_of_the_targets_of_its_classes_and_shared_bits_where_they_tie():
+    targets = torch.tensor([[1, 1, -1, -1], [1, -1, 1, -1], [1, 1, 1, -1]]).double()
+    tie_bits = torch.tensor([-1, 1, -1, 1]).double()
+    classes = torch.tensor([[1, 0, 0], [1, 1, 0], [1, 1, 1], [0, 1, 1]]).double()
+    expected = [[1, 1, -1, -1], [1, 1, -1, -1], [1, 1, 1, -1], [1, 1, 1, -1]]
+    assert item_targets(targets, tie_bits, classes).tolist() == expected
