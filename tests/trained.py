@@ -6,7 +6,11 @@ import numpy as np
 
 from hashbench import evaluate, registry
 
-LEARNED = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
+FIRST = ["dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"]
+OF_PAIRS = [*FIRST, "adsh", "dch"]
+OF_CLASSES = ["csq", "dfh", "dpn", "greedyhash", "hyp2", "mdsh", "orthohash"]
+LEARNED = OF_PAIRS + OF_CLASSES
+UNSUPERVISED = ["bihalf", "greedyhash-unsupervised"]
 
 
 def average_precision(dataset, method):

@@ -37,10 +37,14 @@ class Graph:
 
     def __call__(self, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> str:
         """Apply an operator to values, by name, and to arrays and numbers; gives its output's name."""
+        return self.several(1, operator, *inputs, domain=domain, **attributes)[0]
+
+    def several(self, n_outputs: int, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> list[str]:
+        """Apply an operator of several outputs likewise; gives their names."""
         names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
-        output = f"v{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, names, [output], domain=domain, **attributes))
-        return output
+        outputs = [f"v{len(self.nodes)}_{number}" for number in range(n_outputs)]
+        self.nodes.append(helper.make_node(operator, names, outputs, domain=domain, **attributes))
+        return outputs
 
     def unit_rows(self, values: str, norm: float = 1.0) -> str:
         """Scale rows to a length; those of length 0 stay as they are."""
@@ -120,6 +124,23 @@ def _sph(method: Any, graph: Graph) -> str:
     return graph("Sub", radii, squared)
 
 
+def _agh(method: Any, graph: Graph) -> str:
+    squared = _squared_distances(graph("Sub", "X", method.origin_), method.anchors_, graph)
+    n_nearest = np.array([min(method.n_nearest, len(method.anchors_))])
+    nearest, order = graph.several(2, "TopK", squared, n_nearest, axis=1, largest=0, sorted=1)
+    closer = graph("Sub", graph("ReduceMin", nearest, axes=[1], keepdims=1), nearest)
+    near = graph("Exp", graph("Div", closer, method.squared_width_))
+    shares = graph("Div", near, graph("ReduceSum", near, np.array([1]), keepdims=1))
+    described = graph("ScatterElements", graph("Mul", squared, 0.0), order, shares, axis=1)
+    along = graph("MatMul", described, method.weights_)
+    if method.n_layers == 1:
+        return along
+    above, below = method.thresholds_
+    sides = graph("Sub", along, above), graph("Sub", below, along)
+    again = graph("Where", graph("Greater", along, 0.0), *sides)
+    return graph("Gather", graph("Concat", along, again, axis=1), np.arange(method.n_bits), axis=1)
+
+
 def _anchored(method: Any, graph: Graph) -> str:
     return _kernel(method.anchors_, "X", method.weights_, graph)
 
@@ -191,6 +212,7 @@ def _fasthash(method: Any, graph: Graph) -> str:
 
 
 _FORMULAS: Mapping[str, Callable[[Any, Graph], str]] = {
+    "agh": _agh,
     "fasthash": _fasthash,
     "ksh": _anchored,
     "machash": _machash,

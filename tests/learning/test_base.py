@@ -10,7 +10,7 @@ import pytest
 import torch
 from effort import slow
 from places import DATA, ROOT
-from trained import LEARNED, average_precision, fitted, same_network
+from trained import LEARNED, UNSUPERVISED, average_precision, fitted, same_network
 
 from hashbench import registry
 from hashbench.affinity import Distance, SameLabel
@@ -27,22 +27,30 @@ SQUEEZENET = DATA / "cifar10-squeezenet-fire9-128px.npz"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNED)
 def test_eight_epochs_beat_itq_on_digits_by_a_fifth(name, digits, itq_on_digits):
-    method = registry.get_method(name)(16, epochs=8).fit(digits.features[digits.train], digits.train_affinity())
+    method = registry.get_method(name)(16, epochs=8).fit(digits.features[digits.train], digits.labels[digits.train])
     assert average_precision(digits, method) >= itq_on_digits + 0.2
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNED)
 def test_defaults_beat_itq_on_digits_by_a_quarter(name, digits, itq_on_digits):
-    method = registry.get_method(name)(16).fit(digits.features[digits.train], digits.train_affinity())
+    method = registry.get_method(name)(16).fit(digits.features[digits.train], digits.labels[digits.train])
     assert average_precision(digits, method) >= itq_on_digits + 0.25
+
+
+@pytest.mark.slow
+def test_bihalf_beats_itq_on_digits_and_greedyhash_without_labels_comes_near(digits, itq_on_digits):
+    items = digits.features[digits.train]
+    found = {name: average_precision(digits, registry.get_method(name)(16).fit(items)) for name in UNSUPERVISED}
+    assert found["bihalf"] > itq_on_digits
+    assert found["greedyhash-unsupervised"] > itq_on_digits - 0.1
 
 
 @pytest.mark.parametrize("head", ["linear", *slow("mlp")])
 @pytest.mark.parametrize(
     ("name", "params"),
     [
-        *slow(*((name, {}) for name in LEARNED)),  # on digits they beat more, above
+        *slow(*((name, {}) for name in LEARNED + UNSUPERVISED)),  # on digits they beat more, above
         ("talr-ap", {"relaxation": "full"}),
         ("talr-ndcg", {"relaxation": "full"}),
         ("dsh", {"objective": "dispersion"}),
@@ -52,7 +60,7 @@ def test_every_loss_beats_random_hyperplanes_within_20_epochs(name, params, head
     dataset = example_dataset()
     lsh = registry.get_method("lsh")(16).fit(dataset.features[dataset.train])
     method = registry.get_method(name)(16, epochs=20, head=head, **params)
-    method.fit(dataset.features[dataset.train], dataset.train_affinity())
+    method.fit(dataset.features[dataset.train], dataset.labels[dataset.train])
     assert average_precision(dataset, method) > average_precision(dataset, lsh) + 0.1
 
 
@@ -199,6 +207,12 @@ DSH = {"margin": 2.0, "alpha": 0.01, "objective": "original"}
 DISPERSION = DSH | {"objective": "dispersion"}
 
 
+ORTHO = {"optimizer": "adam", "targets": "bernoulli", "scale": 8.0, "margin": 0.2}
+
+
+WITHOUT_HEAD = {"optimizer": "adam", "head": "mlp"}
+
+
 AUTHORS = {  # learning rate, halved every so many epochs, momentum, weight decay, batch, epochs, multipliers, other
     ("dpsh", "paper"): (0.05, halving(50, 0.1), 0.0, 1e-5, 128, 150, (1.0, 1.0), {"eta": 10.0}),
     ("dtsh", "paper"): (4.5e-3, halving(20, 2 / 3), 0.0, 5.6e-5, 128, 100, (1.0, 1.0), {"eta": 100 / 22500}),
@@ -208,6 +222,17 @@ AUTHORS = {  # learning rate, halved every so many epochs, momentum, weight deca
     ("talr-ndcg", "paper"): (0.01, 0, 0.9, 5e-4, 256, 50, (1.0, 0.01), TALR),
     ("dsh", "paper"): (1e-3, 0, 0.9, 0.004, 200, 280, (2.0, 1.0), DSH),
     ("dsh", "dispersion"): (0.01, halving(150, 0.6), 0.9, 0.004, 200, 750, (2.0, 1.0), DISPERSION),
+    ("csq", "paper"): (1e-4, halving(10, 0.7), 0.9, 0.0, 64, 90, (1.0, 0.01), WITHOUT_HEAD | {"quantisation": 1e-3}),
+    ("orthohash", "paper"): (1e-4, halving(80, 0.1), 0.9, 5e-4, 256, 100, (1.0, 0.1), ORTHO),
+    ("greedyhash", "paper"): (1e-3, halving(30, 0.1), 0.9, 5e-4, 32, 50, (1.0, 1.0), {"alpha": 0.1}),
+    ("greedyhash-unsupervised", "paper"): (1e-4, 0, 0.9, 5e-4, 32, 60, (1.0, 1.0), {"alpha": 0.1}),
+    ("dpn", "paper"): (16e-4, halving(100, 0.1), 0.9, 5e-4, 256, 200, (1.0, 1.0), {"targets": "bernoulli"}),
+    ("dch", "paper"): (0.05, 0, 0.9, 5e-4, 128, 50, (2.0, 0.1), {"gamma": 20.0}),
+    ("adsh", "paper"): (1e-3, halving(30, 0.1), 0.0, 5e-4, 64, 150, (1.0, 1.0), {"gamma": 200.0}),
+    ("dfh", "paper"): (0.01, halving(50, 0.1), 0.9, 5e-4, 128, 150, (1.0, 1.0), {"eta": 0.5, "margin": 0.0}),
+    ("bihalf", "paper"): (1e-4, halving(120, 0.1), 0.9, 5e-4, 32, 300, (1.0, 1.0), {"gamma": 6.0}),
+    ("hyp2", "paper"): (0.02, 10, 0.9, 5e-4, 100, 100, (1.0, 0.5), {"pair_weight": 0.5}),
+    ("mdsh", "paper"): (1e-5, 0, 0.9, 1e-5, 64, 100, (1.0, 1.0), {"optimizer": "rmsprop", "pairs_after": 9}),
 }
 
 
@@ -260,7 +285,7 @@ def test_defaults_moved_only_where_a_trial_led_by_a_hundredth(name, before, tria
         assert was > scores[json.dumps(before | {"n_bins": 0})]
 
 
-PRESETS = [(name, preset) for name in LEARNED for preset in registry.get_method(name).presets]
+PRESETS = [(name, preset) for name in LEARNED + UNSUPERVISED for preset in registry.get_method(name).presets]
 
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)

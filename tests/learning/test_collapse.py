@@ -3,11 +3,11 @@ import math
 import numpy as np
 import pytest
 from effort import slow
-from trained import LEARNED, fitted
+from trained import FIRST, LEARNED, OF_CLASSES, OF_PAIRS, UNSUPERVISED, fitted
 
 from hashbench import evaluate, registry
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, Refusal
 from hashbench.learning import collapse
 from hashbench.learning.state import Epoch
 from hashbench.methods.talr_ap import TALRAP
@@ -35,7 +35,7 @@ def test_collapsed_training_stops_with_the_likely_cause(name, params, message, e
     assert ("scaling='variance'" in str(caught.value)) != is_scaled
 
 
-@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize("name", [*OF_PAIRS, *slow(*UNSUPERVISED)])
 def test_items_of_one_class_and_of_as_many_classes_as_items_can_be_learnt_from(name, example):
     X, _ = example
     for y in (np.zeros(250, dtype=int), np.arange(250)):
@@ -43,7 +43,16 @@ def test_items_of_one_class_and_of_as_many_classes_as_items_can_be_learnt_from(n
             assert registry.get_method(name)(16, epochs=2).fit(X, y).transform(X).shape == (250, 16)
 
 
-@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize("name", OF_CLASSES)
+def test_items_of_one_class_are_refused_and_of_as_many_classes_as_items_learnt_from(name, example):
+    X, _ = example
+    with pytest.raises(Refusal, match=rf"{name} learns to tell classes apart, and all 250 training items are of one"):
+        registry.get_method(name)(16).fit(X, np.zeros(250, dtype=int))
+    with np.errstate(all="raise"):
+        assert registry.get_method(name)(16, epochs=2).fit(X, np.arange(250)).transform(X).shape == (250, 16)
+
+
+@pytest.mark.parametrize("name", [*FIRST, *slow(*(name for name in LEARNED + UNSUPERVISED if name not in FIRST))])
 def test_outputs_that_are_no_numbers_stop_any_method_with_the_likely_cause(name, example):
     with pytest.raises(HashbenchError, match=r"stopped .*lower learning_rate"):
         fitted(example, name, learning_rate=1e12)

@@ -23,7 +23,7 @@ from hashbench.pipeline.preparation import load_dataset
 
 @pytest.mark.parametrize("validation", [0.2, *slow(0.0)])
 @pytest.mark.parametrize(
-    "name", ["talr-ap", "dtsh", *slow(*(name for name in LEARNED if name not in ("talr-ap", "dtsh")))]
+    "name", ["talr-ap", "mdsh", "adsh", *slow(*(name for name in LEARNED if name not in ("talr-ap", "mdsh", "adsh")))]
 )
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(name, validation, example, tmp_path):
     whole = fitted(example, name, validation=validation, halve_every=2)

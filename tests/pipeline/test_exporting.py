@@ -3,7 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from effort import slow
+from effort import TRAINED, slow
 
 from hashbench import _choices, registry
 from hashbench.bits import pack, unpack
@@ -62,7 +62,7 @@ def codes_file(tmp_path, digits):
     return path, codes
 
 
-FORMULAS = ["bre", "dpsh", "fasthash", "itq", "sdh", "sh", "sign", "sph"]
+FORMULAS = ["agh", "bre", "dpsh", "fasthash", "itq", "sdh", "sh", "sign", "sph"]
 LIKE_THEM = ["dsh-density", "ksh", "lsh", "machash", "mihash", "sklsh", "structhash"]  # in their kinds of formula
 
 
@@ -83,7 +83,7 @@ def test_onnxruntime_gives_the_same_bits_in_float64_and_nearly_in_float32(name, 
 
 
 def test_each_feature_method_but_the_baselines_can_be_written_as_onnx():
-    learned = {"dpsh", "dsh", "dtsh", "hashnet", "mihash", "talr-ap", "talr-ndcg"}  # of one front end and head
+    learned = {*TRAINED}  # of one front end and head
     linear = {"pcah", "pca-rr"}  # as lsh
     baselines = {"constant", "oracle-label", "random"}
     assert {*FORMULAS, *LIKE_THEM, *learned, *linear, *baselines} == set(registry.built_in_methods())
