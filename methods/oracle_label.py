@@ -7,7 +7,7 @@ import numpy as np
 
 from hashbench._typing import FloatArray
 from hashbench.dataset import Dataset
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import Refusal
 from hashbench.method import HashMethod
 
 
@@ -16,12 +16,14 @@ class OracleLabel(HashMethod):
     """Sanity baseline: reads the label of every item, queries included, and writes it in binary.
 
     Methods that learn from labels compete with it: codes that only name the predicted class can come
-    close to it without any notion of likeness inside or between classes.
+    close to it without any notion of likeness inside or between classes. All classes that it was fitted
+    without share one code, so that nothing is told apart among them.
 
     Parameters
     ----------
     n_bits : int, default=32
-        Code length; at least ceil(log2(n_classes)). Further bits are 0.
+        Code length; at least ceil(log2(n_classes)), with one class more if others occur outside the
+        training items. Further bits are 0.
 
     Attributes
     ----------
@@ -39,28 +41,30 @@ class OracleLabel(HashMethod):
             return reason
         labels = np.asarray(dataset.labels)
         classes = np.unique(labels[dataset.train])
-        unseen = np.setdiff1d(labels[np.concatenate([dataset.query, dataset.database])], classes)
-        if unseen.size:
-            return f"{self.label} knows the classes of the training items, and {unseen.size} others occur elsewhere."
-        return self._too_few_bits(len(classes))
+        has_others = not np.isin(labels[np.concatenate([dataset.query, dataset.database])], classes).all()
+        return self._too_few_bits(len(classes), has_others=has_others)
 
     def _fit(self, X: FloatArray, y: Any) -> None:
         self.classes_ = np.unique(X[:, 0])
-        reason = self._too_few_bits(len(self.classes_))
-        if reason is not None:
-            raise Refusal(reason)
+        self._demand_bits(has_others=False)
 
     def _project(self, X: FloatArray) -> FloatArray:
-        unseen = np.setdiff1d(X[:, 0], self.classes_)
-        if unseen.size:
-            raise HashbenchError(f"{self.label} was fitted without class {unseen[0]:g}; fit it on all classes.")
-        index = np.searchsorted(self.classes_, X[:, 0])
+        is_seen = np.isin(X[:, 0], self.classes_)
+        self._demand_bits(has_others=not is_seen.all())
+        index = np.where(is_seen, np.searchsorted(self.classes_, X[:, 0]), len(self.classes_))
         place = np.minimum(np.arange(self.n_bits), 62)  # (n_bits,)
         bits = (index[:, None] >> place) & 1
         return np.asarray(bits - 0.5)
 
-    def _too_few_bits(self, n_classes: int) -> str | None:
-        needed = max(n_classes - 1, 1).bit_length()
+    def _demand_bits(self, *, has_others: bool) -> None:
+        reason = self._too_few_bits(len(self.classes_), has_others=has_others)
+        if reason is not None:
+            raise Refusal(reason)
+
+    def _too_few_bits(self, n_classes: int, *, has_others: bool) -> str | None:
+        n_codes = n_classes + has_others
+        needed = max(n_codes - 1, 1).bit_length()
         if self.n_bits >= needed:
             return None
-        return f"{self.label} needs {needed} bits to tell {n_classes} classes apart, got n_bits={self.n_bits}."
+        what = f"{n_classes} classes" + " and items of none of them" * has_others
+        return f"{self.label} needs {needed} bits to tell {what} apart, got n_bits={self.n_bits}."

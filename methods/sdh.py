@@ -82,7 +82,7 @@ class SDH(HashMethod):
     random_state: int = 0
 
     supervision = "labels"
-    group = "pair-based"
+    group = "class-based"
     version = 2
 
     def _fit(self, X: FloatArray, y: Any) -> None:

@@ -1,0 +1,113 @@
+"""AGH against what the paper says of its graph, formed whole here."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from hashbench.errors import Refusal
+from hashbench.methods.agh import AGH
+
+
+@pytest.fixture(scope="module")
+def items():
+    return np.random.default_rng(0).normal(size=(300, 5)) * [3, 2, 1, 1, 1]
+
+
+def graph_of(method, X):
+    """Z, item by item."""
+    rows = []
+    for x in X:
+        squared = ((x - method.origin_ - method.anchors_) ** 2).sum(axis=1)
+        near = np.argsort(squared, kind="stable")[: method.n_nearest]
+        row = np.zeros(len(method.anchors_))
+        row[near] = np.exp(-squared[near] / method.squared_width_)
+        rows.append(row / row.sum())
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("n_nearest", [2, 3])
+def test_projections_are_orthogonal_of_mean_0_and_eigenvectors_of_the_graph(items, n_nearest):
+    method = AGH(8, n_anchors=40, n_nearest=n_nearest, n_layers=1).fit(items)
+    graph = graph_of(method, items)
+    along = method.project(items)
+    np.testing.assert_allclose(along, graph @ method.weights_, atol=1e-9)
+    np.testing.assert_allclose(along.T @ along, len(items) * np.eye(8), atol=1e-6)
+    np.testing.assert_allclose(along.mean(axis=0), 0, atol=1e-8)
+    adjacency = graph @ np.diag(1 / graph.sum(axis=0)) @ graph.T
+    values = (along * (adjacency @ along)).sum(axis=0) / len(items)
+    np.testing.assert_allclose(adjacency @ along, along * values, atol=1e-6)
+    every = np.sort(np.linalg.eigvalsh(adjacency))[::-1]
+    np.testing.assert_allclose(values, every[every < 1 - 1e-3][:8], atol=1e-8)
+
+
+def test_the_width_is_the_mean_distance_to_the_farthest_of_the_nearest_anchors(items):
+    method = AGH(8, n_anchors=40, n_nearest=3).fit(items)
+    distances = np.linalg.norm((items - method.origin_)[:, None] - method.anchors_, axis=2)
+    assert method.squared_width_ == pytest.approx(np.sort(distances, axis=1)[:, 2].mean() ** 2)
+
+
+def test_second_cuts_are_those_of_the_formulas_with_the_graph_formed_whole(items):
+    method = AGH(8, n_anchors=40, n_nearest=3).fit(items)
+    graph = graph_of(method, items)
+    adjacency, n = graph @ np.diag(1 / graph.sum(axis=0)) @ graph.T, len(items)
+    along = graph @ method.weights_
+    for number, values in enumerate(along.T):
+        is_positive = values > 0
+        n1, n2 = is_positive.sum(), (~is_positive).sum()
+        s1 = is_positive @ adjacency @ np.abs(values)
+        s2 = n1 - is_positive @ adjacency @ is_positive
+        s3 = values[is_positive].sum()
+        c = (s3 - s1) / s2
+        above, below = (2 * s3 + n2 * c) / n, (n1 * c - 2 * s3) / n
+        np.testing.assert_allclose(method.thresholds_[:, number], [above, below], atol=1e-9)
+        second = np.where(is_positive, values - above > 0, below - values > 0)
+        np.testing.assert_array_equal(method.transform(items)[:, 4 + number], second)
+
+
+def test_an_odd_number_of_bits_is_the_longer_code_without_its_last_bit_of_second_cuts(items):
+    eight, seven = (AGH(n_bits, n_anchors=40).fit(items).transform(items) for n_bits in (8, 7))
+    np.testing.assert_array_equal(seven, eight[:, :7])
+
+
+def test_items_far_from_all_anchors_have_codes(items):
+    method = AGH(8, n_anchors=40).fit(items)
+    assert np.isfinite(method.project(1e6 + items[:3])).all()
+    np.testing.assert_allclose(graph_of(method, items[:3]).sum(axis=1), 1)
+
+
+def test_an_anchor_that_is_near_to_no_item_is_left_out(items):
+    method = AGH(4, n_anchors=40, n_nearest=2)
+    method._find_anchors = lambda X: np.vstack([X[:39], [1e3] * 5])
+    assert np.isfinite(method.fit(items).project(items)).all()
+    assert not method.weights_[39].any()
+
+
+def test_more_bits_than_eigenvectors_are_refused_and_parts_without_a_link_give_no_bits():
+    rng = np.random.default_rng(0)
+    apart = np.concatenate([rng.normal(size=(50, 3)) + 100 * part for part in range(3)])  # three parts
+    with pytest.raises(
+        Refusal, match=r"30 eigenvectors for n_bits=60, and the graph of 20 anchors has \d+\. Give"
+    ):
+        AGH(60, n_anchors=20).fit(apart)
+    method = AGH(4, n_anchors=20, n_layers=1).fit(apart)
+    parts = np.arange(150) // 50
+    constant = [len(np.unique(bit[parts == part])) == 1 for bit in method.transform(apart).T for part in range(3)]
+    assert not all(constant)
+
+
+def test_quality_on_digits_is_as_known_of_both_forms():
+    """Figures of another implementation, of one seed: .689 and .459 with one layer, .843 and .761 with two."""
+    from hashbench import evaluate
+    from hashbench.affinity import SameLabel
+
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(X))
+    query, database = order[:300], order[300:]
+    affinity = SameLabel(y[query], y[database])
+    found = []
+    for n_layers, n_bits in ((1, 16), (1, 64), (2, 16)):
+        method = AGH(n_bits, n_layers=n_layers).fit(X[database])
+        scores = evaluate(method.transform(X[query]), method.transform(X[database]), affinity, ["AP"])
+        found.append(scores.summary["AP"].mean)
+    assert found == pytest.approx([0.689, 0.459, 0.843], abs=0.04)
+    assert found[1] < found[0] < found[2]
