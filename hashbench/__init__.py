@@ -5,6 +5,7 @@ The contracts and the ground they stand on; the folders beside them are rooms, e
     method         the contract of methods
     adapter        the contract of dataset adapters, and what users choose
     dataset        items, split and affinity rule
+    unseen         names of datasets with classes that training does not see
     affinity       which level of relevance a pair has
     bits           bit order, packing
     distances      of features: Euclidean, cosine, dot

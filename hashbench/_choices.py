@@ -8,3 +8,4 @@ UNDEFINED = ("skip", "paper")
 MODEL_TARGETS = ("faiss", "npz", "onnx")
 CODES_TARGETS = ("faiss", "hex", "npy", "pgvector", "usearch")
 PRECISIONS = ("float64", "float32")
+CLASSES_OF = ("unseen", "all")  # which classes queries and database of an unseen-class protocol are of

@@ -33,7 +33,7 @@ class Dataset:
     features : ndarray of shape (n_samples, n_features), float32, or None
         One item a row; finite. None if there are images only.
     query, database, train : ndarray of int64
-        Row numbers. Queries lie outside the database, train lies inside it.
+        Row numbers. Queries lie outside the database; training items lie inside it, or all of them outside both.
     rule : str
         One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance``, ``neighbours`` and ``explicit``.
     rule_params : mapping, optional
@@ -257,9 +257,15 @@ def _check_split(dataset: Dataset) -> None:
     n_shared = int((is_in["query"] & is_in["database"]).sum())
     if n_shared:
         raise HashbenchError(f"{n_shared} queries of dataset {dataset.name!r} are also in its database.")
+    n_scored = int((is_in["train"] & is_in["query"]).sum())
+    if n_scored:
+        raise HashbenchError(f"{n_scored} training items of dataset {dataset.name!r} are also queries.")
     n_outside = int((is_in["train"] & ~is_in["database"]).sum())
-    if n_outside:
-        raise HashbenchError(f"{n_outside} training items of dataset {dataset.name!r} are outside its database.")
+    if n_outside not in (0, len(dataset.train)):
+        raise HashbenchError(
+            f"{n_outside} of {len(dataset.train)} training items of dataset {dataset.name!r} are outside its database; "
+            "let it hold all of them, or none."
+        )
 
 
 def _check_labels(dataset: Dataset) -> None:

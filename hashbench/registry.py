@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hashbench import _source_code
 from hashbench.errors import HashbenchError, one_line, unknown_name
+from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
     from hashbench.adapter import DatasetAdapter, Options
@@ -41,6 +42,11 @@ def is_built_in(name: str) -> bool:
 def dataset_names() -> list[str]:
     """List the names of all datasets that can be prepared, sorted."""
     return sorted({*_adapters(), *_entry_points("hashbench.datasets")})
+
+
+def is_dataset(name: str) -> bool:
+    """Tell whether a dataset can be prepared by its name: one of `dataset_names`, or with unseen classes made of it."""
+    return split_name(name)[0] in dataset_names()
 
 
 def get_method(name: str) -> "type[HashMethod]":
@@ -131,10 +137,11 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
 def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, str]:
     """Tell which dataset ``NAME`` or ``NAME:FEATURES`` means: its name, kind of features, and the one spelling of both.
 
-    ``features`` has the last word on the kind; by default it is the adapter's first.
+    ``features`` has the last word on the kind; by default it is the first of the adapter, or of that of the dataset
+    that one with unseen classes is made of.
     """
     name, _, kind = spec.partition(":")
-    kinds = dataset_class(name).features
+    kinds = dataset_class(split_name(name)[0]).features
     kind = features or kind or kinds[0]
     if kind not in kinds:
         raise unknown_name("feature kind", f"{name}:{kind}", kinds, like=kind)
@@ -147,7 +154,7 @@ def dataset_spec(name: str, features_name: str) -> str:
     ``features_name`` is that of a dataset or a row of results, where words such as ``(JPEG)`` may follow the kind.
     """
     kind = features_kind(features_name)
-    is_usual = name not in dataset_names() or dataset_class(name).features[0] == kind
+    is_usual = not is_dataset(name) or dataset_class(split_name(name)[0]).features[0] == kind
     return name if is_usual else f"{name}:{kind}"
 
 

@@ -393,6 +393,10 @@ COMMANDS = f"""
 1 | {EXPLAINED} --figure codes.npy/f.svg | Not a directory
 2 | {EXPLAINED} --format csv | '--format': 'csv' is not one of 'table', 'markdown', 'json'
 2 | prepare | name datasets to prepare
+2 | prepare digits --fold 1 | go with --unseen-classes
+2 | prepare --from X.npy --name mine --unseen-classes 1 | prepare your own data first
+1 | prepare digits --unseen-classes 1 --unseen-queries all | choose --unseen-database all
+1 | info digits-unseen1-fold0:gist | unknown feature kind
 2 | prepare digits --from X.npy --name mine | give your own
 2 | prepare --from X.npy | give your own with both --from and --name
 2 | prepare --name mine | give your own with both --from and --name

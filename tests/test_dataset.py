@@ -139,7 +139,11 @@ def test_a_dataset_knows_its_size_and_kind():
         ({"query": np.array([-1, 0])}, "query of dataset 'tiny' names rows -1 to 0, but there are 8 items"),
         ({"database": np.array([1, 2, 3, 6, 1])}, "database of dataset 'tiny' names some rows twice"),
         ({"query": np.array([0, 1, 2])}, "2 queries of dataset 'tiny' are also in its database"),
-        ({"train": np.array([1, 5])}, "1 training items of dataset 'tiny' are outside its database"),
+        ({"train": np.array([1, 5])}, "1 training items of dataset 'tiny' are also queries"),
+        (
+            {"database": BASE.database[:-1], "train": np.array([6, 7])},
+            "1 of 2 training items of dataset 'tiny' are outside its database; let it hold all of them, or none",
+        ),
         ({"labels": LABELS[1:]}, "dataset 'tiny' has 8 items but labels for 7"),
         ({"labels": LABELS.astype(np.int32)}, r"labels of dataset 'tiny' are int32 of shape \(8,\)"),
         ({"labels": MULTI_HOT.astype(np.int64)}, r"labels of dataset 'tiny' are int64 of shape \(8, 3\)"),

@@ -172,3 +172,13 @@ def test_broken_file_among_the_datasets_leaves_the_others_whole(monkeypatch, tmp
     finally:
         for cache in caches:
             cache.cache_clear()
+
+
+def test_datasets_with_unseen_classes_are_known_by_what_they_are_made_of():
+    assert registry.is_dataset("digits-unseen3-fold0")
+    assert not registry.is_dataset("digit-unseen3-fold0")
+    assert "digits-unseen3-fold0" not in registry.dataset_names()
+    kinds = "cifar10-s1-unseen3-fold0", "gist", "cifar10-s1-unseen3-fold0:gist"
+    assert registry.resolve_dataset("cifar10-s1-unseen3-fold0:gist") == kinds
+    assert registry.resolve_dataset("cifar10-s1-unseen3-fold0", "pixels")[2] == "cifar10-s1-unseen3-fold0"
+    assert registry.dataset_spec("cifar10-s1-unseen3-fold0", "gist (JPEG)") == kinds[2]

@@ -12,6 +12,7 @@ import numpy as np
 from hashbench import registry
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, counted
+from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
@@ -29,7 +30,7 @@ def describe(name: str) -> str:
 
     if Path(name).is_file() or name.endswith(HDF5_SUFFIXES):
         return _describe_file(name)
-    if name.partition(":")[0] in registry.dataset_names():
+    if registry.is_dataset(name.partition(":")[0]):
         return _describe_named(name)
     if dataset_path(name).is_file():
         return _describe_prepared(dataset_path(name))
@@ -98,8 +99,9 @@ def _describe_named(name: str) -> str:
     name, kind, spec = registry.resolve_dataset(name)
     if dataset_path(spec).is_file():
         return _describe_prepared(dataset_path(spec))
-    cls = registry.dataset_class(name)
-    lines = [f"{name}: {cls.summary}"]
+    base, protocol = split_name(name)
+    cls = registry.dataset_class(base)
+    lines = [f"{name}: {cls.summary}{f'; {protocol.in_words}' if protocol else ''}"]
     if len(cls.features) > 1:
         lines.append(f"features: {', '.join(cls.features)}")
     if name not in OF_USERS:
@@ -117,6 +119,7 @@ def describe_dataset(dataset: "Dataset") -> str:
         "items": _describe_items(dataset),
         "split": (
             f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
+            + ", outside the database" * (not np.isin(dataset.train[:1], dataset.database).any())
         ),
         "affinity": dataset.rule,
         "fingerprint": dataset.fingerprint,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hashbench._choices import DEVICES, TRUE_DISTANCES
+from hashbench._choices import CLASSES_OF, DEVICES, TRUE_DISTANCES
 from hashbench.cli.export import encode_new
 from hashbench.cli.options import (
     DRY_RUN,
@@ -71,6 +71,27 @@ if TYPE_CHECKING:
 @click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
 @click.option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them.")
+@click.option(
+    "--unseen-classes",
+    "n_unseen",
+    type=click.IntRange(1),
+    help="Classes that training does not see; makes a dataset NAME-unseenN-foldK.",
+)
+@click.option("--fold", type=click.IntRange(0), default=0, show_default=True, help="Which classes; folds share none.")
+@click.option(
+    "--unseen-queries",
+    type=click.Choice(CLASSES_OF),
+    default="unseen",
+    show_default=True,
+    help="Of which classes the queries are.",
+)
+@click.option(
+    "--unseen-database",
+    type=click.Choice(CLASSES_OF),
+    default="unseen",
+    show_default=True,
+    help="Of which classes the database is.",
+)
 @FORCE
 @LOCK_TIMEOUT
 def prepare(
@@ -82,6 +103,10 @@ def prepare(
     device: str,
     items: str | None,
     name: str | None,
+    n_unseen: int | None,
+    fold: int,
+    unseen_queries: str,
+    unseen_database: str,
     force: bool,
     **own: Any,
 ) -> None:
@@ -89,21 +114,34 @@ def prepare(
 
     \b
     hashbench prepare cifar10-s1 --features gist
+    hashbench prepare cifar10-s1 --unseen-classes 3 --fold 0
     hashbench prepare --from features.npy --labels labels.npy --name mydata
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.adapter import Options, OwnData
     from hashbench.cli import console
+    from hashbench.unseen import UnseenClasses
 
     if (items is None) != (name is None) or (items is None) == (not names):
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
     context = click.get_current_context()
-    if items is None and any(context.get_parameter_source(key) is not ParameterSource.DEFAULT for key in own):
+
+    def is_given(key: str) -> bool:
+        return context.get_parameter_source(key) is not ParameterSource.DEFAULT
+
+    if items is None and any(map(is_given, own)):
         raise click.UsageError(
             "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw and --skip-bad-images "
             "are for your own data (--from)."
         )
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")
+    if n_unseen is not None and items is not None:
+        raise click.UsageError("prepare your own data first, and name them then: NAME --unseen-classes N.")
+    protocol = None if n_unseen is None else UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
+    if protocol is None and any(is_given(key) for key in ("fold", "unseen_queries", "unseen_database")):
+        raise click.UsageError("--fold, --unseen-queries and --unseen-database go with --unseen-classes.")
+    if protocol:
+        names = tuple(protocol.name_of(spec) for spec in names)
     options = Options(source=source, weights=weights, image_size=image_size, device=device)
     mine = None if items is None or name is None else OwnData(name=name, items=items, **own)
     for text in console.prepare_all(names, features, options, mine, force=force):

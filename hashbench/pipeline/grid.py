@@ -14,7 +14,7 @@ from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.failures import contained
-from hashbench.registry import dataset_names, get_method, resolve_dataset
+from hashbench.registry import get_method, is_dataset, resolve_dataset
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def settings_of(card: MethodCard) -> set[str]:
 
 def spelled(spec: str) -> str:
     """Give the one spelling of a known dataset; of others what the user typed."""
-    return resolve_dataset(spec)[2] if spec.partition(":")[0] in dataset_names() else spec
+    return resolve_dataset(spec)[2] if is_dataset(spec.partition(":")[0]) else spec
 
 
 def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:

@@ -14,13 +14,15 @@ from hashbench._validation import check_name
 from hashbench.adapter import Options, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import Damaged, HashbenchError, unknown_name
-from hashbench.registry import dataset_class, dataset_names, get_dataset, modules_of, resolve_dataset
+from hashbench.registry import dataset_class, dataset_names, get_dataset, is_dataset, modules_of, resolve_dataset
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
+from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.inputs import reading
 from hashbench.store.provenance import code_that_decides
+from hashbench.unseen import UnseenClasses, split_name
 
 _AGAIN = "re-prepared damaged"
 _REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
@@ -40,6 +42,9 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
     What the options leave open stays as it was chosen the last time, unless forced.
     """
     options = options or Options()
+    base, protocol = split_name(spec.partition(":")[0])
+    if protocol:
+        return _prepare_unseen(spec, base, protocol, options, force=force)
     if spec.partition(":")[0] not in dataset_names() and dataset_path(spec).exists():
         raise HashbenchError(
             f"{spec!r} is your own data, and prepared. To make it anew, say from what: hashbench prepare --name {spec} "
@@ -75,6 +80,33 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
             )
         hdf5.write_dataset(dataset, path, code, choices | {"stamps": now})
     return dataset, path, how
+
+
+def _prepare_unseen(
+    spec: str, base: str, protocol: UnseenClasses, options: Options, *, force: bool
+) -> tuple[Dataset, Path, str]:
+    """Make a dataset with unseen classes out of the prepared one, which is prepared if need be, or find it again."""
+    if is_dataset(base):
+        spec = resolve_dataset(spec, options.features)[2]
+    elif _chosen(options):
+        raise HashbenchError(
+            f"{base!r} is your own data, and prepared; leave out --source, --weights and --image-size."
+        )
+    of_base, path, how = base + spec[len(protocol.name_of(base)) :], dataset_path(spec), "prepared"
+    with locked(path):
+        if not force and not _chosen(options) and _current(spec):
+            try:
+                return hdf5.read_dataset(path), path, ""
+            except Damaged:
+                how = _AGAIN
+        whole = prepare(of_base, options, force=force)[0] if is_dataset(base) else hdf5.read_dataset(_file_of(of_base))
+        dataset = leave_out(whole, protocol)
+        hdf5.write_dataset(dataset, path, _code_of_unseen(), {"stamps": {"base": whole.fingerprint}})
+    return dataset, path, how
+
+
+def _code_of_unseen() -> str:
+    return code_that_decides("hashbench.sources.unseen")
 
 
 def _remembered(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,6 +163,8 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
         raise HashbenchError(f"{own.name!r} is, or begins like, the name of a built-in dataset; choose another --name.")
+    if split_name(own.name)[1]:
+        raise HashbenchError(f"{own.name!r} reads like a dataset with unseen classes; choose another --name.")
     if own.name.endswith(HDF5_SUFFIXES):
         raise HashbenchError(f"{own.name!r} reads like a file; choose a --name without {Path(own.name).suffix}.")
     name = "ann-benchmarks" if _is_ann_benchmark(own) else "arrays"
@@ -224,7 +258,7 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
     Besides a path, ``NAME`` and ``NAME:FEATURES``, the name of a dataset that the user prepared from own files will do.
     """
     name, _, kind = spec_or_path.partition(":")
-    if name in dataset_names():
+    if _is_made(name):
         _refuse_unclear(name, kind)
         dataset, _, how = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, how
@@ -234,16 +268,25 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
     return dataset, ""
 
 
+def _is_made(name: str) -> bool:
+    """Tell whether a dataset is made when it is asked for by this name: a known one, or one with unseen classes."""
+    return is_dataset(name) or split_name(name)[1] is not None
+
+
 def _refuse_unclear(name: str, kind: str) -> None:
     """Refuse a dataset without its kind of features where others than the first are prepared."""
-    others = sorted(path.stem.removeprefix(f"{name}-") for path in dataset_path(name).parent.glob(f"{name}-*.h5"))
-    kinds = dataset_class(name).features
-    others = [other for other in others if other in kinds]
-    if not kind and others and not dataset_path(name).exists():
-        raise HashbenchError(
-            f"dataset {name!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
-            f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
-        )
+    base = split_name(name)[0]
+    if kind or not is_dataset(base):
+        return
+    kinds = dataset_class(base).features
+    for one in dict.fromkeys((name, base)):
+        stems = sorted(path.stem.removeprefix(f"{one}-") for path in dataset_path(one).parent.glob(f"{one}-*.h5"))
+        others = [stem for stem in stems if stem in kinds]
+        if others and not dataset_path(one).exists():
+            raise HashbenchError(
+                f"dataset {one!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
+                f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
+            )
 
 
 def _file_of(spec_or_path: str) -> Path:
@@ -268,19 +311,35 @@ class Found:
 def find_dataset(spec_or_path: str) -> Found | None:
     """Find a dataset as `load_dataset` does, but prepare nothing: None if that is still to be done."""
     name, _, kind = spec_or_path.partition(":")
-    if name in dataset_names():
+    if _is_made(name):
         _refuse_unclear(name, kind)
-        attributes = hdf5.read_attributes(dataset_path(resolve_dataset(spec_or_path)[2]))
-        choices = _remembered(attributes)
-        stamps = choices.pop("stamps", {})
-        if not (_is_made_by(attributes, _code_of(name)) and _agree(_stamps(name, choices), stamps)):
-            return None
-    else:
+    attributes = _current(spec_or_path)
+    if attributes is None:
+        return None
+    return Found(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
+
+
+def _current(spec_or_path: str) -> dict[str, Any] | None:
+    """Read what the file of a dataset says of itself; None if it is not there, or was made of what has changed."""
+    name = spec_or_path.partition(":")[0]
+    base, protocol = split_name(name)
+    if not _is_made(name):
         path = _file_of(spec_or_path)
         attributes = hdf5.read_attributes(path)
         if attributes.get("hashbench") != "dataset":
             hdf5.read_dataset(path)  # says what is wrong
-    return Found(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
+        return attributes
+    spec = resolve_dataset(spec_or_path)[2] if is_dataset(base) else spec_or_path
+    attributes = hdf5.read_attributes(dataset_path(spec))
+    choices = _remembered(attributes)
+    stamps = choices.pop("stamps", {})
+    if protocol:
+        whole = _current(base + spec[len(name) :])
+        is_same = whole is not None and stamps == {"base": whole["fingerprint"]}
+    else:
+        is_same = _agree(_stamps(name, choices), stamps)
+    code = _code_of_unseen() if protocol else _code_of(name)
+    return attributes if is_same and _is_made_by(attributes, code) else None
 
 
 def results_name(spec_or_path: str) -> str:

@@ -7,7 +7,7 @@ from places import built_in_methods
 from sklearn.datasets import load_digits
 
 from hashbench import evaluate, registry, testing
-from hashbench.errors import HashbenchError, Refusal
+from hashbench.errors import Refusal
 from hashbench.methods.constant import Constant
 from hashbench.methods.dsh_density import DSHDensity
 from hashbench.methods.itq import ITQ
@@ -19,6 +19,8 @@ from hashbench.methods.random import Random
 from hashbench.methods.sh import SH
 from hashbench.methods.sklsh import SKLSH
 from hashbench.methods.sph import SpH
+from hashbench.sources.unseen import leave_out
+from hashbench.unseen import UnseenClasses
 
 LESS = {  # of what takes long, before a commit; `test_method_keeps_the_contract_at_its_defaults` does it all
     testing.check_codes_are_boolean_of_any_usual_length: {"lengths": (12, 24)},
@@ -472,11 +474,36 @@ def test_oracle_label_refuses_datasets_without_single_labels(tiny, rule):
     assert "tiny" in OracleLabel(16).refusal(tiny(rule))
 
 
-def test_oracle_label_never_gives_a_class_the_code_of_another():
-    seen, unseen = np.array([[0], [5]]), np.array([[3]])
-    method = OracleLabel(8).fit(seen)
-    try:
-        code = method.transform(unseen)
-    except HashbenchError:
-        return  # to refuse is fine as well
-    assert not (code == method.transform(seen)).all(axis=1).any()
+@pytest.mark.parametrize("n_bits", [3, 8])
+def test_oracle_label_gives_all_classes_it_was_fitted_without_one_code_that_no_other_has(n_bits):
+    method = OracleLabel(n_bits).fit(np.array([[0], [5], [7], [8]]))
+    codes = method.transform(np.array([[0], [5], [7], [8], [3], [6], [-1], [100]]))
+    assert len(np.unique(codes[:4], axis=0)) == 4
+    assert len(np.unique(codes[:5], axis=0)) == 5
+    assert (codes[4:] == codes[4]).all()
+
+
+def test_oracle_label_needs_a_code_for_items_of_no_class_where_there_are_some(tiny):
+    dataset = tiny(labels=np.where(np.arange(40) < 8, 9, np.arange(40) % 4))
+    assert "needs 3 bits to tell 4 classes and items of none of them apart" in OracleLabel(2).refusal(dataset)
+    assert OracleLabel(3).refusal(dataset) is None
+    method = OracleLabel(2).fit(dataset.labels[dataset.train, None])
+    with pytest.raises(Refusal, match="needs 3 bits"):
+        method.transform(dataset.labels[:, None])
+
+
+@pytest.mark.parametrize(("database", "share"), [("unseen", 0), ("all", 0.7)])
+def test_oracle_label_is_perfect_on_seen_classes_and_knows_nothing_of_unseen_ones(digits, database, share):
+    dataset = leave_out(digits, UnseenClasses(3, 0, database, database))
+    method = OracleLabel(4).fit(dataset.labels[dataset.train, None])
+    codes = method.transform(dataset.labels[:, None])
+    is_seen = np.isin(dataset.labels[dataset.query], dataset.labels[dataset.train])
+    assert is_seen.mean() == pytest.approx(share)
+    scores = evaluate(codes[dataset.query], codes[dataset.database], dataset.affinity(), ["AP"]).scores["AP"]
+    assert (scores.low[is_seen] == 1).all()
+    of_unseen = dataset.labels[dataset.database][~np.isin(dataset.labels[dataset.database], method.classes_)]
+    for label in np.unique(of_unseen):
+        own = ~is_seen & (dataset.labels[dataset.query] == label)
+        n, others = len(of_unseen), ((of_unseen == label).sum() - 1) / (len(of_unseen) - 1)
+        in_one_tie = np.mean([(1 + before * others) / (before + 1) for before in range(n)])
+        np.testing.assert_allclose(scores.mean[own], in_one_tie)

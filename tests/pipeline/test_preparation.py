@@ -463,3 +463,79 @@ def test_own_data_are_not_made_of_the_file_that_they_replace(hashbench, tmp_path
         assert f"{source}:{key} is read and would be written over; choose another --name." in done.stderr
     assert path.read_bytes() == before
     assert hashbench("prepare", *itertools.chain(*chosen.items()), "--name", "other").exit_code == 0
+
+
+# ---------------------------------------------------------------- with unseen classes
+
+
+def test_unseen_classes_are_cut_out_of_the_prepared_dataset(toy, data):
+    load_dataset("toy:far")
+    dataset, how = load_dataset("toy-unseen1-fold2:far")
+    assert (dataset.name, dataset.features_name, how) == ("toy-unseen1-fold2", "far", "prepared")
+    assert (data / "datasets" / "toy-unseen1-fold2-far.h5").is_file()
+    assert load_dataset("toy-unseen1-fold2:far")[1] == ""
+    assert preparation.find_dataset("toy-unseen1-fold2:far").fingerprint == dataset.fingerprint
+    assert len(toy) == 1
+    assert load_dataset("toy-unseen1-fold2:near")[0].fingerprint != dataset.fingerprint
+    assert len(toy) == 2
+
+
+def test_unseen_classes_are_cut_anew_when_what_they_are_cut_of_changed(toy, source):
+    before = prepare("toy-unseen1-fold0", Options(source=source))[0].fingerprint
+    source.write_text("6")
+    assert preparation.find_dataset("toy-unseen1-fold0") is None
+    dataset, _, how = prepare("toy-unseen1-fold0")
+    assert how == "prepared"
+    assert dataset.fingerprint != before
+    assert prepare("toy-unseen1-fold0")[2] == ""
+    assert prepare("toy-unseen1-fold0", force=True)[2] == "prepared"
+
+
+def test_a_damaged_file_with_unseen_classes_is_cut_anew(toy):
+    path = prepare("toy-unseen1-fold0")[1]
+    with h5py.File(path, "r+") as file:
+        file["labels"][0] += 1
+    assert load_dataset("toy-unseen1-fold0")[1] == AGAIN
+
+
+def test_unseen_classes_of_the_kind_that_is_prepared_are_meant(toy):
+    load_dataset("toy:far")
+    with pytest.raises(HashbenchError, match=r"prepared with features far alone[.] .* toy-unseen1-fold0:far [(]or"):
+        load_dataset("toy-unseen1-fold0")
+    assert load_dataset("toy-unseen1-fold0:near")[0].features_name == "near"
+
+
+@pytest.mark.parametrize("name", ["tow-unseen1-fold0", "toy-unseen1-fold0:fra", "mine-unseen1-fold0"])
+def test_unseen_classes_of_unknown_datasets_are_refused(name):
+    for find in (load_dataset, preparation.find_dataset, prepare):
+        with pytest.raises(HashbenchError, match="unknown"):
+            find(name)
+
+
+def test_unseen_classes_of_own_data(hashbench, tmp_path, data):
+    np.save(tmp_path / "X.npy", np.random.default_rng(0).normal(size=(40, 3)))
+    np.save(tmp_path / "y.npy", np.arange(40) % 4)
+    own = ["--from", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--queries-per-label", 2]
+    assert hashbench("prepare", *own, "--name", "mine").exit_code == 0
+    assert hashbench("prepare", "mine", "--unseen-classes", 1, "--fold", 3).exit_code == 0
+    dataset, how = load_dataset("mine-unseen1-fold3")
+    assert (len(dataset.query), len(dataset.database), len(dataset.train), how) == (2, 8, 24, "")
+    assert "leave out --source" in hashbench("prepare", "mine-unseen1-fold3", "--source", tmp_path).stderr
+    assert "reads like a dataset with unseen" in hashbench("prepare", *own, "--name", "a-unseen1-fold3").stderr
+    np.save(tmp_path / "X.npy", np.random.default_rng(1).normal(size=(40, 3)))
+    assert hashbench("prepare", *own, "--name", "mine").exit_code == 0
+    assert load_dataset("mine-unseen1-fold3")[1] == "prepared"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ((), "digits-unseen3-fold0"),
+        (("--fold", 2, "--unseen-database", "all"), "digits-unseen3-fold2-database-all"),
+        (("--unseen-queries", "all", "--unseen-database", "all"), "digits-unseen3-fold0-all"),
+    ],
+)
+def test_options_of_the_command_line_name_the_protocol(hashbench, digits_data, arguments, name):
+    done = hashbench("prepare", "digits", "--unseen-classes", 3, *arguments)
+    assert done.stdout.startswith(f"prepared {digits_data / 'datasets' / name}.h5\n")
+    assert hashbench("info", name).stdout in done.stdout

@@ -400,3 +400,14 @@ def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp
     assert {path.name for path in output.glob("[!.]*")} == names
     assert "lsh & 0.25 & 0.25" in (output / "selection.tex").read_text()
     assert "has its own metric" in hashbench(*command, "table1").stderr
+
+
+def test_a_dataset_with_unseen_classes_says_so_below_its_block():
+    unseen = "digits-unseen3-fold1-database-all"
+    text = table(cell(), cell(dataset=unseen, dataset_fingerprint="bbbb")).to_markdown()
+    of_all, of_unseen, *_ = text.split("\n## ")[1:]
+    assert "unseen" not in of_all.casefold()
+    assert (
+        "Unseen classes: queries of the 3 classes of fold 1 that training did not see, database of all classes. Means"
+        in of_unseen
+    )

@@ -14,7 +14,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline import own_codes
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import score
-from hashbench.registry import dataset_names, dataset_spec, method_names
+from hashbench.registry import dataset_spec, is_dataset, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, changed_params
 from hashbench.reports.plots.selection import Block
 from hashbench.scoring.code_statistics import bucket_sizes
@@ -139,7 +139,7 @@ def _dataset_path(block: Block) -> Path:
 
 def _preparation(block: Block) -> str:
     """Say which command prepares the dataset behind a block."""
-    if block.dataset in dataset_names():
+    if is_dataset(block.dataset):
         return f"hashbench prepare {dataset_spec(block.dataset, block.features)}"
     return f"hashbench prepare --name {block.dataset} --from ITEMS, with its other options as before"
 

@@ -13,6 +13,7 @@ from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, S
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_verdicts
 from hashbench.reports.tables.published import Published
+from hashbench.unseen import split_name
 
 _NOT_RUN = "-"
 
@@ -31,7 +32,8 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(one.n_bits for one in paper)], bool(paper))
         pairs = [pair for _, found in make_pairs(block, paper) for pair in found]
         groups = _groups(labels, block, columns, paper, pairs, style)
-        notes = [*_notes_on_cells(block, style), *_notes_on_marks(block, groups, is_ablation=layout.is_ablation)]
+        notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style)]
+        notes += _notes_on_marks(block, groups, is_ablation=layout.is_ablation)
         place = f"{dataset} ({features})"
         others = set(cells[(cells["dataset"] == dataset) & (cells["features"] == features)]["dataset_fingerprint"])
         if len(others) > 1:
@@ -195,6 +197,11 @@ def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
 def _is_random(method: str) -> bool:
     card = known_card(method)
     return card is not None and "random_state" in card.params
+
+
+def _notes_on_protocol(dataset: str) -> list[str]:
+    protocol = split_name(dataset)[1]
+    return [f"Unseen classes: {protocol.in_words}."] if protocol else []
 
 
 def _notes_on_cells(block: pd.DataFrame, style: Style) -> list[str]:

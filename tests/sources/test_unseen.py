@@ -1,0 +1,111 @@
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from hashbench.errors import HashbenchError
+from hashbench.sources.unseen import leave_out
+from hashbench.unseen import UnseenClasses
+
+SCOPES = [("unseen", "unseen"), ("unseen", "all"), ("all", "all")]
+
+
+@pytest.fixture
+def dataset(tiny):
+    """Ten classes, four items each, of which one is a query; the classes are not numbered from 0."""
+    labels = np.arange(40) % 10 * 3 + 5
+    return tiny(labels=labels, query=np.arange(10), database=np.arange(10, 40), train=np.arange(20, 40))
+
+
+def classes_of(dataset, role):
+    return {*dataset.labels[getattr(dataset, role)]}
+
+
+@pytest.mark.parametrize(("queries", "database"), SCOPES)
+def test_training_sees_no_item_of_the_unseen_classes_and_all_of_the_others(dataset, queries, database):
+    made = leave_out(dataset, UnseenClasses(3, 1, queries, database))
+    everything = {*dataset.labels}
+    unseen = everything - classes_of(made, "train")
+    assert len(unseen) == 3
+    assert classes_of(made, "query") == (unseen if queries == "unseen" else everything)
+    assert classes_of(made, "database") == (unseen if database == "unseen" else everything)
+    for role, classes in (("train", everything - unseen), ("query", classes_of(made, "query"))):
+        before = getattr(dataset, role)
+        expected = dataset.features[before[np.isin(dataset.labels[before], [*classes])]]
+        np.testing.assert_array_equal(made.features[getattr(made, role)], expected)
+
+
+def test_items_without_a_role_are_dropped_and_arrays_that_lose_none_are_not_copied(dataset):
+    everything = leave_out(dataset, UnseenClasses(3, 0, "all", "all"))
+    assert everything.features is dataset.features
+    made = leave_out(dataset, UnseenClasses(3, 0))
+    assert made.n_samples == 3 + 9 + 14
+    assert {*np.concatenate([made.query, made.database, made.train])} == {*range(made.n_samples)}
+
+
+def test_folds_share_no_class_and_the_seed_does_not_depend_on_them(dataset):
+    unseen = [{*dataset.labels} - classes_of(leave_out(dataset, UnseenClasses(3, fold)), "train") for fold in range(3)]
+    assert len(set.union(*unseen)) == 9
+    order = np.random.default_rng(0).permutation(np.unique(dataset.labels))
+    assert unseen == [{*order[:3]}, {*order[3:6]}, {*order[6:9]}]
+
+
+def test_training_items_outside_the_database_stay_there(dataset):
+    apart = dataclasses.replace(dataset, database=np.arange(10, 20))
+    made = leave_out(apart, UnseenClasses(3, 0, "unseen", "all"))
+    assert (len(made.query), len(made.database), len(made.train)) == (3, 10, 14)
+    assert not {*made.train} & {*made.database}
+
+
+def test_superclasses_and_images_are_cut_with_the_items(dataset):
+    images = np.arange(40 * 12, dtype=np.uint16).astype(np.uint8).reshape(40, 2, 2, 3)
+    whole = dataclasses.replace(dataset, rule="hierarchy", coarse_labels=dataset.labels // 10, images=images)
+    made = leave_out(whole, UnseenClasses(4))
+    rows = [next(row for row in range(40) if (whole.features[row] == item).all()) for item in made.features]
+    np.testing.assert_array_equal(made.coarse_labels, whole.coarse_labels[rows])
+    np.testing.assert_array_equal(made.images, images[rows])
+
+
+def test_name_content_and_protocol_are_its_own(dataset):
+    made = [leave_out(dataset, UnseenClasses(3, fold, *scope)) for fold in (0, 1) for scope in SCOPES]
+    assert len({one.fingerprint for one in [dataset, *made]}) == len({one.name for one in [dataset, *made]}) == 7
+    assert made[0].name == "tiny-unseen3-fold0"
+    listed = ", ".join(map(str, sorted({*dataset.labels} - classes_of(made[0], "train"))))
+    assert f"training sees 7 of 10 classes, not {listed} (fold 0" in made[0].about["protocol"]
+    assert "seed 0" in made[0].about["protocol"]
+    assert "Sablayrolles" in made[0].about["citation"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "expected"),
+    [
+        ((3, 3), "10 classes of tiny give 3 folds of 3 unseen classes, got fold 3; choose 0 to 2"),
+        ((9, 0), "of the 10 classes of tiny, 9 are to stay unseen; choose 1 to 8"),
+        ((0, 0), "0 are to stay unseen"),
+    ],
+)
+def test_too_many_classes_and_folds_are_refused(dataset, protocol, expected):
+    with pytest.raises(HashbenchError, match=re.escape(expected)):
+        leave_out(dataset, UnseenClasses(*protocol))
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes", "expected"),
+    [
+        ("shared-labels", {}, "several labels an item and the rule shared-labels"),
+        ("distance", {}, "no labels and the rule distance"),
+        ("neighbours", {"neighbours": np.arange(16).reshape(8, 2)}, "and the rule neighbours"),
+    ],
+)
+def test_datasets_without_single_labels_are_refused(tiny, rule, changes, expected):
+    with pytest.raises(
+        HashbenchError, match=f"tiny-unseen1-fold0 needs one label an item .* but tiny has .*{expected}"
+    ):
+        leave_out(tiny(rule, **changes), UnseenClasses(1))
+
+
+def test_a_role_that_loses_all_items_is_told(dataset):
+    of_one = dataclasses.replace(dataset, query=np.arange(1))
+    with pytest.raises(HashbenchError, match="has no query items, since tiny has none of those classes"):
+        [leave_out(of_one, UnseenClasses(3, fold)) for fold in range(3)]
