@@ -1,4 +1,4 @@
-"""CIFAR-10 by the protocols of the TALR paper, and without labels by that of its LabelMe experiments."""
+"""CIFAR-10 by the protocols of the TALR paper and of DCH, and without labels by that of TALR's LabelMe experiments."""
 
 from typing import Any
 
@@ -55,6 +55,23 @@ class Cifar10S2(_Cifar10):
             **{"rule": "same-label", "labels": items.labels[0]},
             "protocol": "split 2 as the TALR paper prints it: official test and training part (its released script "
             "draws 1,000 queries a class of all images instead)",
+        }
+
+
+class Cifar10S3(_Cifar10):
+    """Split 3: queries and training items as in split 1, the training items outside the database."""
+
+    name = "cifar10-s3"
+    summary = "the same images; 1,000 queries, 54,000 database, 5,000 others for training"
+
+    def describe(self, items: Items, features: Any) -> dict[str, Any]:
+        """Draw 100 queries and 500 training items a class; database is what neither of them is."""
+        query, others, train = draw_split(items.labels[0], 100, 500, _SEED)
+        return {
+            **{"query": query, "database": np.setdiff1d(others, train), "train": train},
+            **{"rule": "same-label", "labels": items.labels[0]},
+            "protocol": "that of DCH and of DeepHash's lists, drawn anew: 100 queries and 500 training items a class "
+            "of all images drawn with seed 0, as in cifar10-s1; database = all but queries and training items",
         }
 
 

@@ -49,7 +49,7 @@ def test_metrics_are_offered_as_they_can_be_typed():
         ("run --metric NDCG", ["NDCG", "NDCG@100"]),
         ("evaluate --metric LG", ["LGAP@r2"]),
         ("evaluate --dataset tm", ["tmc2007"]),
-        ("prepare cifar10-s", ["cifar10-s1", "cifar10-s2"]),
+        ("prepare cifar10-s", ["cifar10-s1", "cifar10-s2", "cifar10-s3"]),
         ("prepare cifar10-s1 --features gi", ["gist"]),
         ("check method it", ["itq"]),
         ("info tm", ["tmc2007"]),

@@ -290,6 +290,27 @@ def test_split_1_draws_queries_and_training_items_of_each_class(six_thousand):
     assert len(set(dataset.query) & set(range(5_000))) > 100  # of both official parts
 
 
+def test_split_3_is_split_1_with_the_training_items_outside_the_database(tmp_path):
+    form = replace(TEN, n_train=6_000, n_test=500)
+    source = write_folder(tmp_path, binary_files(form, *content(form)))
+
+    class S1(cifar10.Cifar10S1):
+        format = form
+
+    class S3(cifar10.Cifar10S3):
+        format = form
+
+    first, third = (cls(Options(source=source, features="images")).prepare() for cls in (S1, S3))
+    np.testing.assert_array_equal(third.query, first.query)
+    np.testing.assert_array_equal(third.train, first.train)
+    roles = np.concatenate([third.query, third.database, third.train])
+    np.testing.assert_array_equal(np.sort(roles), np.arange(6_500))
+    np.testing.assert_array_equal(np.bincount(third.labels[third.database]), [50] * 10)
+    assert third.rule == "same-label"
+    testing.check_tells_its_origin(S3(Options(source=source)))
+    testing.check_survives_a_round_trip(S3(Options(source=source)))
+
+
 def test_split_2_is_the_official_one(six_thousand):
     form, source, images, _ = six_thousand
 
