@@ -1,13 +1,17 @@
 """Images named by lists that come from other people's machines: found by the end of their paths."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hashbench.adapter import Options
 from hashbench.errors import HashbenchError
-from hashbench.sources.download import Needed
+from hashbench.sources.download import Needed, fetch_unpacked
+from hashbench.sources.features.extraction import KINDS
 from hashbench.sources.images import ImageFiles, image_files
 from hashbench.store.inputs import check_file, reading
 
+KINDS_OF_PHOTOS = ("alexnet", *(kind for kind in KINDS if kind != "alexnet"))
+_HASHNET = "https://github.com/thuml/HashNet/tree/master/pytorch"
 _SHOWN = 3  # names of missing images
 
 
@@ -17,6 +21,63 @@ def read_lines(path: Path) -> list[str]:
     with reading(path, "text"):
         text = path.read_text(encoding="utf-8")
     return [line.strip().replace("\\", "/") for line in text.splitlines() if line.strip()]
+
+
+def needed_lists(what: str) -> tuple[Needed, ...]:
+    """Name the three lists of HashNet for ``what``: training items, database, queries."""
+    raw = f"https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/{what}"
+    return (
+        Needed("train.txt", f"{raw}/train.txt", note="no checksum is published"),
+        Needed(
+            "database.txt",
+            _HASHNET,
+            note=f"beside the others or in {what}.tar.gz, which the README there links to; no checksum is published",
+        ),
+        Needed("test.txt", f"{raw}/test.txt", note="no checksum is published"),
+    )
+
+
+def read_labelled(
+    path: Path, n_classes: int, n_wanted: int, *, has_several: bool = False
+) -> dict[str, tuple[int, ...]]:
+    """Give the classes of each file name, in the order of a list of HashNet; one, unless ``has_several``."""
+    classes: dict[str, tuple[int, ...]] = {}
+    lines = read_lines(path)
+    for line in lines:
+        image, *digits = line.rsplit(maxsplit=n_classes)
+        if len(digits) != n_classes or not {*digits} <= {"0", "1"} or not _fits(digits.count("1"), has_several):
+            how_many = "one or several of" if has_several else "one of"
+            raise HashbenchError(
+                f"{path} has a line that begins {line[:60]!r}, expected a path and {n_classes} digits, {how_many} "
+                "them 1 and the others 0."
+            )
+        classes[image.rpartition("/")[2]] = tuple(place for place, digit in enumerate(digits) if digit == "1")
+    if (len(lines), len(classes)) != (n_wanted, n_wanted):
+        raise HashbenchError(
+            f"{path} has {len(lines):,} lines with {len(classes):,} different images, HashNet's list has "
+            f"{n_wanted:,}; fetch it again."
+        )
+    return classes
+
+
+def _fits(n_classes: int, has_several: bool) -> bool:
+    return n_classes >= 1 if has_several else n_classes == 1
+
+
+def demand_fit(folder: Path, wrong: Mapping[str, Sequence[str]]) -> None:
+    """Refuse lists of which one contradicts another; ``wrong`` holds the names by what is wrong about them."""
+    for what, names in wrong.items():
+        if names:
+            raise HashbenchError(
+                f"the lists in {folder} name {len(names):,} {what}, first {names[0]}; fetch them again."
+            )
+
+
+def fetch_archives(archives: Mapping[str, str], folder: Path, options: Options) -> None:
+    """Download what lacks of public archives, checksums by address, each into a folder of its name; unless given."""
+    if options.source is None:
+        for url, checksum in archives.items():
+            fetch_unpacked(url, checksum, folder / Path(url).stem, on_progress=options.on_progress)
 
 
 def needed_images(folder: Path, otherwise: Needed) -> Needed:

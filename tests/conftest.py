@@ -15,10 +15,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from diffing import GIT_ENVIRONMENT, git
+from website import Site
 
 from hashbench import cards, registry
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
+from hashbench.sources import download
 from hashbench.store import hdf5
 
 SCRIPT = Path(sysconfig.get_path("scripts")) / "hashbench"
@@ -80,6 +82,20 @@ def digits():
 def train(digits):
     """The 1,000 training items of digits, 64 pixels each."""
     return digits.features[digits.train].astype(np.float64)
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """A web server on loopback; downloads from it do not wait before they go on."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setattr(download, "_PAUSES", [0] * len(download._PAUSES))
+    with Site() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield server
+        server.released.set()
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture

@@ -1,13 +1,24 @@
 """A web server on loopback, and the ways in which it may answer."""
 
 import http.server
+import io
 import itertools
 import re
 import threading
+import zipfile
 
 import numpy as np
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
+
+
+def zipped(files):
+    """Pack files, paths by the name they have in the archive; give its bytes."""
+    stored = io.BytesIO()
+    with zipfile.ZipFile(stored, "w") as archive:
+        for name, path in files.items():
+            archive.write(path, name)
+    return stored.getvalue()
 
 
 def whole(content=CONTENT, status=200, **headers):

@@ -2,7 +2,9 @@
 
 import hashlib
 import re
+import shutil
 import time
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -10,13 +12,13 @@ from typing import NamedTuple
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.store.files import locked, replacing
+from hashbench.store.files import data_dir, locked, replacing
 from hashbench.store.inputs import check_file, reading
 
 _TIMEOUT = (10, 30)  # seconds to connect, and without a byte
 _PAUSES = (1, 2, 4)  # seconds before each resumption of a connection that broke
 _CHUNK = 1 << 16
-_SHA256 = re.compile(r"[0-9a-f]{8,64}")
+_CHECKSUM = re.compile(r"[0-9a-f]{8,64}|md5:[0-9a-f]{32}")
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 
@@ -25,7 +27,7 @@ class Needed(NamedTuple):
 
     name: str  # as it must lie in the folder
     url: str = ""  # where it can be had; empty if unknown
-    sha256: str = ""  # the 64 hex digits, or the first 8 or more; empty if unknown
+    sha256: str = ""  # the 64 hex digits, or the first 8 or more, or ``md5:`` and its 32; empty if unknown
     note: str = ""  # what else to know, such as a form to be filled in
 
 
@@ -37,7 +39,7 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
     url : str
         Where it is, by HTTP or HTTPS.
     sha256 : str
-        Its SHA-256: 64 hex digits, or the first 8 or more of them.
+        Its SHA-256: 64 hex digits, or the first 8 or more of them; or ``md5:`` and its MD5, where no other is known.
     path : Path
         Where it goes. What has come so far lies beside it as ``NAME.part``, from which the next call
         continues; other processes that want the same file wait.
@@ -66,6 +68,44 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
                 return path
     _verify(path, sha256, f"move it away and run the same command again to download {url}")
     return path
+
+
+def fetch_unpacked(url: str, sha256: str, folder: Path, *, on_progress: Progress = silent) -> Path:
+    """Download a ZIP archive and unpack it, unless that was done before; the archive itself is not kept.
+
+    Parameters
+    ----------
+    url, sha256, on_progress
+        As in `fetch`.
+    folder : Path
+        What holds the contents of the archive afterwards, all of them.
+
+    Returns
+    -------
+    Path
+        ``folder``.
+
+    Raises
+    ------
+    HashbenchError
+        As `fetch` does, or if what came is no ZIP archive.
+    """
+    if folder.exists():
+        return folder
+    part = folder.with_name(f"{folder.name}.part")
+    with locked(folder):
+        if not folder.exists():
+            archive = fetch(url, sha256, data_dir() / "downloads" / Path(url).name, on_progress=on_progress)
+            shutil.rmtree(part, ignore_errors=True)
+            try:
+                with zipfile.ZipFile(archive) as opened:
+                    opened.extractall(part)
+            except (zipfile.BadZipFile, OSError) as error:
+                why = one_line(error).rstrip(".")
+                raise HashbenchError(f"cannot unpack {archive} into {folder}: {why}.") from error
+            part.rename(folder)
+            archive.unlink()
+    return folder
 
 
 def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
@@ -129,12 +169,12 @@ class _Download:
     def finish(self, whole: Path) -> None:
         """Fetch what the part lacks, check it, and name it ``whole``."""
         self._complete()
-        found = _digest(self.part)
+        found = _digest(self.part, self.sha256)
         if not found.startswith(self.sha256):
             n_bytes = self.part.stat().st_size
             self.part.unlink()
             raise HashbenchError(
-                f"{self.url} gave {n_bytes:,} bytes with SHA-256 {found}, expected {_spelled(self.sha256)}; they were "
+                f"{self.url} gave {n_bytes:,} bytes with {_spelled(found)}, expected {_digits(self.sha256)}; they were "
                 "removed. Run the same command again; if that ends likewise, the file there has changed: look for "
                 f"the right one elsewhere and place it at {self.path}."
             )
@@ -203,7 +243,7 @@ class _Download:
     def _refused(self, status: int, reason: str) -> HashbenchError:
         if status in (404, 410):
             return HashbenchError(
-                f"{self.url} is gone ({status} {reason}). Look for the file elsewhere, its SHA-256 is "
+                f"{self.url} is gone ({status} {reason}). Look for the file elsewhere, with "
                 f"{_spelled(self.sha256)}, and place it at {self.path}."
             )
         return HashbenchError(
@@ -246,34 +286,44 @@ def _shown(url: str, path: Path) -> Iterator[Progress]:
 def _instruction(file: Needed, path: Path) -> str:
     """Say in one line how to get a file."""
     source = f"from {file.url}" if file.url else "from a place hashbench does not know"
-    checksum = f", SHA-256 {_spelled(file.sha256)}" if file.sha256 else ""
+    checksum = f", {_spelled(file.sha256)}" if file.sha256 else ""
     note = f" ({file.note})" if file.note else ""
     return f"{file.name} {source}{checksum}, to {path}{note}"
 
 
 def _checked(sha256: str) -> str:
-    if not _SHA256.fullmatch(sha256.lower()):
-        raise HashbenchError(f"a SHA-256 has 64 hex digits, or give the first 8 or more of them, got {sha256!r}.")
+    if not _CHECKSUM.fullmatch(sha256.lower()):
+        raise HashbenchError(
+            f"a SHA-256 has 64 hex digits, or give the first 8 or more of them, or md5: and the 32 of an MD5, got "
+            f"{sha256!r}."
+        )
     return sha256.lower()
 
 
 def _verify(path: Path, sha256: str, advice: str) -> None:
-    found = _digest(path)
+    found = _digest(path, sha256)
     if not found.startswith(sha256):
         raise HashbenchError(
-            f"{path} has SHA-256 {found}, expected {_spelled(sha256)}. It was left alone; if it is damaged or another "
+            f"{path} has {_spelled(found)}, expected {_digits(sha256)}. It was left alone; if it is damaged or another "
             f"file, {advice}."
         )
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, like: str) -> str:
+    """Give a file's checksum, of the kind that another one is."""
     check_file(path)
+    prefix = "md5:" if like.startswith("md5:") else ""
     with reading(path), path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return prefix + hashlib.file_digest(file, "md5" if prefix else "sha256").hexdigest()
 
 
-def _spelled(sha256: str) -> str:
-    return sha256 if len(sha256) == 64 else f"{sha256}..."
+def _spelled(checksum: str) -> str:
+    return f"{'MD5' if checksum.startswith('md5:') else 'SHA-256'} {_digits(checksum)}"
+
+
+def _digits(checksum: str) -> str:
+    digits = checksum.removeprefix("md5:")
+    return digits if digits != checksum or len(digits) == 64 else f"{digits}..."
 
 
 def _reason(error: BaseException) -> str:

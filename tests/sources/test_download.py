@@ -5,18 +5,17 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from effort import slow
-from website import CONTENT, Site, cut, ranged, whole
+from website import CONTENT, cut, ranged, whole, zipped
 
 from hashbench.errors import HashbenchError
 from hashbench.sources import download
-from hashbench.sources.download import Needed, demand, fetch
+from hashbench.sources.download import Needed, demand, fetch, fetch_unpacked
 
 OTHER = np.random.default_rng(1).bytes(280_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -29,19 +28,6 @@ from hashbench.sources.download import fetch
 print("ready", flush=True)
 print(fetch(sys.argv[1], sys.argv[2], Path(sys.argv[3])).stat().st_size)
 """
-
-
-@pytest.fixture
-def site(monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setattr(download, "_PAUSES", [0] * len(download._PAUSES))
-    with Site() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield server
-        server.released.set()
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture
@@ -447,3 +433,51 @@ def test_file_at_hand_with_another_checksum_is_told(tmp_path, sha256):
     assert text.startswith(f"{file} has SHA-256 {hashlib.sha256(OTHER).hexdigest()}, expected {sha256.lower()}")
     assert needed.url in text
     assert file.read_bytes() == OTHER
+
+
+# ---------------------------------------------------------------- MD5, and archives
+
+
+MD5 = f"md5:{hashlib.md5(CONTENT).hexdigest()}"
+
+
+def test_an_md5_will_do_where_no_better_checksum_is_known(site, path):
+    assert fetch(site.answering(whole()), MD5.upper(), path).read_bytes() == CONTENT
+    assert fetch(site.url, MD5, path) == path
+    path.write_bytes(OTHER)
+    found = hashlib.md5(OTHER).hexdigest()
+    assert complaint(fetch, site.url, MD5, path).startswith(f"{path} has MD5 {found}, expected {MD5[4:]}. It was left")
+
+
+def test_what_has_another_md5_is_removed(site, path):
+    text = complaint(fetch, site.answering(whole(OTHER)), MD5, path)
+    assert f"gave 280,000 bytes with MD5 {hashlib.md5(OTHER).hexdigest()}, expected {MD5[4:]};" in text
+    assert lying(path) == []
+
+
+@pytest.mark.parametrize("wrong", ["md5:0123", MD5 + "0", "sha1:" + "0" * 40])
+def test_checksums_of_other_forms_are_refused(site, path, wrong):
+    assert "64 hex digits" in complaint(fetch, site.answering(whole()), wrong, path)
+
+
+def test_an_archive_is_unpacked_once_and_not_kept(site, tmp_path, data):
+    for name, text in (("a", "1"), ("b", "22")):
+        (tmp_path / name).write_text(text)
+    archive = zipped({f"inside/{name}": tmp_path / name for name in "ab"})
+    url, sha256 = site.answering(whole(archive)), hashlib.sha256(archive).hexdigest()
+    folder = tmp_path / "deep" / "folder"
+    (tmp_path / "deep" / "folder.part").mkdir(parents=True)
+    (tmp_path / "deep" / "folder.part" / "of an attempt that broke off").touch()
+    for _ in range(2):
+        assert fetch_unpacked(url, sha256, folder) == folder
+    assert {path.name: path.read_text() for path in folder.rglob("*") if path.is_file()} == {"a": "1", "b": "22"}
+    assert lying(folder) == ["folder"]
+    assert lying(data / "downloads" / "data.bin") == []
+    assert len(site.n_sent) == 1
+
+
+def test_what_cannot_be_unpacked_leaves_no_folder(site, tmp_path, data):
+    folder = tmp_path / "folder"
+    url = site.answering(whole())
+    assert "cannot unpack" in complaint(fetch_unpacked, url, SHA256, folder)
+    assert not folder.exists()

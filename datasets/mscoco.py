@@ -1,0 +1,103 @@
+"""MS-COCO by the lists of HashNet: photos with several of 80 categories each."""
+
+from typing import ClassVar
+
+import numpy as np
+
+from hashbench._typing import IntArray, Rows
+from hashbench.adapter import DatasetAdapter
+from hashbench.dataset import Dataset
+from hashbench.datasets._image_lists import (
+    KINDS_OF_PHOTOS,
+    demand_fit,
+    fetch_archives,
+    find_images,
+    needed_lists,
+    read_labelled,
+)
+from hashbench.sources.download import demand
+from hashbench.sources.features.extraction import extract
+from hashbench.store.files import data_dir
+
+
+class MSCoco(DatasetAdapter):
+    """The lists as they are: each query is in the database, too, and no training item is."""
+
+    name = "mscoco"
+    summary = "122,218 photos, 80 labels; 5,000 queries, 112,218 database with these in it, 10,000 for training"
+    features = KINDS_OF_PHOTOS
+    needs = "HashNet's lists, and a download of 19 GB or photos of COCO 2014"
+    archives: ClassVar[dict[str, str]] = {  # the checksums are not the authors', but noted by several who fetched them
+        "http://images.cocodataset.org/zips/train2014.zip": "md5:0da8c0bd3d6becc4dcb32757491aca88",
+        "http://images.cocodataset.org/zips/val2014.zip": "md5:a3d79f5ed8d289b7a7554ce06a5782b3",
+    }
+    n_train, n_database, n_test, n_classes = 10_000, 112_218, 5_000, 80
+    protocol = (
+        "HashNet's lists as they are: 5,000 queries, which the database of 112,218 photos contains, so that each finds "
+        "itself (here under another number); 10,000 training photos, which it does not contain"
+    )
+
+    def prepare(self) -> Dataset:
+        """Read the three lists, find or download the photos, compute features."""
+        folder = self.options.source or data_dir() / "sources" / MSCoco.name
+        lists = demand(folder, needed_lists("coco"), f"dataset {self.name!r}")
+        counts = (self.n_train, self.n_database, self.n_test)
+        train, database, test = (
+            read_labelled(path, self.n_classes, count, has_several=True)
+            for path, count in zip(lists, counts, strict=True)
+        )
+        demand_fit(
+            folder,
+            {
+                "training images inside the database": [name for name in train if name in database],
+                "queries outside the database": [name for name in test if name not in database],
+                "queries of other categories": [name for name in test if database.get(name) != test[name]],
+            },
+        )
+        fetch_archives(self.archives, folder, self.options)
+        names = [*database, *train]
+        extracted = extract(self.kind, find_images(folder, names, "the lists of HashNet"), self.options)
+        labels = np.zeros((len(names), self.n_classes), dtype=np.uint8)
+        for row, classes in enumerate([*database.values(), *train.values()]):
+            labels[row, classes] = 1
+        place = {name: row for row, name in enumerate(database)}
+        rows, query, kept = self._place(np.array([place[name] for name in test]), len(database), len(names))
+        return Dataset(
+            name=self.name,
+            features=None if extracted.features is None else extracted.features[rows],
+            images=None if extracted.images is None else extracted.images[rows],
+            query=query,
+            database=kept,
+            train=np.arange(len(database), len(names)),
+            rule="shared-labels",
+            labels=labels[rows],
+            features_name=self.kind,
+            about={
+                "summary": self.summary,
+                "protocol": self.protocol,
+                "source": "MS-COCO 2014, photos of both parts with at least one object",
+                "features": extracted.how,
+                "licence": "annotations CC BY 4.0, photos under the terms of Flickr",
+                "citation": "T.-Y. Lin et al., Microsoft COCO: Common Objects in Context, ECCV 2014; lists: Z. Cao, "
+                "M. Long, J. Wang, P. S. Yu, HashNet: Deep Learning to Hash by Continuation, ICCV 2017",
+            },
+        )
+
+    def _place(self, query: IntArray, n_database: int, n_all: int) -> tuple[Rows, IntArray, IntArray]:
+        """Give the rows of items to keep, and of these those of queries and database."""
+        copies = np.arange(n_all, n_all + len(query))
+        return np.concatenate([np.arange(n_all), query]), copies, np.arange(n_database)
+
+
+class MSCocoDisjoint(MSCoco):
+    """The same lists with the queries taken out of the database."""
+
+    name = "mscoco-disjoint"
+    summary = "the same photos and lists; 5,000 queries, 107,218 database without them, 10,000 for training"
+    protocol = (
+        "HashNet's lists, but the 5,000 queries are taken out of the database, which leaves 107,218 photos; 10,000 "
+        "training photos, which it does not contain"
+    )
+
+    def _place(self, query: IntArray, n_database: int, n_all: int) -> tuple[Rows, IntArray, IntArray]:
+        return slice(None), query, np.setdiff1d(np.arange(n_database), query)
