@@ -37,6 +37,15 @@ HELD_OUT = 0.2
 LENGTHS, SEEDS = (16, 48), (0,)
 RATES = [0.03, 0.1, 0.3]
 SPACES: dict[str, dict[str, list[Any]]] = {
+    "adsh": {"learning_rate": [0.003, 0.01, 0.03], "gamma": [50.0, 200.0, 800.0]},
+    "csq": {"learning_rate": RATES, "quantisation": [1e-4, 1e-2, 0.1]},
+    "dch": {"learning_rate": RATES, "gamma": [10.0, 20.0, 40.0]},
+    "dfh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.1, 0.5, 2.0]},
+    "dpn": {"learning_rate": RATES, "margin": [0.5, 1.0, 2.0]},
+    "greedyhash": {"learning_rate": [0.01, 0.03, 0.1], "alpha": [0.03, 0.1, 0.3]},
+    "hyp2": {"learning_rate": RATES, "threshold": [None, 0.0, 0.5]},
+    "mdsh": {"learning_rate": RATES, "pair_weight": [0.0, 1.0, 3.0]},
+    "orthohash": {"learning_rate": RATES, "margin": [0.0, 0.2, 0.4]},
     "dpsh": {"learning_rate": RATES, "eta": [1.0, None, 30.0]},
     "dsh": {"learning_rate": RATES, "margin": [1.0, 2.0, 3.0]},
     "dtsh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.01, 0.0625, 0.25]},
@@ -84,7 +93,10 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     method.session = replace(method.session, activations=data_dir() / "activations")
     start = time.perf_counter()
     try:
-        codes = method.fit(items[kept], affinity.part(kept, kept)).transform(items)
+        supervision = (
+            dataset.labels[dataset.train][kept] if method.supervision == "labels" else affinity.part(kept, kept)
+        )
+        codes = method.fit(items[kept], supervision).transform(items)
     except ValueError as error:
         return {**trial, "failure": str(error)}
     seconds = time.perf_counter() - start
