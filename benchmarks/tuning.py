@@ -91,12 +91,10 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     items = np.asarray(dataset.features if dataset.images is None else dataset.images)[dataset.train]
     method = registry.get_method(trial["method"])(n_bits, random_state=seed, device="cpu", **common, **setting)
     method.session = replace(method.session, activations=data_dir() / "activations")
+    labels = dataset.labels[dataset.train] if method.supervision == "labels" and dataset.labels is not None else None
     start = time.perf_counter()
     try:
-        supervision = (
-            dataset.labels[dataset.train][kept] if method.supervision == "labels" else affinity.part(kept, kept)
-        )
-        codes = method.fit(items[kept], supervision).transform(items)
+        codes = method.fit(items[kept], affinity.part(kept, kept) if labels is None else labels[kept]).transform(items)
     except ValueError as error:
         return {**trial, "failure": str(error)}
     seconds = time.perf_counter() - start
