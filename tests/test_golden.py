@@ -105,7 +105,7 @@ def golden_tables(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", ["table1", "continuation"])
-@pytest.mark.parametrize("end", [".md", ".csv", ".tex", "-tie-range.csv", "-published.csv"])
+@pytest.mark.parametrize("end", [".md", ".csv", ".tex", "-tie-range.csv", "-published.csv", "-orders.csv"])
 def test_tables_are_as_they_were(name, end, golden_tables):
     made = (golden_tables / f"{name}{end}").read_bytes().decode()
     golden = (GOLDEN / "tables" / f"{name}{end}").read_bytes().decode()

@@ -79,7 +79,7 @@ def tables(
     else:
         folder = output or results / "tables"
         write_tables(folder, made, **shown)
-        ends = ".md, .csv, .tex, -tie-range.csv and, of a paper's, -published.csv"
+        ends = ".md, .csv, .tex, -tie-range.csv and, of a paper's, -published.csv and -orders.csv"
         click.echo(f"Written to {folder}: each table as {ends}.", err=True)
 
 

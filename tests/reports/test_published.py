@@ -1,5 +1,6 @@
 import csv
 import io
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
@@ -10,8 +11,9 @@ from hashbench import registry
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.reports import tables
-from hashbench.reports.tables.published import published_values
+from hashbench.reports.tables.published import WHOSE, nearest, published_values
 from hashbench.scoring.metrics import get_metric
+from hashbench.unseen import split_name
 
 FILE = Path(tables.__file__).with_name("published.csv")
 
@@ -50,9 +52,12 @@ def test_every_number_of_the_file_is_read_and_has_a_place():
         (row["method"], int(row["bits"]), row["value"]) for row in rows
     ]
     assert {one.layout for one in published_values()} == {
-        name for name, layout in tables.LAYOUTS.items() if layout.source
+        "",
+        *(name for name, layout in tables.LAYOUTS.items() if layout.source),
     }
     assert {one.group for one in published_values()} <= set(GROUPS)
+    assert {one.whose for one in published_values()} == set(WHOSE)
+    assert all(0 <= float(one.value) <= 1 for one in published_values())
     for one in published_values():
         assert get_metric(one.our_metric).name == one.our_metric
 
@@ -60,8 +65,9 @@ def test_every_number_of_the_file_is_read_and_has_a_place():
 @pytest.mark.parametrize(
     ("theirs", "ours"),
     [
-        (["dataset", "setting"], ["our_dataset", "dataset_differs"]),
-        (["metric"], ["our_metric", "metric_differs"]),
+        (["source", "dataset", "setting", "method"], ["our_dataset", "dataset_differs"]),
+        (["dataset", "setting"], ["our_dataset"]),
+        (["source", "metric"], ["our_metric", "metric_differs"]),
         (["method"], ["our_method", "group", "our_params", "stated"]),
         (["backbone"], ["same_features", "backbone_in_words"]),
     ],
@@ -71,7 +77,35 @@ def test_the_papers_words_mean_the_same_of_ours_in_every_row(theirs, ours):
     assert rows[[*theirs, *ours]].drop_duplicates()[theirs].duplicated().sum() == 0
 
 
-@pytest.mark.parametrize("name", ["digits", "digits-pairs", "itq", "lsh"])
+def test_sources_have_as_many_values_as_in_their_tables():
+    counts = Counter(one.source.partition(" ")[0] for one in published_values())
+    assert counts == {
+        **{"TALR": 180, "mLGAP": 16, "CSQ": 15, "OrthoHash": 116, "ADSH": 24, "TreezzZ/ADSH_PyTorch": 4, "HyP2": 112},
+        **{"DeepHash-pytorch": 37, "CISiP-FIRe": 24, "BiHalf": 2, "SDC": 18, "SHC": 72},
+        **{"supervised-hashing-baselines": 4, "DSH_Analysis": 360},
+    }
+
+
+def test_no_value_stands_twice():
+    rows = Counter(tuple(one[:8]) for one in published_values())
+    assert [row for row, count in rows.items() if count > 1] == []
+
+
+def test_a_table_has_one_value_of_its_own_paper_for_each_place():
+    own = Counter((one.layout, one.place) for one in published_values() if one.source.startswith(("TALR", "mLGAP")))
+    assert set(own.values()) == {1}
+
+
+def test_modern_values_are_of_datasets_that_are_here():
+    older = ("TALR", "mLGAP")
+    modern = [one for one in published_values() if one.our_dataset and not one.source.startswith(older)]
+    assert {split_name(one.our_dataset)[0] for one in modern} <= set(registry.dataset_names())
+    here = {one.our_method for one in modern} & set(registry.method_names())
+    assert here >= {"csq", "orthohash", "greedyhash", "greedyhash-unsupervised", "dpn", "dch", "adsh", "dfh", "bihalf"}
+    assert here >= {"hyp2", "mdsh", "itq", "hashnet", "dtsh", "dpsh", "dsh"}
+
+
+@pytest.mark.parametrize("name", ["digits", "digits-pairs", "constant", "random"])
 def test_names_that_no_paper_uses_are_not_taken_for_its(name):
     assert name not in {word for one in published_values() for word in (one.our_dataset, one.our_method)}
 
@@ -95,10 +129,10 @@ def test_groups_of_methods_that_are_here_are_their_own():
     ],
 )
 def test_columns_are_the_papers_with_its_values_beside_ours(name, dataset, metric, lengths):
-    cells = [cell("lsh", n_bits, n_bits / 1000, dataset, metric) for n_bits in range(4, 132, 4)]
+    cells = [cell("pca-rr", n_bits, n_bits / 1000, dataset, metric) for n_bits in range(4, 132, 4)]
     shown = block(table(*cells, name=name), f"{dataset} (squeezenet (JPEG)): {metric}")
     assert shown["method"] == [text for n in lengths for text in (f"{n} bits", "paper")]
-    assert shown["lsh"] == [text for n in lengths for text in (f"{n / 1000:.4f}", "")]
+    assert shown["pca-rr"] == [text for n in lengths for text in (f"{n / 1000:.4f}", "")]  # no paper has it
 
 
 def test_table_1_for_cifar10_has_the_papers_rows():
@@ -124,7 +158,9 @@ def test_groups_stand_in_the_papers_order():
 def test_published_csv_pairs_every_number_with_ours():
     made = table(cell("dpsh", 12, 0.7), cell("dpsh", 12, 0.5, seed=1), cell("dpsh", 24, 0.7), cell("lsh", 12, 0.1))
     rows = parsed(made.to_published_csv())
-    assert len(rows) == sum(one.layout == "table1" for one in published_values())
+    own = [row for row in rows if row["source"].startswith("TALR")]
+    assert rows[: len(own)] == own
+    assert len(own) == sum(one.source.startswith("TALR") and one.table == "1" for one in published_values())
     ours = [row for row in rows if row["ours"]]
     assert [(row["method"], row["n_bits"], row["published"], row["our_method"]) for row in ours] == [
         ("DPSH", "12", "0.720", "dpsh"),
@@ -188,7 +224,8 @@ def test_steepness_that_the_paper_states_is_a_difference():
 
 
 def test_our_names_of_the_papers_methods():
-    assert {one.method: one.our_method for one in published_values()} == {
+    older = [one for one in published_values() if one.source.startswith(("TALR", "mLGAP"))]
+    assert {one.method: one.our_method for one in older} == {
         **{name: name.lower() for name in PAPER},
         **{"HashNet": "hashnet", "TALR-NDCG": "talr-ndcg", "DSH original (eq. 16)": "dsh"},
         **{f"TALR-AP (alpha{rest})": "talr-ap" for rest in ("=40 fixed", "->inf continuation")},
@@ -254,3 +291,66 @@ def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write):
 def test_other_lengths_have_the_papers_values_where_it_has_them():
     made = table(cell("dpsh", 12, 0.7), cell("dpsh", 20, 0.7), n_bits=[20, 24])
     assert block(made, "cifar10-s1 (squeezenet (JPEG)): AP")["dpsh"] == ["0.7000", "", "-", "0.757"]
+
+
+def modern(**changes):
+    """A published value that no table's own paper has."""
+    (one,) = [
+        one for one in published_values() if one.source.startswith("OrthoHash rep") and one.our_dataset == "cifar10-s1"
+    ]
+    return one._replace(**{"stated": {}, "whose": "others", **changes})
+
+
+@pytest.mark.parametrize(
+    ("nearer", "other"),
+    [
+        ({"backbone": "AlexNet", "dataset_differs": "a; b"}, {"backbone": "ResNet-50", "dataset_differs": ""}),
+        ({"dataset_differs": "a", "whose": "others"}, {"dataset_differs": "a; b", "whose": "authors"}),
+        ({"whose": "authors", "stated": {"margin": 0.5}}, {"whose": "authors, quoted"}),
+        ({"whose": "authors, quoted"}, {"whose": "others"}),
+        ({"stated": {"margin": 0.2}}, {"stated": {"margin": 0.5}}),
+        ({}, {}),  # the first
+    ],
+)
+def test_of_several_values_of_one_place_the_nearest_is_kept(nearer, other):
+    one, less = modern(value="0.1", **nearer), modern(value="0.2", **other)
+    assert nearest([one, less], "squeezenet (JPEG)") == [one]
+    if nearer:
+        assert nearest([less, one], "squeezenet (JPEG)") == [one]
+    elsewhere = modern(n_bits=12)
+    assert nearest([one, elsewhere, less], "squeezenet (JPEG)") == [one, elsewhere]
+
+
+def test_large_networks_are_nearer_to_large_ones():
+    large, small = modern(backbone="ResNet-50"), modern(backbone="AlexNet")
+    assert nearest([small, large], "resnet18") == [large]
+    assert nearest([large, small], "gist") == [small]
+
+
+def test_values_of_other_papers_stand_beside_ours_and_say_whose_they_are():
+    made = table(*(cell("adsh", n_bits, 0.5) for n_bits in (12, 24, 32, 48, 64)), cell("lsh", 12, 0.1))
+    shown = block(made, "cifar10-s1 (squeezenet (JPEG)): AP")
+    assert shown["method"] == [text for n in (12, 24, 32, 48) for text in (f"{n} bits", "paper")]  # as the paper has
+    assert shown["adsh"][1::2] == ["0.8939 ↓", "0.9243 ↓", "0.9330 ↓", "0.921 ↓"]  # that of codes by the network
+    assert shown["DCH"] == ["-", "", "-", "", "-", "", "-", "0.810"]
+    text = made.to_markdown()
+    assert "ADSH at 12, 24, 32 bits: ADSH repository README, MatConvNet (Jiang & Li, AAAI 2018), CIFAR-10 (S1" in text
+    assert "database codes learned from the database's labels; ties broken by a sort. ADSH at 48 bits: DeepHash" in text
+    assert "Of 40 published values 4 are compared:" in text  # of the block: TALR's 32, ADSH's 4 and 4 of other methods
+    rows = [row for row in parsed(made.to_published_csv()) if not row["source"].startswith("TALR")]
+    assert Counter(row["method"] for row in rows) == {"ADSH": 4, "DFH": 1, "GreedyHash": 1, "DPN": 1, "DCH": 1}
+    assert "Of 104 published values of this table 4 are compared:" in text  # TALR's 96, once
+
+
+def test_block_that_the_own_paper_lacks_has_columns_of_ours_with_other_papers_values():
+    cells = [cell("csq", n_bits, 0.5, "mscoco", "AP@5000") for n_bits in (16, 20, 64)]
+    shown = block(table(*cells), "mscoco (squeezenet (JPEG)): AP@5000")
+    assert shown["method"] == ["16 bits", "paper", "64 bits", "paper"]
+    assert shown["csq"] == ["0.5000", "0.796 ↓", "0.5000", "0.861 ↓"]
+    assert "Papers: those below" in table(*cells).to_markdown()
+
+
+def test_datasets_that_were_not_run_are_laid_out_for_the_own_paper_alone():
+    text = table(cell("lsh", 12, 0.1)).to_markdown()
+    assert "## nuswide: AP" in text
+    assert "mscoco" not in text

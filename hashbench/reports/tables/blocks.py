@@ -12,7 +12,7 @@ from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, Style
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_verdicts
-from hashbench.reports.tables.published import Published
+from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.unseen import split_name
 
 _NOT_RUN = "-"
@@ -28,7 +28,7 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
     for keys, block in grouped(cells, BLOCK if layout.is_beside else (*BLOCK, "metric")):
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or list(layout.metrics)
-        paper = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
+        paper = _papers(published, layout, block, metrics)
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(one.n_bits for one in paper)], bool(paper))
         pairs = [pair for _, found in make_pairs(block, paper) for pair in found]
         groups = _groups(labels, block, columns, paper, pairs, style)
@@ -42,11 +42,11 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
                 f"Another block of this name holds other data ({', '.join(sorted(others - {fingerprint}))}): "
                 "its values are not comparable with these."
             )
-        paragraphs = [" ".join(notes), *_notes_on_paper(paper, pairs, layout.is_beside)]
+        paragraphs = [" ".join(notes), *_notes_on_papers(layout, paper, pairs)]
         blocks.append(_block(layout, place, metrics, spans, groups, paragraphs, fingerprint))
     there = set(zip(cells["dataset"], cells["metric"], strict=True))
     lacking: dict[tuple[str, tuple[str, ...]], list[Published]] = {}
-    for one in published:
+    for one in (one for one in published if is_own(one, layout)):
         shown = layout.metrics if layout.is_beside else (one.our_metric,)
         if not any((one.our_dataset, metric) in there for metric in shown):
             lacking.setdefault((one.our_dataset, shown), []).append(one)
@@ -56,6 +56,21 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         notes = [f"Paper: {paper[0].source}, {paper[0].name}. Not run here."]
         blocks.append(_block(layout, dataset, shown, spans, groups, notes))
     return blocks
+
+
+def compared(cells: pd.DataFrame, layout: Layout, published: Sequence[Published]) -> list[tuple[Published, list[Pair]]]:
+    """List the values that stand in a table, each with the cells that stand for it: its own paper's, then others'."""
+    found = list(make_pairs(cells, [one for one in published if is_own(one, layout)]))
+    left: dict[tuple[Any, ...], tuple[Published, list[Pair]]] = {}
+    for (*_, metric), block in grouped(cells, [*BLOCK, "metric"]):
+        others = [one for one in _papers(published, layout, block, [metric]) if not is_own(one, layout)]
+        for one, pairs in make_pairs(block, others):
+            if pairs:
+                found.append((one, pairs))
+            else:
+                left.setdefault(one.place, (one, []))
+    run = {one.place for one, _ in found}
+    return [*found, *(one for place, one in left.items() if place not in run)]
 
 
 def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[tuple[Published, list[Pair]]]:
@@ -116,6 +131,14 @@ def _block(
     return Block(f"{place}: {names}", caption, spans, groups, notes, data)
 
 
+def _papers(
+    published: Iterable[Published], layout: Layout, block: pd.DataFrame, metrics: Sequence[str]
+) -> list[Published]:
+    dataset, features = block[["dataset", "features"]].iloc[0]
+    there = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
+    return values_beside(there, layout, features, set(block["n_bits"]))
+
+
 def _range(style: Style, low: float, high: float) -> str:
     return "-" if pd.isna(low) else f"{style.number(low)} to {style.number(high)}"
 
@@ -141,19 +164,20 @@ def _groups(
 ) -> Groups:
     """Lay out our lines, and below those of their group the paper's that were not run."""
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
-    left = dict.fromkeys((one.method, one.group) for one in paper)
+    left = {one.line: "" for one in paper}
+    left.update((one.line, one.method) for one in sorted(paper, key=lambda one: -len(one.method)))  # the shortest name
     is_mixed = bool((block["n_seeds"] > 1).any())
     verdicts = {(*_place(pair.published), *_line_of(pair.cell)): MARKS[pair.verdict] for pair in pairs}
     for (group, *key), line in records_by(block, ["group", *LINE]).items():
         ours = {(cell.metric, cell.n_bits): _entry(cell, style, is_mixed=is_mixed) for cell in line}
         same = [one for one in paper if one.is_of(line[0].method, line[0].params)]
         for one in same:
-            left.pop((one.method, one.group), None)
+            left.pop(one.line, None)
         theirs = {_place(one): Entry(one.value, marks=verdicts.get((*_place(one), *key), "")) for one in same}
         groups[group].append(_line(labels[_line_of(line[0])], _row(ours, theirs, columns, bool(paper))))
-    for method, group in left:
-        theirs = {_place(one): Entry(one.value) for one in paper if one.method == method}
-        groups[group].append(Line(method, "", _row({}, theirs, columns, True)))
+    for its, method in left.items():
+        theirs = {_place(one): Entry(one.value) for one in paper if one.line == its}
+        groups[its[0]].append(Line(method, "", _row({}, theirs, columns, True)))
     return [(group or "other", lines) for group, lines in groups.items() if lines]
 
 
@@ -243,18 +267,45 @@ def _notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = 
     return notes
 
 
-def _notes_on_paper(paper: Sequence[Published], pairs: Sequence[Pair], is_beside: bool) -> list[str]:
-    if not paper:
+def _notes_on_papers(layout: Layout, papers: Sequence[Published], pairs: Sequence[Pair]) -> list[str]:
+    if not papers:
         return []
-    found = [text for pair in pairs for _, text in pair.differs]
+    own = [one for one in papers if is_own(one, layout)]
+    of_own = [pair for pair in pairs if is_own(pair.published, layout)]
     columns: dict[str, list[Pair]] = {}
-    for pair in pairs:
+    for pair in of_own:
         length = f"{pair.cell.n_bits} bits"
-        columns.setdefault(f"{length} {pair.cell.metric}" if is_beside else length, []).append(pair)
+        columns.setdefault(f"{length} {pair.cell.metric}" if layout.is_beside else length, []).append(pair)
+    named = f"Paper: {own[0].source}, {own[0].name}; names in its" if own else "Papers: those below; names in a paper's"
     notes = [
-        f"Paper: {paper[0].source}, {paper[0].name}; names in its spelling are its rows that were not run here.",
-        tell_verdicts(len(paper), pairs),
-        *([f"What differs: {'; '.join(dict.fromkeys(found))}."] if found else []),
+        f"{named} spelling are its rows that were not run here.",
+        tell_verdicts(len(papers), pairs),
+        _what_differs(of_own),
         tell_agreement(columns),
     ]
-    return [" ".join(note for note in notes if note)]
+    others = _notes_on_others(papers[len(own) :], pairs)
+    return [" ".join(note for note in notes if note), *([others] if others else [])]
+
+
+def _notes_on_others(papers: Sequence[Published], pairs: Sequence[Pair]) -> str:
+    """Say whose the values of other papers are, and what differs from ours."""
+    sources: dict[str, list[Published]] = {}
+    for one in papers:
+        sources.setdefault(f"{one.source}, {one.name}, {one.backbone}", []).append(one)
+    told = []
+    for source, values in sources.items():
+        lengths: dict[str, list[str]] = {}
+        for one in values:
+            lengths.setdefault(one.method, []).append(str(one.n_bits))
+        methods: dict[str, list[str]] = {}
+        for method, its in lengths.items():
+            methods.setdefault(", ".join(its), []).append(method)
+        names = "; ".join(f"{', '.join(ones)} at {its} bits" for its, ones in methods.items())
+        found = _what_differs([pair for pair in pairs if pair.published in values])
+        told.append(f"{names}: {source}. {found}".strip())
+    return f"Of other papers, those nearest to our set-up. {' '.join(told)}" if told else ""
+
+
+def _what_differs(pairs: Sequence[Pair]) -> str:
+    found = dict.fromkeys(text for pair in pairs for _, text in pair.differs)
+    return f"What differs: {'; '.join(found)}." if found else ""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
 from hashbench.reports.tables.layout import Layout
-from hashbench.reports.tables.published import Published, published_values
+from hashbench.reports.tables.published import Published, is_own, published_values
 from hashbench.reports.tables.selection import Selection
 from hashbench.scoring.metrics import is_error
 
@@ -55,11 +55,19 @@ def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...]
 def _is_shown(
     cells: pd.DataFrame, layout: Layout, published: Sequence[Published], n_bits: Sequence[int]
 ) -> "pd.Series[bool]":
-    """Tell which cells a table shows: of the paper's datasets its metrics and lengths, of others the layout's."""
+    """Tell which cells a table shows: of the paper's datasets its metrics and lengths, of others the layout's.
+
+    Where other papers have values, their lengths as well.
+    """
     methods = {one.our_method for one in published}
+    of_paper = {(one.our_dataset, one.our_metric) for one in published if is_own(one, layout)}
     theirs: dict[tuple[str, str], set[int]] = {}
     for one in published:
-        theirs.setdefault((one.our_dataset, one.our_metric), set()).add(one.n_bits)
+        place = one.our_dataset, one.our_metric
+        if is_own(one, layout):
+            theirs.setdefault(place, set()).add(one.n_bits)
+        elif place not in of_paper:
+            theirs.setdefault(place, set(layout.n_bits)).add(one.n_bits)
     usual = {metric: set(layout.n_bits) for metric in layout.metrics}
     shown = []
     for dataset, metric, method, length in zip(

@@ -13,6 +13,7 @@ class Layout:
     n_bits: tuple[int, ...] = ()  # the columns of datasets that are not in the paper; empty: all there are
     source: str = ""  # how the paper begins in the column of published.csv
     number: str = ""  # of the paper's table, as in the column "table"
+    of_others: tuple[str, ...] = ()  # metrics in which values of other papers stand beside ours, too
     is_beside: bool = False  # whether the metrics stand in one block; its lines have values in the first of them
     is_open: bool = True  # to methods that are not in the paper's table
     is_ablation: bool = False  # of several lines of one method, instead of one line of each
@@ -27,6 +28,7 @@ LAYOUTS = {
         n_bits=(12, 16, 24, 32, 48),
         source="TALR",
         number="1",
+        of_others=("AP", "AP@5000"),
     ),
     "table2": Layout(
         heading="Table 2",
@@ -35,6 +37,7 @@ LAYOUTS = {
         n_bits=(16, 32, 48, 64),
         source="TALR",
         number="2",
+        of_others=("AP@1000",),
     ),
     "table3": Layout(
         heading="Table 3",

@@ -90,7 +90,7 @@ def _highest(orders: FloatArray, n_apart: int, n_open: int) -> float:
 
 def tell_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
     """Count verdicts in a sentence."""
-    compared = {(pair.published.dataset, pair.published.metric, *pair.published[3:9]) for pair in pairs}
+    compared = {pair.published.place for pair in pairs}
     n_left = n_published - len(compared)
     start = f"Of {n_published} published values{of} {len(compared)} {'is' if len(compared) == 1 else 'are'} compared"
     if not pairs:

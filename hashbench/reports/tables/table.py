@@ -10,12 +10,13 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE
-from hashbench.reports.tables.blocks import make_blocks, make_pairs, make_uncertainty_blocks
+from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
 from hashbench.reports.tables.formats import Block, Style, markdown
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.nearness import tell_verdicts
+from hashbench.reports.tables.orders import Order, make_orders, tell_orders
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
 from hashbench.reports.tables.uncertainty import add_confidence
@@ -38,7 +39,7 @@ class Table:
         ``spread`` (their standard deviation, NaN for one seed) and ``n_seeds``; whether it ``is_best`` of its column,
         and whether its tie range ``overlaps`` that of the best. With `confident`, intervals and p-values too.
     published : sequence of Published
-        The paper's numbers for it.
+        The numbers for it: its own paper's, and all that others have of what it shows.
     """
 
     name: str
@@ -115,8 +116,16 @@ class Table:
 
     @property
     def _foot(self) -> str:
-        pairs = [pair for _, found in make_pairs(self.cells, self.published) for pair in found]
-        return tell_verdicts(len(self.published), pairs, of=" of this table") if self.published else ""
+        if not self.published:
+            return ""
+        found = compared(self.cells, self.layout, self.published)
+        pairs = [pair for _, ones in found for pair in ones]
+        verdicts = tell_verdicts(len({one.place for one, _ in found}), pairs, of=" of this table")
+        return " ".join([verdicts, *filter(None, [tell_orders(self._orders)])])
+
+    @property
+    def _orders(self) -> list[Order]:
+        return make_orders(self.cells, self.published)
 
     def _blocks(self, style: Style) -> list[Block]:
         blocks = make_blocks(self.cells, self.layout, self.published, style)
@@ -178,13 +187,13 @@ class Table:
         return csv_text(header, rows)
 
     def to_published_csv(self) -> str:
-        """Write the paper's values beside ours.
+        """Write the papers' values beside ours.
 
         Returns
         -------
         str
             CSV, a line for each of the paper's values and each of our cells that stands for it; without any of ours,
-            one line.
+            one line. Then, block by block, the values of other papers that stand there.
         """
         header = [
             *("source", "table", "dataset", "setting", "backbone", "metric", "method", "n_bits", "published"),
@@ -192,7 +201,7 @@ class Table:
             *("ours", "spread", "difference", "verdict", "differs", "dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = []
-        for one, pairs in make_pairs(self.cells, self.published):
+        for one, pairs in compared(self.cells, self.layout, self.published):
             theirs = [*one[:9]]
             rows += [
                 [
@@ -207,6 +216,43 @@ class Table:
             if not pairs:
                 left = [one.our_dataset, "", one.our_metric, one.our_method, *[""] * 4, "not run", *[""] * 3]
                 rows.append([*theirs, *left])
+        return csv_text(header, rows)
+
+    def to_orders_csv(self) -> str:
+        """Write which of the papers' orders of two methods hold here.
+
+        Returns
+        -------
+        str
+            CSV, a line for every two methods that a table of a paper ranks at one code length, and a block of ours
+            that has both: both their values and ours, and whether the order holds, is turned round, or lies within
+            our tie ranges.
+        """
+        header = [
+            *("source", "table", "dataset", "setting", "metric", "n_bits", "higher", "lower"),
+            *("published_higher", "published_lower", "our_dataset", "our_features", "our_metric"),
+            *("our_higher", "our_lower", "ours_higher", "ours_lower", "verdict", "dataset_fingerprint"),
+        ]
+        rows: list[list[object]] = []
+        for order in self._orders:
+            (one, cell), (other, less) = order.higher, order.lower
+            rows.append(
+                [
+                    *(
+                        one.source,
+                        one.table,
+                        one.dataset,
+                        one.setting,
+                        one.metric,
+                        one.n_bits,
+                        one.method,
+                        other.method,
+                    ),
+                    *(one.value, other.value, cell.dataset, cell.features, cell.metric),
+                    *(cell.method, less.method, _six(cell.value), _six(less.value), order.verdict),
+                    cell.dataset_fingerprint,
+                ]
+            )
         return csv_text(header, rows)
 
 
@@ -298,7 +344,7 @@ def make_tables(
 def write_tables(
     folder: Path, tables: Mapping[str, Table], digits: int | None = None, *, has_spread: bool = True
 ) -> None:
-    """Write tables as Markdown, CSV and LaTeX, with their tie ranges and the published values.
+    """Write tables as Markdown, CSV and LaTeX, with their tie ranges, the published values and orders.
 
     Parameters
     ----------
@@ -319,6 +365,7 @@ def write_tables(
         write_text(folder / f"{name}-tie-range.csv", table.to_tie_range_csv())
         if table.layout.source:
             write_text(folder / f"{name}-published.csv", table.to_published_csv())
+            write_text(folder / f"{name}-orders.csv", table.to_orders_csv())
 
 
 def _table(results: pd.DataFrame, name: str, selection: Selection) -> Table:

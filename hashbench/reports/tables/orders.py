@@ -1,0 +1,58 @@
+"""Which of the papers' orders of two methods hold here, are turned round, or lie within our tie ranges."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from hashbench.reports.aggregate import BLOCK
+from hashbench.reports.tables.blocks import make_pairs
+from hashbench.reports.tables.cells import grouped
+from hashbench.reports.tables.nearness import Pair
+from hashbench.reports.tables.published import Published, is_large, nearest
+
+VERDICTS = {"holds": "hold here", "turned": "are turned round", "open": "lie within our tie ranges"}
+
+
+class Order(NamedTuple):
+    """Two methods that a paper ranks, each with our cell."""
+
+    higher: Pair
+    lower: Pair
+
+    @property
+    def verdict(self) -> str:
+        """A key of ``VERDICTS``: open where the tie ranges of ours meet, so that some order of ties gives either."""
+        ours, other = self.higher.cell, self.lower.cell
+        if ours.low > other.high:
+            return "holds"
+        return "turned" if ours.high < other.low else "open"
+
+
+def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Order]:
+    """Take every two methods that one table of a paper tells apart, on networks of one class, and a block of ours."""
+    tables: dict[tuple[Any, ...], list[Published]] = {}
+    for one in published:
+        where = one.source, one.table, one.setting, is_large(one.backbone), one.our_dataset, one.our_metric, one.n_bits
+        tables.setdefault(where, []).append(one)
+    there = dict(grouped(cells, ["dataset", "metric", "n_bits"]))
+    orders = []
+    for (*_, dataset, metric, n_bits), values in tables.items():
+        for (features, _), block in grouped(there.get((dataset, metric, n_bits), cells[:0]), BLOCK[1:]):
+            pairs = [pair for _, found in make_pairs(block, nearest(values, features)) for pair in found]
+            pairs.sort(key=lambda pair: -float(pair.published.value))
+            orders += [
+                Order(one, other)
+                for one, other in combinations(pairs, 2)
+                if float(one.published.value) > float(other.published.value) and one.cell is not other.cell
+            ]
+    return orders
+
+
+def tell_orders(orders: Sequence[Order]) -> str:
+    """Count verdicts in a sentence; nothing if there are none."""
+    counts = Counter(order.verdict for order in orders)
+    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
+    return f"Of {len(orders)} orders of two methods in one table of a paper {told}." if orders else ""

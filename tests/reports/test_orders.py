@@ -1,0 +1,73 @@
+import csv
+import io
+from collections import Counter
+
+import pandas as pd
+import pytest
+
+from hashbench.reports import tables
+from hashbench.reports.tables.orders import make_orders, tell_orders
+from hashbench.reports.tables.published import published_values
+
+HYP2 = [one for one in published_values() if one.source.startswith("HyP2") and one.our_dataset == "nuswide"]
+
+
+def cells(*rows, features="alexnet"):
+    """Cells of methods at 12 bits: value, and how far ties can move it."""
+    names = ["method", "value", "low", "high"]
+    made = pd.DataFrame([(name, value, value - by, value + by) for name, value, by in rows], columns=names)
+    return made.assign(
+        **{"dataset": "nuswide", "features": features, "dataset_fingerprint": "aaaa", "metric": "AP@5000"},
+        **{"n_bits": 12, "params": "{}", "method_version": 1},
+    )
+
+
+@pytest.mark.parametrize(
+    ("hyp2", "csq", "verdict"),
+    [((0.6, 0.01), (0.5, 0.01), "holds"), ((0.5, 0.01), (0.6, 0.01), "turned"), ((0.5, 0.06), (0.6, 0.05), "open")],
+)
+def test_order_of_a_paper_holds_or_is_turned_where_tie_ranges_are_apart(hyp2, csq, verdict):
+    (order,) = make_orders(cells(("hyp2", *hyp2), ("csq", *csq)), HYP2)
+    assert (order.higher.published.method, order.lower.published.method) == ("HyP2 Loss", "CSQ")  # 0.794 and 0.692
+    assert order.verdict == verdict
+    assert tell_orders([order]).startswith("Of 1 orders of two methods in one table of a paper ")
+
+
+def test_every_two_methods_of_a_source_and_block_are_ordered_once():
+    one = cells(("hyp2", 0.6, 0.01), ("csq", 0.5, 0.01), ("orthohash", 0.55, 0.02), ("lsh", 0.1, 0.0))
+    orders = make_orders(pd.concat([one, one.assign(features="squeezenet")]), HYP2)
+    found = Counter((order.higher.cell.method, order.lower.cell.method) for order in orders)
+    assert found == {("hyp2", "orthohash"): 2, ("hyp2", "csq"): 2, ("orthohash", "csq"): 2}
+    assert all(order.higher.cell.features == order.lower.cell.features for order in orders)
+    assert tell_orders(orders) == (
+        "Of 6 orders of two methods in one table of a paper 6 hold here, 0 are turned round, 0 lie within our tie "
+        "ranges."
+    )
+
+
+def test_papers_and_classes_of_networks_are_not_mixed():
+    hyp2, csq = (next(one for one in HYP2 if one.our_method == name and one.n_bits == 12) for name in ("hyp2", "csq"))
+    ours = cells(("hyp2", 0.6, 0.01), ("csq", 0.5, 0.01))
+    assert len(make_orders(ours, [hyp2, csq])) == 1
+    assert make_orders(ours, [hyp2, csq._replace(source="another")]) == []
+    assert make_orders(ours, [hyp2, csq._replace(backbone="ResNet-50")]) == []
+    assert make_orders(ours, [hyp2, csq._replace(value=hyp2.value)]) == []  # which it ties
+    assert tell_orders([]) == ""
+
+
+def test_two_rows_of_a_paper_that_one_of_ours_stands_for_are_no_order():
+    ours = cells(("orthohash", 0.5, 0.01)).assign(dataset="imagenet100", metric="AP@1000", n_bits=64)
+    assert make_orders(ours, published_values()) == []
+
+
+def test_orders_are_written_a_line_each():
+    rows = cells(("hyp2", 0.6, 0.01), ("csq", 0.5, 0.01)).assign(seed=0, n_queries=10, n_undefined=0)
+    made = tables.make_table(rows, "table1")
+    (row,) = csv.DictReader(io.StringIO(made.to_orders_csv()))
+    assert [row[key] for key in ("higher", "lower", "published_higher", "published_lower", "verdict")] == [
+        *("HyP2 Loss", "CSQ", "0.794", "0.692", "holds")
+    ]
+    assert [row[key] for key in ("our_higher", "our_lower", "ours_higher", "ours_lower")] == [
+        *("hyp2", "csq", "0.600000", "0.500000")
+    ]
+    assert "1 hold here" in made.to_markdown()
