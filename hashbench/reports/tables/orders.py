@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from hashbench.reports.aggregate import BLOCK
 from hashbench.reports.tables.blocks import make_pairs
-from hashbench.reports.tables.cells import grouped
 from hashbench.reports.tables.nearness import Pair
 from hashbench.reports.tables.published import Published, is_large, nearest
 
@@ -33,21 +31,20 @@ class Order(NamedTuple):
 
 def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Order]:
     """Take every two methods that one table of a paper tells apart, on networks of one class, and a block of ours."""
-    tables: dict[tuple[Any, ...], list[Published]] = {}
-    for one in published:
+    tables: dict[tuple[Any, ...], list[Pair]] = {}
+    for one, pairs in make_pairs(cells, published):
         where = one.source, one.table, one.setting, is_large(one.backbone), one.our_dataset, one.our_metric, one.n_bits
-        tables.setdefault(where, []).append(one)
-    there = dict(grouped(cells, ["dataset", "metric", "n_bits"]))
+        for pair in pairs:
+            tables.setdefault((*where, pair.cell.features, pair.cell.dataset_fingerprint), []).append(pair)
     orders = []
-    for (*_, dataset, metric, n_bits), values in tables.items():
-        for (features, _), block in grouped(there.get((dataset, metric, n_bits), cells[:0]), BLOCK[1:]):
-            pairs = [pair for _, found in make_pairs(block, nearest(values, features)) for pair in found]
-            pairs.sort(key=lambda pair: -float(pair.published.value))
-            orders += [
-                Order(one, other)
-                for one, other in combinations(pairs, 2)
-                if float(one.published.value) > float(other.published.value) and one.cell is not other.cell
-            ]
+    for (*_, features, _), pairs in tables.items():
+        kept = nearest((pair.published for pair in pairs), features)
+        ranked = sorted(pairs, key=lambda pair: -float(pair.published.value))
+        orders += [
+            Order(one, other)
+            for one, other in combinations([pair for pair in ranked if pair.published in kept], 2)
+            if float(one.published.value) > float(other.published.value) and one.cell is not other.cell
+        ]
     return orders
 
 
