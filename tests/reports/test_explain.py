@@ -1,6 +1,8 @@
 """Scoring scripts: worked examples that their originals were run on, and the sums of causes."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +14,9 @@ from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.emulation import explain
+from hashbench.reports.explain.emulation import Cause, Range, explain
 from hashbench.reports.explain.evaluators import EVALUATORS, named
-from hashbench.reports.explain.layout import answers
+from hashbench.reports.explain.layout import answers, format_answers, format_explanations
 
 _HERE = [one.name for one in EVALUATORS if one.order is orders.numpy_here]
 
@@ -41,6 +43,7 @@ WHOLE = {  # what the originals give of the whole list
         "ranx": 0.289646,
         "ranx-run": 0.301936,
     },
+    **{"dsh": math.nan, "faiss-cumsum": 0.301936, "retrieval-map": 0.300878, "retrieval-map-bits-less-d": 0.294705},
 }
 FIRST_5 = {
     **{"calc-top-map": 0.233333, "hashnet": 0.7, "hashnet-caffe": 0.35, "csq": 0.233333, "thulab": 0.502778},
@@ -48,17 +51,31 @@ FIRST_5 = {
     **{"callmap": 0.233333, "deepbit": 0.233333, "talr-ap": 0.122222, "mihash-k": 0.7, "torchmetrics-map": 0.194444},
     **{"torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.194444, "trec_eval-unjudged": 0.098148},
     **{"trec_eval": 0.065432, "ranx": 0.065432, "ranx-run": 0.077778},
+    **{"faiss-cumsum": 0.233333, "retrieval-map": 0.244444, "retrieval-map-bits-less-d": 0.244444},
 }
 OTHERS = {
     "NDCG": {"talr-ndcg": 0.762701, "talr-tiendcg": 0.751591, "sklearn-ndcg": 0.418257},
     "NDCG@5": {"talr-ndcg": 0.538811, "sklearn-ndcg": 0.205364},
-    "P@5": {"mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2},
-    "R@5": {"csq-r": math.nan},
+    "NDCG:trec": {"sklearn-ndcg-linear": 0.418257},
+    "NDCG@5:trec": {"sklearn-ndcg-linear": 0.205364},
+    "P@5": {
+        **{"mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2, "ksh": 0.2, "bihalf-p": 0.2},
+        **{"calc-top-map-p": 0.3},
+    },
+    "R@5": {"csq-r": math.nan, "rp5-r": 3 / 12, "bihalf-r": 3 / 12},  # of twelve relevant pairs
     "P@r2": {
         **{"sdh-r2": 0.263889, "mihash-prec-n": 0.263889, "thulab-r2": 0.263889},
         **{"pytorch-deephash-r2": 0.263889, "bihalf-pr": 0.395833},
     },
     "R@r2": {"sdh-recall": 0.333333, "thulab-recall": math.nan, "bihalf-recall": 0.5},
+}
+CURVES = {  # from radius 0, or rank 1
+    ("thulab-all", "P@r0"): [0.333333, 0.25, 0.281019, 0.295763, 0.301936],
+    ("bihalf-pr", "P@r0"): [0.5, 0.5, 0.395833, 0.475, 0.5],
+    ("bihalf-recall", "R@r0"): [0.111111, 0.222222, 0.5, 0.833333, 1],
+    ("area-rp-p", "P@r0"): [0.333333, 0.2, 0.28, 0.333333, math.nan],  # the last radius is missing
+    ("area-rp-r", "R@r0"): [0.083333, 0.166667, 0.583333, 0.916667],
+    ("calc-top-map-p", "P@1"): [0.5, 0.25, 0.166667, 0.25, 0.3],
 }
 
 
@@ -87,13 +104,44 @@ def test_scripts_of_other_metrics_give_what_their_originals_give(metric):
     assert {name: found[name] for name in OTHERS[metric]} == pytest.approx(OTHERS[metric], abs=1e-6, nan_ok=True)
 
 
+@pytest.mark.parametrize(("script", "first"), CURVES)
+def test_scripts_of_curves_give_what_their_originals_give_at_every_point(script, first):
+    expected = CURVES[script, first]
+    points = [f"{first[:-1]}{int(first[-1]) + point}" for point in range(len(expected))]
+    found = explained(points, scripts=[named(script)])
+    assert [one.value for one in found] == pytest.approx(expected, abs=1e-6, nan_ok=True)
+
+
+def test_curves_of_calc_top_map_are_of_queries_with_a_hit_above_the_cut():
+    found = explained(["P@5", "R@5"], scripts=[named("calc-top-map-p-topk"), named("calc-top-map-r-topk")])
+    assert [one.value for one in found] == pytest.approx([3 / 5, 3 / 9])  # of the first query alone
+    first = QUERY[:1], DATABASE, (LABELS[0][:1], LABELS[1])
+    for script, mean in (("calc-top-map-p", 0.636697), ("calc-top-map-r", 0.472222)):  # printed if one query is left
+        metric = script[-1].upper()
+        found = explained([f"{metric}@{rank}" for rank in range(1, 13)], *first, [named(script)])
+        assert np.mean([one.value for one in found]) == pytest.approx(mean, abs=1e-6)
+
+
+def test_the_bounds_of_talr_are_those_of_ties():
+    for metric, low, high in (("NDCG", 0.721347, 0.783674), ("NDCG@5", 0.453352, 0.614018)):
+        (one,) = explained([metric], scripts=[named("talr-ndcg")])
+        assert one.its[1:] == pytest.approx((low, high), abs=1e-6)
+
+
+def test_torchmetrics_does_not_shuffle_many_pairs():
+    assert orders.by_ids(3, 8, 4096).tolist() == list(range(4096))
+    shuffled = orders.by_ids(3, 8, 4095).tolist()
+    assert shuffled != list(range(4095))
+    assert sorted(shuffled) == list(range(4095))
+
+
 def test_calc_map_k_takes_the_first_hits_wherever_they_stand():
     assert explained(["AP@2"], scripts=[named("calc-map-k")])[0].value == pytest.approx(0.314815, abs=1e-6)
 
 
 def test_fire_cuts_five_alone_otherwise_than_five_beside_all():
-    (alone,) = explained(["P@5"], scripts=[named("fire-p")])
-    assert alone.value == pytest.approx(0.133333, abs=1e-6)
+    found = explained(["P@5", "Hit@5"], scripts=[named("fire-p"), named("fire-hit")])
+    assert [one.value for one in found] == pytest.approx([0.133333, 0.333333], abs=1e-6)
 
 
 def test_the_mean_of_pytorch_deephash_is_a_number_where_all_queries_have_relevant_items():
@@ -125,18 +173,21 @@ def test_where_nothing_is_relevant_to_any_query_what_divides_by_that_is_no_numbe
 
 
 ORDERS = {  # as the originals call their sorts; those with up to 15 items look alike
-    "numpy_scalar": "calc-top-map calc-map hashnet hashnet-caffe csq pytorch-deephash pytorch-deephash-p csq-r",
+    "numpy_scalar": "calc-top-map calc-map hashnet hashnet-caffe csq pytorch-deephash pytorch-deephash-p csq-r "
+    "calc-top-map-p calc-top-map-p-topk calc-top-map-r calc-top-map-r-topk bihalf-p bihalf-r thulab-all",
     "numpy_here": "calc-top-map-here hashnet-here",
     "numpy_partition": "thulab",
-    "torch_topk": "orthohash fire fire-old fire-p torchmetrics-map torchmetrics-map-bits-less-d",
+    "torch_topk": "orthohash fire fire-old fire-p fire-hit torchmetrics-map torchmetrics-map-bits-less-d "
+    "retrieval-map retrieval-map-bits-less-d",
     "libstdcxx": "treezzz calc-map-k",
     "stable": "ratio-baseline callmap dtsh sdh deepbit perf10 perf talr-ap mihash mihash-k talr-ndcg mihash-prec-k rp5 "
-    "deepbit-p",
-    "descending": "ratio-baseline-flat trec_eval trec_eval-unjudged trec_eval-p trec_eval-r",
-    "numba_reversed": "ranx",
-    "numba_here": "ranx-run",
+    "deepbit-p dsh faiss-cumsum ksh rp5-r",
+    "descending": "ratio-baseline-flat trec_eval trec_eval-unjudged trec_eval-p trec_eval-r trec_eval-ndcg",
+    "numba_reversed": "ranx ranx-burges ranx-ndcg",
+    "numba_here": "ranx-run ranx-run-burges ranx-run-ndcg",
 }
-OF_BYTES = "callmap sdh perf10 perf area-rp rp5 sdh-r2 sdh-recall"  # those with the fault of hammingDist
+# those with the fault of hammingDist
+OF_BYTES = "callmap sdh perf10 perf area-rp area-rp-p area-rp-r rp5 rp5-r sdh-r2 sdh-recall"
 OF_INT8 = "mihash mihash-k mihash-prec-k"
 
 
@@ -145,6 +196,11 @@ def test_scripts_sort_and_measure_as_their_originals_do():
     assert {one.name: one.order.__name__ for one in EVALUATORS if one.order} == orders_of
     for names, distance in ((OF_BYTES, "bytes_of_seven"), (OF_INT8, "of_int8")):
         assert {one.name for one in EVALUATORS if one.distance.__name__ == distance} == set(names.split())
+
+
+def test_every_script_says_what_was_read_of_it():
+    for one in EVALUATORS:
+        assert re.match(r"[\w.-]+/[\w.-]+@[0-9a-f]{7}[ ,(]|[\w-]+ \d+\.\d+", one.source), one.source
 
 
 def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
@@ -218,8 +274,11 @@ def test_every_order_is_sorted_and_has_each_row_once(n_items, n_keys, seed):
         assert len(set(rows.tolist())) == len(rows) >= n_first
 
 
+METRICS = "AP", "AP@7", "NDCG@7", "NDCG:trec", "P@7", "R@7", "Hit@1", "P@r2", "R@r1"
+
+
 @settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["AP", "AP@7", "NDCG@7", "P@7", "P@r2", "R@r1"]))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(METRICS))
 def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, n_items, metric):
     rng = np.random.default_rng(seed)
     query, database = rng.random((5, 6)) < 0.5, rng.random((n_items, 6)) < 0.5
@@ -232,6 +291,27 @@ def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, 
         assert sum(cause.share for cause in one.causes) == pytest.approx(one.difference, abs=1e-12)
         if not one.evaluator.own:
             assert one.its.low - 1e-12 <= one.value <= one.its.high + 1e-12, one
+
+
+@given(st.floats(0, 1), st.lists(st.floats(-1, 1) | st.floats(-3e-4, 3e-4), max_size=5))
+def test_what_is_shown_adds_up(exact, shares):
+    (one,) = explained(["AP"], scripts=[named("dtsh")])
+    causes = tuple(Cause(f"cause {number}", share) for number, share in enumerate(shares))
+    shown = replace(one, value=exact + sum(shares), ours=Range(exact, 0, 1), causes=causes)
+    head, *lines = format_explanations([shown], "table").splitlines()
+    rows = [line.split() for line in lines if line.strip() and line.split()[0] in ("dtsh", "cause")]
+    (_, value, difference), *of_which = rows
+    exact_shown = float(re.search(r"exactly (\S+),", head)[1])
+    assert exact_shown + float(difference) == pytest.approx(float(value), abs=1e-9)
+    assert sum(float(row[-1]) for row in of_which) == pytest.approx(float(difference), abs=1e-9)
+    for row in of_which:
+        assert float(row[-1]) == pytest.approx(shares[int(row[1])], abs=1e-4)
+
+
+def test_tables_fit_a_terminal():
+    found = explained(["AP", "AP@5", *OTHERS, "Hit@5"])
+    for text in (format_explanations(found, "table"), format_answers(answers(found, "0.233"), "0.233", "table")):
+        assert max(map(len, text.splitlines())) <= 80
 
 
 def test_a_known_number_tells_which_scripts_give_it():

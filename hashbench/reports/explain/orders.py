@@ -5,6 +5,7 @@ are compiled on first use: they are ports of NumPy's scalar introsort and of lib
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numba
 import numpy as np
@@ -17,6 +18,7 @@ Order = Callable[[AnyArray, int], IntArray]
 """Gives the rows of keys (n_items,), lowest first: at least the first so many of them."""
 
 _compiled = numba.njit(nogil=True, cache=True)
+_BY_DIGITS = 32_768  # so many whole numbers and more torch sorts by their digits, which keeps ties in their order
 _INSERTED = 16  # so few items and less are sorted by insertion, which keeps ties in their order
 
 
@@ -78,6 +80,20 @@ def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
 
 BY_CUT = (numpy_partition, torch_topk)
 """Orders that depend on how many items are asked for, and give no more."""
+
+
+def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
+    """Give the order in which classes of torchmetrics pass on the items of a query, once they sorted by query."""
+    if n_queries * n_items >= _BY_DIGITS:
+        return np.arange(n_items)
+    rows: IntArray = _sorted_by_ids(n_queries, n_items)[number] - number * n_items
+    return rows
+
+
+@lru_cache(maxsize=1)
+def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
+    ids = np.repeat(np.arange(n_queries), n_items)
+    return libstdcxx(ids, len(ids)).reshape(n_queries, n_items)
 
 
 def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[ByteArray, Affinity]:
