@@ -358,8 +358,8 @@ COMMANDS = f"""
 2 | {LABELLED} --per-query '' | empty name
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query codes.npy | written over
-2 | {LABELLED} --curves x.jpg | 'x.jpg' ends in .jpg; curves are written to .csv, or drawn to .svg, .png, .pdf.
-2 | {LABELLED} --curves labels.npy | ends in .npy
+2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
+2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
 2 | {LABELLED} --curves - --per-query - | same file
 1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file

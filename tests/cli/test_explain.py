@@ -8,6 +8,7 @@ import pytest
 import rich.progress
 
 from hashbench.cli import progress
+from hashbench.reports.explain.evaluators import EVALUATORS
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +119,27 @@ def test_tables_have_a_row_a_script_and_a_line_of_the_exact_value(hashbench, own
     options = "--metric", "AP", "--script", "dtsh", "--script", "trec_eval"
     plain = hashbench("explain", *own, *options).stdout
     assert plain.startswith("AP: exactly 0.")
-    assert [line.split()[0] for line in plain.splitlines()[-2:]] == ["dtsh", "trec_eval"]
+    assert [line.split()[0] for line in plain.splitlines() if line.startswith((" dtsh", " trec"))] == [
+        "dtsh",
+        "trec_eval",
+    ]
+    assert [line[:3] for line in plain.splitlines()[-2:]] == ["   ", "   "]  # its causes, a line each
     markdown = hashbench("explain", *own, *options, "--format", "markdown").stdout
     assert markdown.startswith("**AP**: exactly 0.")
     assert [line.split()[:2] for line in markdown.splitlines()[-2:]] == [["|", "dtsh"], ["|", "trec_eval"]]
+
+
+def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbench):
+    lines = hashbench("list", "scripts").stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [one.name for one in EVALUATORS]
+    (line,) = (line for line in lines if line.startswith("hashnet "))
+    assert "  AP, AP@k. thuml/HashNet, PyTorch. [thuml/HashNet@85387b8 pytorch/src/test.py:31-53]" in line
+
+
+def test_json_names_where_a_script_is_used_and_what_was_read_of_it(told, own):
+    one = told(*own, "--metric", "AP", "--script", "dtsh")["dtsh", "AP"]
+    assert one["used_by"] == "Minione/DTSH, MATLAB"
+    assert one["source"] == "Minione/DTSH@4be0707 calcMAP.m:2-32"
 
 
 def test_json_has_null_where_a_mean_is_not_a_number(told, own):
@@ -136,7 +154,10 @@ def test_a_value_tells_which_scripts_give_it(hashbench, told, own, form):
         done = hashbench("explain", *own, "--metric", "AP", "--value", printed, "--format", form)
         assert done.exit_code == 0, done.stderr
         if form == "json":
-            verdicts = {one["script"]: one["verdict"] for one in json.loads(done.stdout)}
+            found = json.loads(done.stdout)
+            verdicts = {one["script"]: one["verdict"] for one in found}
+            assert [one["asked"]["value"] for one in found] == pytest.approx([value] * len(found), abs=1e-6)
+            assert {round(one["asked"]["half_width"], 8) for one in found} == {5e-7}
             assert verdicts["hashnet"] == verdicts["hashnet-caffe"] == "gives"
             assert set(verdicts.values()) == {"gives", "could", "unknown", "not"}
         else:
