@@ -368,6 +368,8 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
+1 | evaluate codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
+1 | explain codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
 2 | explain | give CODES.h5, or both --query-codes
 2 | explain foreign.h5 --bits 8 | not both
 1 | explain foreign.h5 | another program

@@ -161,7 +161,7 @@ EVALUATORS = (
     Evaluator("mihash-prec-n", "fcakir/mihash, MATLAB", _MIHASH, "P@r", None),
     Evaluator("thulab-r2", "thulab/DeepHash, at radius 2, and at all", f"{_THULAB}:88-189", "P@r", None),
     Evaluator("thulab-all", "thulab/DeepHash, at all radii, printed as mAP", f"{_THULAB}:142-189", "P@r",
-              orders.numpy_scalar, own="AP of the items inside, of their number", of_ranks=quantities.inside),
+              orders.numpy_scalar, own="AP of the items inside", of_ranks=quantities.inside),
     Evaluator("pytorch-deephash-r2", "flyingpot/pytorch_deephash, at radius 2", _DEEPHASH, "P@r", None,
               own="an empty ball has the precision of all items", of_counts=quantities.precision_or_share),
     Evaluator("bihalf-pr", "BiHalf, ImageHashing", _BIHALF, "P@r", None,

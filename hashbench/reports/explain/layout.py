@@ -13,7 +13,7 @@ from hashbench.reports.explain.emulation import Explanation
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 
 FORMATS = ("table", "markdown", "json")
-_UNIT, _NOTHING = 1e-4, "0.0000"  # of the last digit shown
+_NOTHING = "0.0000"
 _ANSWERS = {
     "gives": "gives it",
     "could": "may, with other ties",
@@ -51,21 +51,12 @@ def _headed(metric: str, one: Explanation, form: str) -> str:
 
 def _as_markdown(those: Sequence[Explanation]) -> str:
     header = ("script", "where it is used", "why", "value", "difference")
-    rows = [
-        (
-            one.evaluator.name,
-            one.evaluator.used_by,
-            _why(one),
-            f"{one.value:.4f}",
-            _difference(one.ours.mean, one.value),
-        )
-        for one in those
-    ]
+    rows = []
+    for one in those:
+        why = "; ".join(f"{words} {share}".rstrip() for words, share in _shown(one))
+        numbers = f"{one.value:.4f}", _difference(one.ours.mean, one.value)
+        rows.append((one.evaluator.name, one.evaluator.used_by, why, *numbers))
     return markdown_table(header, rows, n_left=3)
-
-
-def _why(one: Explanation) -> str:
-    return "; ".join(f"{words} {share}".rstrip() for words, share in _shown(one))
 
 
 def _as_ledger(those: Sequence[Explanation]) -> str:
@@ -84,14 +75,14 @@ def _shown(one: Explanation) -> list[tuple[str, str]]:
     """
     before = accumulate((cause.share for cause in one.causes[:-1]), initial=one.ours.mean)
     steps = pairwise([*before, one.value])
-    shares = [_difference(*step) for step in steps]
-    return [(cause.words, share) for cause, share in zip(one.causes, shares, strict=False) if share != _NOTHING]
+    shares = [(cause.words, _difference(*step)) for cause, step in zip(one.causes, steps, strict=False)]
+    return [(words, share) for words, share in shares if share != _NOTHING]
 
 
 def _difference(before: float, after: float) -> str:
     """Give the difference of two numbers as both are shown, to four digits; nothing if one is no number."""
     difference = round(after, 4) - round(before, 4)
-    return "" if np.isnan(difference) else _NOTHING if abs(difference) < _UNIT / 2 else f"{difference:+.4f}"
+    return "" if np.isnan(difference) else _NOTHING if abs(difference) < 5e-5 else f"{difference:+.4f}"
 
 
 def _as_json(one: Explanation) -> dict[str, Any]:
