@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 import h5py
 import numpy as np
-import pandas as pd
 import pytest
 from browser import CHROMIUM
 from reported import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
@@ -150,23 +149,10 @@ def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):
     ranks = """() => {
         const metric = {name: "MAE", is_error: true};
         data.metrics.push(metric);
-        const cells = [null, 0.3, 0.1].map((value) => ({metric, bits: 32, isMain: true, value, line: {}}));
+        const cells = [null, 0.3, 0.1].map((value) => ({metric, bits: 32, is_main: 1, value, line: {}}));
         return ranked({cells}).map((cell) => cell.value);
     }"""
     assert visit("methods").evaluate(ranks) == [0.1, 0.3, None]
-
-
-def test_compare_says_who_is_ahead_in_each_metric_and_length(visit, folder):
-    page = visit(f"compare?{FEW}&a=itq&b=lsh")
-    frame = pd.read_csv(folder / "results" / "few.csv")
-    table = frame.pivot_table("value", ["metric", "n_bits"], "method")  # means over seeds
-    assert sorted(keys(page, "compare")) == sorted(f"{metric} {n_bits}" for metric, n_bits in table.index)
-    for (metric, n_bits), ours in table.iterrows():
-        line = page.locator(f"table[data-test=compare] tr[data-key='{metric} {n_bits}']")
-        for column, value in {"a": ours["itq"], "b": ours["lsh"], "difference": ours["itq"] - ours["lsh"]}.items():
-            shown = line.locator(f".column-{column}").get_attribute("data-sort-value")
-            assert float(shown) == pytest.approx(value, abs=2e-6)
-        assert line.locator(".column-ahead").inner_text() == ours[["itq", "lsh"]].idxmax()
 
 
 @pytest.mark.parametrize(("order", "worst"), [("loss", np.nanargmin), ("gain", np.nanargmax)])
