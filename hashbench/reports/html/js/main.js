@@ -30,8 +30,9 @@ if (data.changes)
         textual("interval", "Interval", interval),
         textual("other", "Why not comparable", (row) => row.other),
       ];
+      const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
       const shownTable = rows.length
-        ? table({name: "changes", caption: "Rows that differ", columns, rows, isLinked: true})
+        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true})
         : all.length > 0 && nothing("There is no such row.");
       return [fixed("changes"), shownTable];
     },
