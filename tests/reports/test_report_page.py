@@ -27,6 +27,26 @@ def test_every_view_is_drawn(page):
         assert page.locator("table, svg.chart").count() >= 1
 
 
+def test_queries_open_one_after_the_other_and_rows_are_sorted(page):
+    go(page, "overview")
+    page.locator("nav a[data-nav=queries]").focus()
+    page.keyboard.press("Enter")
+    wait_for(page, "queries")
+    assert page.evaluate("document.activeElement.dataset.nav") == "queries"
+    go(page, VIEWS["queries"])
+    first = page.locator("section#query h2").inner_text()
+    others = [one for one in page.locator("button[data-open]").evaluate_all("all => all.map(one => one.dataset.open)")]
+    for query in others[:2]:
+        page.locator(f"button[data-open='{query}']").click()
+        assert page.locator("section#query h2").inner_text() == f"Query {query}"
+    assert first == "Query 3"
+    assert "3" not in others[:2]
+    before = keys(page, "queries")
+    page.locator("table[data-test=queries] button[data-sort=query]").click()
+    assert sorted(keys(page, "queries")) == sorted(before)
+    assert keys(page, "queries") != before
+
+
 def test_names_are_text_whatever_they_hold(page):
     for view in ("overview", "leaderboard", "plots", "methods", "method", "queries", "changes", "rows"):
         go(page, f"{view}?{WILD}")

@@ -29,9 +29,9 @@ function filled(element, attributes, children) {
   return element;
 }
 
-/** Take a copy of a template of the page, with texts and elements put into its slots. */
-function fixed(id, slots = {}) {
-  const copy = document.getElementById(id).content.cloneNode(true);
+/** Take a copy of a template of the page, with texts and elements put into its slots; its id is "t-" and the name. */
+function fixed(name, slots = {}) {
+  const copy = document.getElementById("t-" + name).content.cloneNode(true);
   for (const [name, inside] of Object.entries(slots))
     for (const slot of copy.querySelectorAll(`[data-slot=${name}]`)) filled(slot, {}, [inside]);
   return copy;

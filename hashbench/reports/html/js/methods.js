@@ -44,7 +44,7 @@ views.method = {
       textual("paper", "Paper", paperText),
     ];
     return [
-      fixed("method-" + Object.keys(data.methods).indexOf(chosen.method)),
+      cardOf(chosen.method),
       usageOf(chosen.method),
       h("h2", {}, "Results"),
       table({
@@ -73,6 +73,12 @@ views.rows = {
     return [table({name: "rows", caption, columns, rows, isLinked: true, keyOf: (row) => row.i})];
   },
 };
+
+/** Take a copy of a method's card. */
+function cardOf(method) {
+  const cards = [...document.querySelectorAll("template[data-method]")];
+  return cards.find((card) => card.dataset.method === method).content.cloneNode(true);
+}
 
 /** Show how often codes are used, as far as the codes were kept where the page was made. */
 function usageOf(method) {

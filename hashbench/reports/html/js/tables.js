@@ -42,7 +42,7 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
   filled($("table", made), {"data-test": name, "aria-label": caption, class: isMatrix ? "" : "stacked"}, []);
   const button = (column) =>
     h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label);
-  head.append(...columns.map((column) => h("th", {scope: "col", class: kindOf(column)}, button(column))));
+  head.append(...columns.map((column) => h("th", {scope: "col", role: "columnheader", class: kindOf(column)}, button(column))));
   const copied = $("[data-slot=copied]", made);
   const taken = {
     csv: () => save(`${name}.csv`, csvOf(columns, inOrder())),
@@ -87,8 +87,8 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
 
   function addRows(n) {
     const drawn = left.slice(0, n).map((row) => {
-      const drawnCells = columns.map((column, i) => cellOf(column, row, i === 0 && column.isText));
-      return h("tr", {"data-key": keyOf?.(row), "data-group": row.line?.group || null}, drawnCells);
+      const drawnCells = columns.map((column, i) => cellOf(column, row, i));
+      return h("tr", {role: "row", "data-key": keyOf?.(row), "data-group": row.line?.group || null}, drawnCells);
     });
     body.append(...drawn);
     left = left.slice(n);
@@ -97,12 +97,13 @@ function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isM
   }
 }
 
-function cellOf(column, row, isHead) {
+function cellOf(column, row, i) {
   const inside = column.node ? column.node(row) : textOf(column, row);
-  if (isHead) return h("th", {scope: "row"}, inside);
+  const place = {"aria-colindex": i + 1};
+  if (i === 0 && column.isText) return h("th", {scope: "row", role: "rowheader", ...place}, inside);
   const kind = [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim();
   const value = column.isText ? null : column.value(row);
-  return h("td", {class: kind, "data-label": column.label, "data-sort-value": value}, inside);
+  return h("td", {role: "cell", ...place, class: kind, "data-label": column.label, "data-sort-value": value}, inside);
 }
 
 const kindOf = (column) => (column.isText ? "" : "number ") + "column-" + column.key;
