@@ -1,5 +1,6 @@
 """The commands that tell what there is, and whether it keeps the contract: list, info, check."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,13 @@ def list_command(kind: str, speed: str | None) -> None:
     elif kind == "scripts":
         from hashbench.reports.explain.evaluators import EVALUATORS
 
-        rows = [(one.name, f"{', '.join(one.gives)}. {one.used_by}. [{one.source}]") for one in EVALUATORS]
+        rows = []
+        for one in EVALUATORS:
+            more = (
+                textwrap.fill(text, 80, initial_indent="    ", subsequent_indent="    ")
+                for text in (one.used_by, one.source)
+            )
+            rows.append((one.name, "\n".join([", ".join(one.gives), *more])))
     else:
         from hashbench.scoring.metrics import FAMILIES, metric_names
 

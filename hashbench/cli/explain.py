@@ -65,7 +65,10 @@ def explain(
     given = _read(codes, dataset, own)
     check_counts((len(given.query), len(given.database)), (given.affinity.n_queries, given.affinity.n_database))
     database, affinity = rearranged(given.database, given.affinity, database_order)
-    asked = metrics or emulation.given_of(_METRICS, chosen, len(database)) or _METRICS
+    asked = tuple(emulation.given_of(metrics or _METRICS, chosen, len(database))) or metrics or _METRICS
+    for name in dict.fromkeys(metrics):
+        if name not in asked:
+            click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
     with Progress(short=True) as progress, telling_of_compilation(progress.tell):
         parts = given.query, database, given.n_bits, affinity, asked, chosen
         found = emulation.explain(*parts, on_progress=progress.tell)
@@ -75,8 +78,8 @@ def explain(
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
-        name = f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, {database_order}"
-        write_drawn(figure, draw(found, name))
+        name = f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, database order: {database_order}"
+        write_drawn(figure, draw(found, name, value))
     if value is None:
         click.echo(layout.format_explanations(found, form))
     else:

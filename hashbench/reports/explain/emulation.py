@@ -125,7 +125,7 @@ def explain(
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
         givers = [_Asked(one, name, cut) for one in evaluators if (cut := _cut(one, name, len(database))) is not None]
         if not givers:
-            raise _given_by_none(name, evaluators, len(database))
+            raise HashbenchError(not_given(name, evaluators, len(database)))
         asked += givers
     ranked = _Ranked.of(query, database, n_bits, affinity, asked, on_progress)
     return [ranked.explanation(number) for number in range(len(asked))]
@@ -147,15 +147,14 @@ def _pattern(name: str) -> str:
     return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
 
 
-def _given_by_none(name: str, evaluators: Sequence[Evaluator], n_items: int) -> HashbenchError:
-    """Say what the scripts give instead."""
+def not_given(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
+    """Say what scripts give instead of a metric that none of them gives."""
     names = ", ".join(one.name for one in evaluators)
-    which = "that is known here" if evaluators is EVALUATORS else f"among {names}"
+    none = "no script that is known here gives" if evaluators is EVALUATORS else f"none of {names} gives"
+    none = f"{names} does not give" if len(evaluators) == 1 else none
     known = dict.fromkeys(pattern for one in evaluators for pattern in one.gives)
     within = ", k within the database" if all(one.cuts == "below" for one in evaluators) else ""
-    return HashbenchError(
-        f"no script {which} gives {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
-    )
+    return f"{none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
 
 
 def _cutoff(name: str) -> int | None:

@@ -184,5 +184,5 @@ def named(name: str) -> Evaluator:
     """Find a script by its name."""
     known = {one.name: one for one in EVALUATORS}
     if name.casefold() not in known:
-        raise unknown_name("script", name, known)
+        raise unknown_name("script", name, known, listed="hashbench list scripts")
     return known[name.casefold()]

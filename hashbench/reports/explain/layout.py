@@ -1,6 +1,7 @@
 """Explanations as tables and JSON, and which scripts give a number that is known."""
 
 import json
+import math
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate, pairwise
@@ -139,6 +140,13 @@ def parse_printed(printed: str) -> tuple[float, float]:
     return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
 
 
+def _read_as(printed: str) -> str:
+    """Give a number as it was printed and as it is read: 1.5 (0.0150 ± 0.0005)."""
+    number, half = parse_printed(printed)
+    n_digits = 1 - math.floor(math.log10(2 * half))
+    return f"{printed} ({number:.{n_digits}f} ± {half:.{n_digits}f})"
+
+
 def format_answers(found: Sequence[Answer], printed: str, form: str) -> str:
     """Lay out which scripts give the number; those that do first."""
     if form == "json":
@@ -148,7 +156,7 @@ def format_answers(found: Sequence[Answer], printed: str, form: str) -> str:
     used = ("where it is used",) if form == "markdown" else ()
     header = ("script", *used, printed, "value", "low", "high")
     lay_out = markdown_table if form == "markdown" else plain_table
-    parts = []
+    parts = [f"asked for: {_read_as(printed)}"]
     for metric in dict.fromkeys(one.explanation.metric for one in found):
         those = [one for one in found if one.explanation.metric == metric]
         rows = [

@@ -68,6 +68,8 @@ def write_report(
         If there are no results, thumbnails are asked of a single file, or it cannot be written.
     """
     is_file = output.suffix.lower() in PAGE_SUFFIXES
+    if not is_file:
+        _check_folder(output)
     if has_thumbnails and n_queries == 0:
         raise HashbenchError("thumbnails are of queries, of which --queries 0 shows none; leave one of the two out.")
     if has_thumbnails and is_file:
@@ -100,7 +102,8 @@ def write_report(
     if has_thumbnails and not any(file.endswith(".jpg") for file in beside):
         raise HashbenchError(
             "no dataset of images has codes and scores in the data folder, so there is nothing to make thumbnails of. "
-            "Make them with hashbench run, or leave out --thumbnails."
+            "Learn from one, such as cifar10-s1:images (hashbench run --method talr-ap --param backbone=squeezenet "
+            "--dataset cifar10-s1:images), or leave out --thumbnails."
         )
     for file, part in beside.items():
         write_bytes(output / file, part)
@@ -108,6 +111,18 @@ def write_report(
     if not is_file:
         _remove_others(output, beside)
     return path
+
+
+def _check_folder(output: Path) -> None:
+    """Refuse what is, or is named like, a file of another kind; a folder named so may be there."""
+    if not output.exists() and not output.suffix[1:].isalpha():
+        return
+    if not output.is_dir():
+        what = "is a file that is no page" if output.exists() else f"ends in {output.suffix} as other files do"
+        raise HashbenchError(
+            f"the report is an .html file or a folder, and {output} {what}; give {output.with_suffix('.html')}, or "
+            "make the folder first."
+        )
 
 
 def _remove_others(folder: Path, named: Collection[str]) -> None:
