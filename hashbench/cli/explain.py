@@ -57,7 +57,7 @@ def explain(
     from hashbench.scoring.evaluator import check_counts
     from hashbench.store.files import check_output
 
-    chosen = [named(name) for name in dict.fromkeys(scripts)] or EVALUATORS
+    chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     if value is not None:
         layout.parse_printed(value)
     if figure is not None:
@@ -84,6 +84,8 @@ def explain(
         click.echo(layout.format_explanations(found, form))
     else:
         click.echo(layout.format_answers(layout.answers(found, value), value, form))
+    if form != "json" and any(one.evaluator.name.endswith("-here") for one in found):
+        click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
 
 
 def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":

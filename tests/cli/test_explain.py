@@ -147,6 +147,26 @@ def test_json_names_where_a_script_is_used_and_what_was_read_of_it(told, own):
     assert one["source"] == "Minione/DTSH@4be0707 calcMAP.m:2-32"
 
 
+def test_json_has_null_where_no_range_of_a_quantity_of_its_own_is_known(told, own):
+    found = told(*own, "--metric", "AP", "--script", "area-rp", "--script", "dtsh")
+    assert found["area-rp", "AP"]["by_its_conventions"] == {"mean": None, "low": None, "high": None}
+    assert found["dtsh", "AP"]["by_its_conventions"] == found["dtsh", "AP"]["exact"]
+
+
+def test_a_script_that_is_named_twice_is_shown_once(hashbench, own):
+    lines = hashbench("explain", *own, "--script", "DTSH", "--script", "dtsh").stdout.splitlines()
+    assert len([line for line in lines if line.startswith(" dtsh")]) == 1
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own, form):
+    options = "explain", *own, "--metric", "AP", "--format", form, "--script"
+    line = "-here: in the order of ties of this machine's NumPy or numba; elsewhere another."
+    for value in ([], ["--value", "0.73"]):
+        assert hashbench(*options, "ranx-here", *value).stdout.splitlines()[-1] == line
+        assert line not in hashbench(*options, "dtsh", *value).stdout
+
+
 def test_json_has_null_where_a_mean_is_not_a_number(told, own):
     one = told(*own, "--metric", "R@5", "--script", "csq-r")["csq-r", "R@5"]
     assert one["value"] is one["difference"] is None

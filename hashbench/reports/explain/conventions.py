@@ -34,6 +34,11 @@ def of_int8(differing: ByteArray, n_bits: int) -> IntArray:
     return np.clip(2 * hamming(differing, n_bits), n_bits - 127, n_bits + 128)
 
 
+def radii_of_int8(differing: ByteArray, n_bits: int) -> IntArray:
+    """Give the radius at which an item is inside: code length less similarity, in 8 bits too, is at most twice that."""
+    return (np.minimum(of_int8(differing, n_bits), 127) + 1) // 2
+
+
 class Query:
     """What a script sees of one query, each thing computed once.
 
@@ -158,7 +163,7 @@ EMPTY: dict[Mean, str] = {  # what each does with queries where nothing is relev
     leave_out_without_hits: "queries without hits left out",
     not_a_number: "queries without relevant items give NaN",
     count_one: "queries without relevant items count 1",
-    forget_last_ones: "queries without hits: 0, the last left out",
+    forget_last_ones: "without relevant items: 0, the last left out",
     divide_by_ten_more: "divided by ten queries more",
     weighted: "queries weighted by their relevant items",
 }
@@ -190,6 +195,8 @@ class Evaluator:
     cuts : {"any", "none", "below", "only"}
         Whether it takes a cut or scores the whole list; ``"below"`` takes one, not beyond the database, and ``"only"``
         never scores the whole list.
+    least_cut : int
+        How many items it must look at.
     loses_last : bool
         Whether the whole list lacks its last item.
     shares_cut : bool
@@ -215,6 +222,7 @@ class Evaluator:
     distance: Distance = hamming
     divisor: str = "retrieved"
     cuts: str = "any"
+    least_cut: int = 1
     loses_last: bool = False
     shares_cut: bool = False
     passed: Callable[[int, int, int], IntArray] | None = None
@@ -236,7 +244,12 @@ class Evaluator:
         if self.metric.endswith("@r"):
             return asked
         if asked is None:
-            return None if self.cuts == "only" else (n_items - self.loses_last) or None
-        if self.cuts == "none" or (self.cuts in ("below", "only") and asked > n_items):
-            return None
-        return min(asked, n_items)
+            cut = 0 if self.cuts == "only" else n_items - self.loses_last
+        else:
+            cut = 0 if self.cuts == "none" or (self.is_within and asked > n_items) else min(asked, n_items)
+        return cut if cut >= self.least_cut else None
+
+    @property
+    def is_within(self) -> bool:
+        """Tell whether it takes no cut beyond the database."""
+        return self.cuts in ("below", "only")

@@ -153,7 +153,10 @@ def not_given(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
     none = "no script that is known here gives" if evaluators is EVALUATORS else f"none of {names} gives"
     none = f"{names} does not give" if len(evaluators) == 1 else none
     known = dict.fromkeys(pattern for one in evaluators for pattern in one.gives)
-    within = ", k within the database" if all(one.cuts == "below" for one in evaluators) else ""
+    cutting = [one for one in evaluators if _pattern(name) in one.gives and "@k" in _pattern(name)]
+    least = min((one.least_cut for one in cutting), default=1)
+    from_least = f"from {least} " if least > 1 else ""
+    within = f", k {from_least}within the database" if cutting and all(one.is_within for one in cutting) else ""
     return f"{none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
 
 
@@ -285,6 +288,7 @@ _DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items"
 _DISTANCES: dict[Distance, str] = {
     by.bytes_of_seven: "a byte that differs in all bits counts 7",
     by.of_int8: "similarities end at 127",
+    by.radii_of_int8: "similarities end at 127",
 }
 
 

@@ -10,6 +10,11 @@ from hashbench.reports.explain import orders, quantities
 from hashbench.reports.explain.conventions import Evaluator
 
 _TOOLS = "swuxyj/DeepHash-pytorch@ab14068 utils/tools.py"
+_CALC_TOP_MAP = (
+    f"{_TOOLS}:207-232; jiangqy/DPSH-pytorch@0423181 utils/CalcHammingRanking.py, jiangqy/ADSH-AAAI2018@2e95574 "
+    "ADSH_pytorch/utils/calc_hr.py, liyunqianggyn/Deep-Unsupervised-Image-Hashing@1cd671a ImageHashing/cal_map_*.py, "
+    "ssppp/GreedyHash@e5089b2 cal_map.py:41-100, qiuzx2/CIBHash@e976ace utils/evaluation.py:41-69"
+)
 _HASHNET = "thuml/HashNet@85387b8 pytorch/src/test.py:31-53"
 _CSQ = "yuanli2333/Hadamard-Matrix-for-hashing@55cab00 test.py:10-50"
 _THULAB = "thulab/DeepHash@9907613 DeepHash/evaluation/__init__.py"
@@ -19,24 +24,27 @@ _BASELINES = "facebookresearch/supervised-hashing-baselines@c18efcc main.py:20-3
 _BIHALF = "liyunqianggyn/Deep-Unsupervised-Image-Hashing@1cd671a ImageHashing/cal_map_mult.py:112-222"
 _DEEPBIT = "kevinlin311tw/cvpr16-deepbit@c60fb32 analysis/precision.m:1-61"
 _SDH = "bd622/DiscretHashing@bfaafc1 cat_apcal.m:1-31, evaluate_macro.m:1-35"
+_SELVE = "willard-yuan/hashing-baseline-for-image-retrieval@8228378 Method-SELVE/apcal.m, phmap.m"
 _PERF10 = "BMC-SDNU/Hashing-Retrieval@715ba44 perf_metric4Label.m:10-41"
 _YUAN = "willard-yuan/hashing-baseline-for-image-retrieval@8228378 utils"
 _TALR = "kunhe/TALR@9a93296 +eval"
 _MIHASH = "fcakir/mihash@e6ba59e evaluate.m:16-84, vlfeat@1b9075f vl_pr"
 _SKLEARN = "scikit-learn 1.9"
 _TORCHMETRICS = "torchmetrics 1.9"
-_TREC = "usnistgov/trec_eval@f425365 (10.0-rc3) form_res_rels.c:266-275; pytrec_eval-terrier 0.5.11"
+_NDCG = f"{_SKLEARN}; {_TORCHMETRICS}"
+_TREC = "usnistgov/trec_eval@f425365 (10.0-rc3) form_res_rels.c:266-275; pytrec_eval-terrier 0.5.11; ir_measures 0.4.3"
 _RANX = "ranx 0.3.21"
 
 _END = "precision at the end of each tie"
 _ABOVE_ZERO = "items of score 0 or less count irrelevant"
 _AMONG_HITS = "divided by the queries with a hit"
+_OF_PAIRS = "pairs of all queries together"
 
 # fmt: off
 EVALUATORS = (
-    Evaluator("calc-top-map", "DeepHash-pytorch, DPSH, BiHalf, GreedyHash, CIBHash", f"{_TOOLS}:207-232",
+    Evaluator("calc-top-map", "DeepHash-pytorch, DPSH, ADSH, BiHalf, GreedyHash, CIBHash", _CALC_TOP_MAP,
               order=orders.numpy_scalar, loses_last=True),
-    Evaluator("calc-top-map-here", "DeepHash-pytorch, by this machine's NumPy", f"{_TOOLS}:207-232",
+    Evaluator("calc-top-map-here", "DeepHash-pytorch, by this machine's NumPy", _CALC_TOP_MAP,
               order=orders.numpy_here, loses_last=True),
     Evaluator("calc-map", "DeepHash-pytorch and others, the whole list",
               "jiangqy/DPSH-pytorch@0423181 utils/CalcHammingRanking.py:8-62",
@@ -52,7 +60,7 @@ EVALUATORS = (
     Evaluator("thulab", "thulab/DeepHash, after the sign: DHN, DCH, DTQ", f"{_THULAB}:8-23,76-81",
               order=orders.numpy_partition, mean=by.leave_out_without_hits, cuts="below"),
     Evaluator("orthohash", "kamwoh/orthohash, kamwoh/DPN", "kamwoh/orthohash@94c4a03 functions/hashing.py:55-129",
-              order=orders.torch_topk, cuts="below"),
+              order=orders.torch_topk, cuts="below", least_cut=2),
     Evaluator("fire", "CISiPLab/cisip-FIRe", _FIRE, order=orders.torch_topk, cuts="below", shares_cut=True),
     Evaluator("fire-old", "CISiPLab/cisip-FIRe, old_eval", _FIRE,
               order=orders.torch_topk, cuts="below", shares_cut=True, mean=by.leave_out_without_hits),
@@ -71,9 +79,9 @@ EVALUATORS = (
               "jiangqy/ADSH-AAAI2018@2e95574 ADSH_matlab/utils/callMap.m:1-22, calculateTopMap.m:1-32",
               distance=by.bytes_of_seven, cuts="below"),
     Evaluator("dtsh", "Minione/DTSH, MATLAB", "Minione/DTSH@4be0707 calcMAP.m:2-32", mean=by.leave_out, cuts="none"),
-    Evaluator("sdh", "SDH and SELVE, MATLAB", _SDH, distance=by.bytes_of_seven, cuts="none"),
-    Evaluator("dsh", "DSH in Caffe, MATLAB; its queries are its database",
-              "lhmRyan/deep-supervised-hashing-DSH@631901f CIFAR-10/compute_map.m:1-28",
+    Evaluator("sdh", "SDH and SELVE, MATLAB", f"{_SDH}; {_SELVE}", distance=by.bytes_of_seven, cuts="none"),
+    Evaluator("dsh", "DSH in Caffe, MATLAB",
+              "lhmRyan/deep-supervised-hashing-DSH@631901f CIFAR-10/compute_map.m:1-28, test_map.m",
               mean=by.not_a_number, cuts="none"),
     Evaluator("deepbit", "kevinlin311tw/cvpr16-deepbit, MATLAB", _DEEPBIT),
     Evaluator("perf10", "24 cross-modal packages in MATLAB", _PERF10,
@@ -110,23 +118,25 @@ EVALUATORS = (
               order=orders.descending, divisor="relevant"),
     Evaluator("trec_eval-unjudged", "the same, with judgements of relevant documents alone", _TREC,
               order=orders.descending, mean=by.leave_out, divisor="relevant"),
-    Evaluator("ranx", "ranx of a dict, by this machine's numba", _RANX,
+    Evaluator("ranx-here", "ranx of a dict, by this machine's numba", _RANX,
               order=orders.numba_reversed, divisor="relevant"),
-    Evaluator("ranx-run", "ranx of a Run, by this machine's numba", _RANX,
+    Evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", _RANX,
               order=orders.numba_here, divisor="relevant"),
 
     Evaluator("talr-ndcg", "kunhe/TALR, MATLAB", f"{_TALR}/NDCG.m", "NDCG", mean=by.count_one),
     Evaluator("talr-tiendcg", "kunhe/TALR, MATLAB: exact", f"{_TALR}/tieNDCG.m", "NDCG", None, by.count_one,
               cuts="none", own="gains end at 126", of_counts=quantities.ndcg_of_int8),
-    Evaluator("sklearn-ndcg", "sklearn ndcg_score, torchmetrics, of 2^level - 1: exact", _SKLEARN, "NDCG", None),
-    Evaluator("ranx-burges", "ranx ndcg_burges of a dict, by this machine's numba", _RANX, "NDCG",
+    Evaluator("sklearn-ndcg", "sklearn ndcg_score, torchmetrics, of 2^level - 1: exact", _NDCG, "NDCG", None),
+    Evaluator("ranx-burges-here", "ranx ndcg_burges of a dict, by this machine's numba", _RANX, "NDCG",
               orders.numba_reversed),
-    Evaluator("ranx-run-burges", "ranx ndcg_burges of a Run, by this machine's numba", _RANX, "NDCG",
+    Evaluator("ranx-run-burges-here", "ranx ndcg_burges of a Run, by this machine's numba", _RANX, "NDCG",
               orders.numba_here),
-    Evaluator("sklearn-ndcg-linear", "sklearn ndcg_score, torchmetrics, of levels: exact", _SKLEARN, "NDCG:trec", None),
+    Evaluator("sklearn-ndcg-linear", "sklearn ndcg_score, torchmetrics, of levels: exact", _NDCG, "NDCG:trec", None),
     Evaluator("trec_eval-ndcg", "trec_eval, pytrec_eval: ndcg, ndcg_cut", _TREC, "NDCG:trec", orders.descending),
-    Evaluator("ranx-ndcg", "ranx ndcg of a dict, by this machine's numba", _RANX, "NDCG:trec", orders.numba_reversed),
-    Evaluator("ranx-run-ndcg", "ranx ndcg of a Run, by this machine's numba", _RANX, "NDCG:trec", orders.numba_here),
+    Evaluator("ranx-ndcg-here", "ranx ndcg of a dict, by this machine's numba", _RANX, "NDCG:trec",
+              orders.numba_reversed),
+    Evaluator("ranx-run-ndcg-here", "ranx ndcg of a Run, by this machine's numba", _RANX, "NDCG:trec",
+              orders.numba_here),
 
     Evaluator("calc-top-map-p", "DeepHash-pytorch, curves, topk the whole list", f"{_TOOLS}:236-275", "P@k",
               orders.numpy_scalar, by.leave_out, cuts="below"),
@@ -158,16 +168,18 @@ EVALUATORS = (
               shares_cut=True, cuts="below"),
 
     Evaluator("sdh-r2", "SDH, MATLAB, at radius 2", _SDH, "P@r", None, distance=by.bytes_of_seven),
-    Evaluator("mihash-prec-n", "fcakir/mihash, MATLAB", _MIHASH, "P@r", None),
+    Evaluator("mihash-prec-n", "fcakir/mihash, MATLAB", _MIHASH, "P@r", None, distance=by.radii_of_int8),
     Evaluator("thulab-r2", "thulab/DeepHash, at radius 2, and at all", f"{_THULAB}:88-189", "P@r", None),
     Evaluator("thulab-all", "thulab/DeepHash, at all radii, printed as mAP", f"{_THULAB}:142-189", "P@r",
               orders.numpy_scalar, own="AP of the items inside", of_ranks=quantities.inside),
     Evaluator("pytorch-deephash-r2", "flyingpot/pytorch_deephash, at radius 2", _DEEPHASH, "P@r", None,
-              own="an empty ball has the precision of all items", of_counts=quantities.precision_or_share),
+              own="nothing inside: all items; all inside: NaN", of_counts=quantities.precision_or_share),
     Evaluator("bihalf-pr", "BiHalf, ImageHashing", _BIHALF, "P@r", None,
               own=_AMONG_HITS, of_counts=quantities.among_hits),
     Evaluator("area-rp-p", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision.m:1-42", "P@r", None,
-              distance=by.bytes_of_seven, own="pairs of all queries together", of_counts=quantities.precision_of_pairs),
+              distance=by.bytes_of_seven, own=_OF_PAIRS, of_counts=quantities.precision_of_pairs),
+    Evaluator("bihalf-pairs-p", "BiHalf, ImageHashing, all queries together", _BIHALF, "P@r", None,
+              own=_OF_PAIRS, of_counts=quantities.precision_of_pairs),
 
     Evaluator("sdh-recall", "SDH, MATLAB, at radius 2", _SDH, "R@r", None, distance=by.bytes_of_seven),
     Evaluator("thulab-recall", "thulab/DeepHash, at radius 2, and at all", f"{_THULAB}:88-189", "R@r", None,
@@ -175,7 +187,9 @@ EVALUATORS = (
     Evaluator("bihalf-recall", "BiHalf, ImageHashing", _BIHALF, "R@r", None,
               own=_AMONG_HITS, of_counts=quantities.recall_among_hits),
     Evaluator("area-rp-r", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision.m:1-42", "R@r", None,
-              by.weighted, by.bytes_of_seven),
+              distance=by.bytes_of_seven, own=_OF_PAIRS, of_counts=quantities.recall_of_pairs),
+    Evaluator("bihalf-pairs-r", "BiHalf, ImageHashing, all queries together", _BIHALF, "R@r", None,
+              own=_OF_PAIRS, of_counts=quantities.recall_of_pairs),
 )
 # fmt: on
 

@@ -94,7 +94,9 @@ def _as_json(one: Explanation) -> dict[str, Any]:
         "metric": one.metric,
         "value": json_number(one.value),
         "exact": {key: json_number(value) for key, value in one.ours._asdict().items()},
-        "by_its_conventions": {key: json_number(value) for key, value in one.its._asdict().items()},
+        "by_its_conventions": {
+            key: None if one.evaluator.own else json_number(value) for key, value in one.its._asdict().items()
+        },
         "difference": json_number(one.difference),
         "n_queries": one.n_queries,
         "n_undefined": one.n_undefined,

@@ -64,6 +64,13 @@ def precision_of_pairs(counts: TieHistogram, radius: int) -> float:
     return float(precision[radius]) if radius < len(precision) else float("nan")
 
 
+def recall_of_pairs(counts: TieHistogram, radius: int) -> float:
+    """Give the share of relevant pairs that are inside a radius, if it is on the curve."""
+    relevant = counts.n_rel.sum(axis=0)
+    is_there = relevant.any() and radius < len(_of_pairs(counts))
+    return float(relevant[: radius + 1].sum() / relevant.sum()) if is_there else float("nan")
+
+
 def _of_pairs(counts: TieHistogram) -> FloatArray:
     """Give precision of all pairs, radius by radius, the last one missing."""
     sizes = counts.size.sum(axis=0)
@@ -88,10 +95,12 @@ def _ball(counts: TieHistogram, radius: int) -> tuple[IntArray, IntArray]:
     return counts.n_rel[:, : radius + 1].sum(axis=1), counts.size[:, : radius + 1].sum(axis=1)
 
 
-def precision_or_share(counts: TieHistogram, radius: int) -> FloatArray:
-    """Give the precision inside a radius; that of the whole database where nothing is inside."""
+def precision_or_share(counts: TieHistogram, radius: int) -> float:
+    """Average the precision inside a radius: of all items where nothing is inside; no number where all are."""
     hits, sizes = _ball(counts, radius)
-    return np.where(sizes > 0, hits / np.maximum(sizes, 1), counts.n_relevant / counts.n_database)
+    if (sizes == counts.n_database).any():
+        return float("nan")
+    return float(np.where(sizes > 0, hits / np.maximum(sizes, 1), counts.n_relevant / counts.n_database).mean())
 
 
 def among_hits(counts: TieHistogram, radius: int) -> float:
