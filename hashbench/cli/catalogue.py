@@ -44,11 +44,9 @@ def list_command(kind: str, speed: str | None) -> None:
 
         rows = []
         for one in EVALUATORS:
-            more = (
-                textwrap.fill(text, 80, initial_indent="    ", subsequent_indent="    ")
-                for text in (one.used_by, one.source)
-            )
-            rows.append((one.name, "\n".join([", ".join(one.gives), *more])))
+            parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (one.used_by, one.source))
+            more = [f"\n    {line}" for part in parts for line in part]
+            rows.append((one.name, ", ".join(one.gives) + "".join(more)))
     else:
         from hashbench.scoring.metrics import FAMILIES, metric_names
 

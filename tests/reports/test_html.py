@@ -157,13 +157,16 @@ def test_changes_against_another_folder(tmp_path):
     assert column(changes["status"]) == ["changed", "not comparable", "new", "gone"]
     assert (changes["old"][0], changes["new"][0], column(changes["ties"])[0]) == (500000, 550000, "inside")
     assert changes["new"][3] is None
-    assert column(changes["other"])[1] == "method version 2 -> 1"
+    assert column(changes["other"])[1] == "method version 2 → 1"
+    assert " → working tree</strong>" in page.read_text()
+    assert "Old is the value before" in page.read_text()
 
 
 def test_no_changes_are_told_too(tmp_path):
     write(tmp_path / "digits.csv", row())
     page = write_report(tmp_path, tmp_path / "page.html", against=str(tmp_path / "digits.csv"))
     assert "no differences, 1 rows unchanged." in page.read_text()
+    assert "Old is the value before" not in page.read_text()
     assert data_of(page)["changes"]["bits"] == []
 
 
@@ -337,6 +340,15 @@ def test_thumbnails_of_nothing_are_refused_and_nothing_is_written(kept, tmp_path
     with pytest.raises(HashbenchError, match="leave one of the two out"):
         write_report(kept, tmp_path / "report", has_thumbnails=True, n_queries=0)
     assert not (tmp_path / "report" / "index.html").exists()
+
+
+def test_a_folder_that_is_there_may_be_called_like_a_file(tmp_path):
+    write(tmp_path / "digits.csv", row())
+    (tmp_path / "site.io").mkdir()
+    assert write_report(tmp_path, tmp_path / "site.io") == tmp_path / "site.io" / "index.html"
+    assert write_report(tmp_path, tmp_path / "v1.2").exists()
+    with pytest.raises(HashbenchError, match=r"new\.io ends in \.io as other files do; give .*new\.html, or make"):
+        write_report(tmp_path, tmp_path / "new.io")
 
 
 def test_the_place_of_a_folder_is_not_on_the_page(tmp_path):

@@ -1,5 +1,6 @@
 """The page of `hashbench report` as people use it: by mouse or keyboard, on a phone, in light and dark colours."""
 
+import itertools
 import shutil
 
 import h5py
@@ -8,7 +9,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import CHROMIUM, visiting
 from playwright.sync_api import expect
-from reported import FEW, LENGTHS, VIEWS, few, keys, means, report, rows_of
+from reported import FEW, LENGTHS, METHODS, TALR, VIEWS, few, keys, means, report, rows_of
 
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
@@ -88,6 +89,11 @@ def test_table_is_copied_or_shown_where_the_clipboard_is_denied(visit, kind, mar
     page.locator(f"button[data-copy={kind}]").click()
     expect(page.locator("#status")).to_have_text(f"{'LaTeX' if kind == 'latex' else 'Markdown'} is copied.")
     assert mark in page.evaluate("copied")
+    expect(page.locator("#status")).to_be_in_viewport(ratio=1)
+    width = "document.getElementById('status').getBoundingClientRect().width"
+    assert page.evaluate(width) > 50
+    expect(page.locator("#status")).to_have_class("hidden")  # after two seconds
+    assert page.evaluate(width) <= 1
     page.evaluate(f"({clipboard})(undefined)")
     page.locator(f"button[data-copy={kind}]").click()
     area = page.locator("textarea#copied")
@@ -130,6 +136,56 @@ def test_legend_hides_and_shows_a_line(visit):
         expect(points).to_have_count(n_points)
 
 
+def test_plot_of_times_is_listed_with_the_reason_where_none_are_known(visit):
+    page = visit(f"plots?{TALR}&kind=times")
+    assert page.locator("select[name=kind] option[value=times]").is_disabled()
+    assert page.locator("select[name=kind]").input_value() == "bits"
+    expect(page.locator("main")).to_contain_text("hashbench run, then hashbench report")
+    known = visit(f"plots?{FEW}&kind=times")
+    assert known.locator("select[name=kind]").input_value() == "times"
+    above = known.locator("svg.chart").first.locator("[data-point] + text").all_text_contents()
+    assert sorted(above) == sorted(str(n_bits) for n_bits in LENGTHS for _ in METHODS)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.0005, 40, ["0.001", "0.01", "0.1", "1", "10"]),
+        (0.002, 0.35, ["0.003", "0.01", "0.03", "0.1", "0.3"]),
+        (0.0075, 0.027, ["0.008", "0.01", "0.015", "0.02"]),
+        (2, 2, ["2.0"]),
+    ],
+)
+def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
+    found = visit("methods").evaluate("(ends) => secondTicks(ends).map(([, text]) => text)", [low, high])
+    assert found == ticks
+
+
+def test_lines_drawn_have_looks_of_their_own(visit):
+    looks = """() => {
+        const lines = Array.from({length: 8}, () => ({group: "x", colour: "#0072b2", marker: "s"}));
+        tellApart(lines);
+        return lines.map((line) => mark(line, 0, 0).getAttribute("d"));
+    }"""
+    assert len(set(visit("methods").evaluate(looks))) == 8
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_heads_and_their_marks_keep_apart(visit, width):
+    page = visit(f"queries?{FEW}", viewport={"width": width, "height": 800})
+    ends = """heads => heads.map((head) => {
+        const range = document.createRange();
+        range.selectNodeContents(head);
+        const {left, right} = range.getBoundingClientRect();
+        return [left, right];
+    })"""
+    heads = page.locator("table[data-test=queries] thead button").evaluate_all(ends)
+    gaps = [after[0] - before[1] for before, after in itertools.pairwise(heads)]
+    assert min(gaps) >= 5
+    mark = "head => parseFloat(getComputedStyle(head, '::before').width)"
+    assert gaps[2] >= 0.9 * page.locator("th[aria-sort=ascending] button").evaluate(mark)
+
+
 def test_text_in_a_plot_is_legible_on_a_phone(visit):
     page = visit(VIEWS["plots"], viewport={"width": 390, "height": 844})
     texts = page.locator("[data-test=plot] svg text:visible")
@@ -140,8 +196,11 @@ def test_text_in_a_plot_is_legible_on_a_phone(visit):
 def test_change_is_shown_with_its_difference(visit):
     page = visit("changes?text=gone")
     assert rows_of(page, "changes").count() == 1
-    for told in ("0.550000", "0.500000", "-0.050000"):
+    for told in ("0.550000", "0.500000", "\N{MINUS SIGN}0.050000"):
         assert told in rows_of(page, "changes").inner_text()
+    with page.expect_download() as download:
+        page.locator("button[data-copy=csv]").click()
+    assert ",-0.05," in download.value.path().read_text()
 
 
 # ---------------------------------------------------------------- queries

@@ -18,10 +18,11 @@ _NAN = float("nan")
 _UNTESTED = (_NAN, _NAN, _NAN)  # p, low, high
 
 
-def changes_text(diff: Diff) -> dict[str, str]:
+def changes_text(diff: Diff) -> dict[str, str | bool]:
     """Say which sides there are, how much changed, and how to read its tests."""
-    title = headline(replace(diff, old_name=_short(diff.old_name)))
-    return {"title": title, "summary": summarise(diff), "notes": " ".join(footnotes(diff))}
+    title = _with_arrow(headline(replace(diff, old_name=_short(diff.old_name))))
+    notes = " ".join(footnotes(diff))
+    return {"title": title, "summary": summarise(diff), "notes": notes, "has_rows": any(_rows(diff))}
 
 
 def changes_content(diff: Diff) -> dict[str, Any]:
@@ -40,6 +41,10 @@ def _short(name: str) -> str:
     return Path(name).name if Path(name).is_absolute() else name
 
 
+def _with_arrow(text: str) -> str:
+    return text.replace(" -> ", " → ")
+
+
 def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
     named = [*(one.new for one in diff.changed), *(one.new for one in diff.incomparable), *diff.new, *diff.gone]
     labels = method_labels((row.method, row.params) for row in named)
@@ -55,7 +60,7 @@ def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
         yield line("changed", change.new, *values, RANGE[change.is_inside_tie_range], *tested, "")
     for pair in diff.incomparable:
         values = float(pair.old.value), float(pair.new.value)
-        yield line("not comparable", pair.new, *values, "", *_UNTESTED, pair.reason)
+        yield line("not comparable", pair.new, *values, "", *_UNTESTED, _with_arrow(pair.reason))
     for row in diff.new:
         yield line("new", row, _NAN, float(row.value))
     for row in diff.gone:

@@ -14,18 +14,22 @@ const SHAPES = {
   p: "M0,-4.6L4.4,-1.4L2.7,3.8H-2.7L-4.4,-1.4Z",
   h: "M0,-4.6L4,-2.3V2.3L0,4.6L-4,2.3V-2.3Z",
 };
-const colours = new Map(); // of the lines shown, by line; of others their own
+const looks = {colour: new Map(), marker: new Map()}; // of the lines shown, by line; of others their own
 const OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}; // too dark for dark paper
-const colourOf = (line) => OF_THEME[colours.get(line) ?? line.colour] ?? colours.get(line) ?? line.colour;
+const lookOf = (line, kind) => looks[kind].get(line) ?? line[kind];
+const colourOf = (line) => OF_THEME[lookOf(line, "colour")] ?? lookOf(line, "colour");
 
-/** Give the lines shown different colours, as far as these go: a line keeps its own unless one before it has that. */
+/** Tell the lines shown apart, as far as colours and markers go: a line keeps its own unless one before it has that. */
 function tellApart(lines) {
-  const free = unique(data.lines.filter((line) => line.group !== "baseline").map((line) => line.colour));
-  colours.clear();
-  for (const line of lines.filter((one) => one.group !== "baseline").slice(0, free.length)) {
-    const colour = free.includes(line.colour) ? line.colour : free[0];
-    free.splice(free.indexOf(colour), 1);
-    colours.set(line, colour);
+  const isFree = (line) => line.group !== "baseline";
+  for (const [kind, given] of Object.entries(looks)) {
+    const free = kind === "marker" ? Object.keys(SHAPES) : unique(data.lines.filter(isFree).map((line) => line.colour));
+    given.clear();
+    for (const line of lines.filter(isFree).slice(0, free.length)) {
+      const look = free.includes(line[kind]) ? line[kind] : free[0];
+      free.splice(free.indexOf(look), 1);
+      given.set(line, look);
+    }
   }
 }
 
@@ -40,7 +44,7 @@ const curve = (line, d) =>
 function mark(line, x, y, more) {
   const [inside, around] = ["var(--paper)", colourOf(line)];
   return s("path", {
-    d: SHAPES[line.marker] ?? SHAPES.o,
+    d: SHAPES[lookOf(line, "marker")] ?? SHAPES.o,
     transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`,
     class: "mark",
     fill: line.is_variant ? inside : around,

@@ -38,7 +38,7 @@ function fixed(name, slots = {}) {
 }
 
 const number = (whole) => (isThere(whole) ? whole / MILLION : null);
-const shown = (value, digits = 4) => (isThere(value) ? value.toFixed(digits) : "–");
+const shown = (value, digits = 4) => (isThere(value) ? value.toFixed(digits).replace("-", "−") : "–");
 const signed = (value, digits) => (value > 0 ? "+" : "") + shown(value, digits);
 const less = (a, b) => (isThere(a) && isThere(b) ? a - b : null);
 const grouped = (n) => n.toLocaleString("en");
@@ -123,7 +123,15 @@ function named(label) {
 }
 
 const lineLink = (line) => h("a", {href: link("method", {method: line.method})}, named(line.label));
+const lost = (text) => h("p", {class: "muted", "data-test": "lost"}, text);
 const nothing = (text = "No results are left; choose other filters.") => h("p", {class: "nothing"}, text);
-const tell = (text) => {
-  $("#status").textContent = text;
-};
+
+/** Tell what was done to who hears the page; what is not seen anyway is also shown for two seconds. */
+function tell(text, isShown = false) {
+  const status = $("#status");
+  status.textContent = text;
+  status.classList.toggle("hidden", !isShown);
+  clearTimeout(hiding);
+  if (isShown) hiding = setTimeout(() => status.classList.add("hidden"), 2000);
+}
+let hiding = 0;

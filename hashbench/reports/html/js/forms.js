@@ -1,6 +1,9 @@
 // Filters: fields described as values, the form they make, and what is chosen in it.
 
-/** A field is {name, label, kind: select | checks | flag | search, options: [[value, text], ...], usual, resets}. */
+/**
+ * A field is {name, label, kind: select | checks | flag | search, options: [[value, text, isOff], ...], usual, resets};
+ * what is off is listed, and cannot be chosen.
+ */
 const FIELDS = {
   data: (usual = data.data.reduce((a, b) => (b.cells.length > a.cells.length ? b : a))) => ({
     name: "data",
@@ -35,12 +38,15 @@ const checks = (name, label, values, order) => ({
   options: pairs(order.filter((value) => values.includes(value))),
 });
 
+const knownOf = ({options = []}) => options.filter(([, , isOff]) => !isOff).map(([value]) => String(value));
+
 function choose(fields) {
   const valueOf = (field) => {
     const given = state.params.getAll(field.name);
-    const known = (field.options ?? []).map(([value]) => String(value));
+    const known = knownOf(field);
     if (field.kind === "select") return known.includes(given[0]) ? given[0] : String(field.usual);
-    if (field.kind === "checks") return given.length ? given.filter((value) => known.includes(value)) : known;
+    const found = given.filter((value) => known.includes(value));
+    if (field.kind === "checks") return found.length || given.includes("") ? found : known;
     return field.kind === "flag" ? given[0] === "1" : (given[0] ?? "");
   };
   return Object.fromEntries(fields.map((field) => [field.name, valueOf(field)]));
@@ -52,7 +58,6 @@ function filters(fields) {
   const [first, rest] = [fields.filter(isFirst), fields.filter((field) => !isFirst(field))];
   const controls = (some) => h("div", {class: "fields"}, some.map((field) => control(field, chosen[field.name])));
   const open = matchMedia("(min-width: 760px)").matches || rest.some((field) => state.params.has(field.name));
-  const isLost = ({kind, name}) => kind === "select" && (state.params.get(name) || chosen[name]) !== chosen[name];
   return h(
     "form",
     {
@@ -63,17 +68,37 @@ function filters(fields) {
     },
     controls(first),
     rest.length > 0 && h("details", {open}, h("summary", {}, "More filters"), controls(rest)),
-    first.filter(isLost).map(({name, label}) => {
-      const given = `${label}: "${state.params.get(name)}" of the address is not here; `;
-      return h("p", {class: "muted", "data-test": "lost"}, `${given}what is shown is "${chosen[name]}".`);
-    }),
   );
+}
+
+/** Say what the address asks for that is not here, and what of that name is. */
+function lostParts(fields) {
+  const [view] = location.hash.slice(1).split("?");
+  if (view && view !== state.view) return [lost(`There is no view "${view}" on this page; this is the overview.`)];
+  const chosen = choose(fields);
+  const ofField = (field) => {
+    const {name, label, kind, options} = field;
+    const known = kind === "flag" ? ["0", "1"] : knownOf(field);
+    const isLost = (value) => value !== "" && kind !== "search" && !known.includes(value);
+    const given = state.params.getAll(name).filter(isLost);
+    return given.map((value) => {
+      const near = known.filter((one) => one.startsWith(value)).map((one) => `"${one}"`);
+      const shownInstead = options?.find(([key]) => String(key) === chosen[name]);
+      const instead = kind === "select" ? `; you see "${shownInstead[1]}"` : "";
+      const meant = near.length ? ` Did you mean ${near.join(" or ")}?` : "";
+      return lost(`There is no "${value}" under ${label} here${instead}.${meant}`);
+    });
+  };
+  const own = [...namesOf(fields), "sort", "desc", ...(views[state.view].more ?? [])];
+  const others = unique([...state.params.keys()]).filter((name) => !own.includes(name));
+  return [...fields.map(ofField), others.map((name) => lost(`"${name}" in the address means nothing in this view.`))];
 }
 
 function control({kind, name, label, options}, value) {
   const box = (checked, text, key) =>
     h("label", {class: "check"}, h("input", {type: "checkbox", name, value: key, checked}), text);
-  const option = ([key, text]) => h("option", {value: key, selected: String(key) === value}, text);
+  const option = ([key, text, isOff]) =>
+    h("option", {value: key, selected: String(key) === value, disabled: isOff}, text);
   if (kind === "select") return h("label", {}, label, h("select", {name}, options.map(option)));
   if (kind === "search") return h("label", {}, label, h("input", {type: "search", name, value, autocomplete: "off"}));
   if (kind === "flag") return box(value, label, null);

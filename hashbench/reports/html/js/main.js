@@ -27,7 +27,7 @@ if (data.changes)
         numeric("p", "p", (row) => row.p, 4, {
           text: (row) => shown(row.p) + (isThere(row.p) && row.p < 0.05 ? " *" : ""),
         }),
-        textual("interval", "Interval", interval),
+        textual("interval", "Interval", (row) => interval(row).replaceAll("−", "-"), {text: interval}),
         textual("other", "Why not comparable", (row) => row.other),
       ];
       const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
@@ -43,7 +43,8 @@ let out = null;
 
 /** Draw what is below the filters anew; of a wide table the column that it is sorted by is in sight. */
 function update() {
-  out.replaceChildren(...views[state.view].body(choose(fields)).flat(Infinity).filter(Boolean));
+  const parts = [lostParts(fields), views[state.view].body(choose(fields))];
+  out.replaceChildren(...parts.flat(Infinity).filter(Boolean));
   tip(null);
   for (const head of out.querySelectorAll("table:not(.stacked) th[aria-sort$=ending]")) {
     const region = head.closest(".scroll");

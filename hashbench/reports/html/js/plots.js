@@ -4,11 +4,15 @@ const MOST_LINES = 8; // shown at first
 const PLOTS = {bits: "metric against bits", ties: "tie ranges", times: "time against quality"};
 
 views.plots = {
+  more: ["line"],
   fields() {
     const block = blockOf.get(choose([FIELDS.data()]).data);
     const {metric} = choose([FIELDS.metric(block.cells)]);
     const some = block.cells.filter((cell) => cell.metric.name === metric);
-    const kinds = Object.entries(PLOTS).filter(([kind]) => kind !== "times" || timesOf(block).size);
+    const isOff = (kind) => kind === "times" && !timesOf(block).size;
+    const kinds = Object.entries(PLOTS).map(([kind, text]) =>
+      isOff(kind) ? [kind, `${text} (no times: see below)`, true] : [kind, text],
+    );
     const checked = [FIELDS.group(some), FIELDS.bits(some), FIELDS.variants()];
     return [FIELDS.data(), FIELDS.metric(block.cells), FIELDS.one("kind", "Plot", kinds), FIELDS.text(), ...checked];
   },
@@ -20,6 +24,7 @@ views.plots = {
     const lines = linesOf(ranked(block)).filter((line) => some.some((cell) => cell.line === line));
     if (!lines.length) return [nothing()];
     const given = state.params.getAll("line");
+    const unknown = given.filter((label) => label && !lines.some((line) => line.label === label));
     let drawn = given.length ? lines.filter((line) => given.includes(line.label)) : lines.slice(0, MOST_LINES);
     const figure = h("figure", {"data-test": "plot"});
     const legend = h("div", {class: "legend", role: "group", "aria-label": "Lines shown"});
@@ -55,7 +60,9 @@ views.plots = {
     redraw();
     const numbers = {name: "points", caption: `${chosen.metric} on ${chosen.data}`, columns: SCORES, rows: some};
     return [
+      unknown.map((label) => lost(`There is no line "${label}" here.`)),
       h("div", {class: "plot"}, figure, legend),
+      !times.size && fixed("no-times"),
       h("details", {}, h("summary", {}, "The numbers as a table"), table({...numbers, keyOf: (cell) => cell.i})),
     ];
   },
@@ -122,16 +129,20 @@ const DRAWINGS = {
     const chart = (what) => {
       const secondsOf = (cell) => Math.max(times.get(timeKey(cell))[what + "_seconds"], 1e-4);
       const seconds = some.map(secondsOf);
-      const x = along(seconds, powersOf(seconds), `time to ${what} (s)`);
+      const x = along(seconds, secondTicks(seconds), `time to ${what} (s)`);
+      const isNumbered = linesOf(some).length <= 4;
       const point = (cell) => {
         const {fit_seconds, encode_seconds} = times.get(timeKey(cell));
         const told = `fit ${fit_seconds.toPrecision(3)} s, encode ${encode_seconds.toPrecision(3)} s`;
-        return pointAt(cell, x.place(secondsOf(cell)), y.place(cell.value), told);
+        const [across, up] = [x.place(secondsOf(cell)), y.place(cell.value)];
+        const bits = isNumbered && s("text", {x: across, y: up - 8, "text-anchor": "middle"}, cell.bits);
+        return [pointAt(cell, across, up, told), bits];
       };
       return axes(x, y, `Time to ${what} against ${metric.name}`, some.map(point));
     };
     const told = `Time to fit, and to encode, against ${metric.name} on ${block.name}; a point a code length.`;
-    return [h("figcaption", {}, `${told} Times are on logarithmic axes.`), chart("fit"), chart("encode")];
+    const few = "Of four lines or fewer it stands above the point.";
+    return [h("figcaption", {}, `${told} ${few} Times are on logarithmic axes.`), chart("fit"), chart("encode")];
   },
 };
 
@@ -142,10 +153,16 @@ function timesOf(block) {
   return new Map(times.map((time) => [`${time.bits} ${time.label}`, time]));
 }
 
-function powersOf(seconds) {
-  const ticks = [];
-  const [low, high] = [Math.log10(Math.min(...seconds)), Math.log10(Math.max(...seconds))];
-  for (let power = Math.ceil(low); power <= high; power++)
-    ticks.push([10 ** power, power < 0 ? (10 ** power).toFixed(-power) : grouped(10 ** power)]);
-  return ticks.length > 1 ? ticks : unique([low, high]).map((power) => [10 ** power, (10 ** power).toPrecision(2)]);
+/** Choose round numbers of seconds on a logarithmic axis: as few to a power of ten as give four, else its ends. */
+function secondTicks(seconds) {
+  const [low, high] = [Math.min(...seconds), Math.max(...seconds)];
+  const powers = Array.from({length: 12}, (_, k) => k - 5);
+  const fine = [[1], [1, 3], [1, 2, 5], [1, 1.5, 2, 3, 4, 6, 8]].map((digits) =>
+    powers
+      .flatMap((power) => digits.map((digit) => Number(`${digit}e${power}`)))
+      .filter((tick) => tick >= low && tick <= high),
+  );
+  const ticks = fine.find((some) => some.length >= 4) ?? fine.at(-1);
+  if (ticks.length > 1) return ticks.map((tick) => [tick, tick.toLocaleString("en", {maximumFractionDigits: 6})]);
+  return unique([low, high]).map((tick) => [tick, tick.toPrecision(2)]);
 }

@@ -27,6 +27,7 @@ function scoresOf(q, label) {
 }
 
 views.queries = {
+  more: ["query"],
   fields() {
     const nLabels = (block) => data.queries[block.name]?.labels?.length ?? 0;
     const place = FIELDS.data(data.data.reduce((a, b) => (nLabels(b) > nLabels(a) ? b : a)));
@@ -92,6 +93,7 @@ function queryList(chosen, q) {
   const asked = Number(state.params.get("query") ?? NaN);
   if (isOpen.has(asked)) place.append(queryPage(chosen, q, asked));
   else if (asked in a) place.append(nothing(`The tie groups of query ${asked} are not in this page.`));
+  else if (state.params.has("query")) place.append(lost(`There is no query "${state.params.get("query")}" here.`));
   const alone = q.labels.length > 1 ? "Choose two methods." : "There are scores of one method alone.";
   if (chosen.a === chosen.b) return [h("p", {}, alone), place, made];
   const those = (kind) => rows.filter((row) => gainOrLoss(metric, row.change) === kind);

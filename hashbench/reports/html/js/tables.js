@@ -34,9 +34,11 @@ const SCORES = ["line", "data", "metric", "bits", "value", "low", "high"].map((k
 /** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
 function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix}) {
   const isAsked = isLinked && columns.some((column) => column.key === state.params.get("sort"));
+  const unknown = isLinked && !isAsked && state.params.get("sort");
   let order = isAsked ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
   let left = []; // rows still to be drawn, in order
-  const made = fixed("table", {caption, count: count(rows.length, "row")});
+  const note = unknown && lost(`There is no column "${unknown}" here to sort by.`);
+  const made = fixed("table", {note, caption, count: count(rows.length, "row")});
   const [head, body, more] = ["thead tr", "tbody", "[data-more]"].map((selector) => $(selector, made));
   $(".scroll", made).setAttribute("aria-label", caption);
   filled($("table", made), {"data-test": name, "aria-label": caption, class: isMatrix ? "" : "stacked"}, []);
@@ -133,9 +135,9 @@ function latexOf(columns, rows) {
   const escapes = {
     ...{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
     ...{"–": "--", "−": "$-$", "±": "$\\pm$", "≈": "$\\approx$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"},
-    "†": "$^\\dagger$",
+    ...{"→": "$\\rightarrow$", "†": "$^\\dagger$"},
   };
-  const escaped = (text) => text.replace(/[\\~^–−±≈↑↓†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
+  const escaped = (text) => text.replace(/[\\~^–−±≈↑↓→†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
   const line = (texts) => texts.map(escaped).join(" & ") + " \\\\\n";
   const kinds = columns.map((column) => (column.isText ? "l" : "r")).join("");
   const [head, body] = [line(labelsOf(columns)), textsOf(columns, rows).map(line).join("")];
@@ -146,7 +148,7 @@ function save(name, text) {
   const url = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
   h("a", {href: url, download: name}).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
-  tell(`${name} is downloaded.`);
+  tell(`${name} is downloaded.`, true);
 }
 
 /** Copy a text; where the clipboard is denied, as in some browsers for files, show it selected. */
@@ -154,7 +156,7 @@ async function copy(text, kind, place) {
   try {
     await navigator.clipboard.writeText(text);
     place.replaceChildren();
-    tell(`${kind} is copied.`);
+    tell(`${kind} is copied.`, true);
   } catch {
     $("#copied")?.parentElement.remove();
     const area = h("textarea", {id: "copied", rows: 8, readonly: true, spellcheck: "false"}, text);
