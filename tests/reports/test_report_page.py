@@ -35,7 +35,7 @@ def test_queries_open_one_after_the_other_and_rows_are_sorted(page):
     assert page.evaluate("document.activeElement.dataset.nav") == "queries"
     go(page, VIEWS["queries"])
     first = page.locator("section#query h2").inner_text()
-    others = [one for one in page.locator("button[data-open]").evaluate_all("all => all.map(one => one.dataset.open)")]
+    others = page.locator("button[data-open]").evaluate_all("all => all.map(one => one.dataset.open)")
     for query in others[:2]:
         page.locator(f"button[data-open='{query}']").click()
         assert page.locator("section#query h2").inner_text() == f"Query {query}"
