@@ -37,7 +37,7 @@ def draw(
     with one_look():
         widest = max(text_width(one.evaluator.name, SMALL) for those in metrics for one in those)
         figure, rows = make_panels(
-            *(layout or Layout(), [(1, _ROW * (len(those) + 1)) for those in metrics], f"{name}: what scripts print"),
+            *(layout or Layout(), [(1, _ROW * (len(those) + 1)) for those in metrics], f"What scripts print of {name}"),
             text,
             gap=(0.0, 0.3),
             right=widest + _BESIDE,
