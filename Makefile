@@ -69,8 +69,8 @@ test: $(VENV)/.installed ## Run the tests, as before every commit
 test-cluster: $(VENV)/.installed ## Run those of clusters, which start and kill processes; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py --durations 3
 
-test-browser: $(VENV)/.installed ## Run those of the report in a browser; test has the quicker half, test-all has them, too
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_report_values.py tests/reports/test_report_browser.py --durations 3
+test-browser: $(VENV)/.installed ## Run those of the report in a browser; test has a few of them, test-all has them, too
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_report_*.py --durations 3
 
 test-all: $(VENV)/.bench ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20

@@ -7,9 +7,9 @@
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images, four learning rates at one length, all else as in
-benchmarks/end_to_end.toml, in a third of the epochs. Trials are added to benchmarks/tuning.csv one by one, and
-not repeated.
+parameters that matter to it, at two lengths; from images six settings at one length, four learning rates and then two
+more after what these told, all else as in benchmarks/end_to_end.toml, in a third of the epochs. Trials are added to
+benchmarks/tuning.csv one by one, and not repeated.
 """
 
 import argparse
@@ -55,22 +55,32 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
 LENGTH_OF_IMAGES, RATES_OF_IMAGES = 32, [0.003, 0.01, 0.03, 0.1]
+OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what all settings share, and the two more
+    "talr-ap": ({"n_bins": 8, "alpha": 0.5}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
+    "mihash": ({"n_bins": 8, "alpha": 2.0}, [{"learning_rate": 0.02}, {"learning_rate": 0.05}]),
+    "hashnet": ({}, [{"learning_rate": 0.006}, {"learning_rate": 0.015}]),
+    "dpsh": ({"eta": 30.0}, [{"eta": None, "learning_rate": 0.003}, {"eta": None, "learning_rate": 0.01}]),
+    "dtsh": ({}, [{"learning_rate": 0.001}, {"learning_rate": 0.005}]),
+}
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
 def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
     same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
-    spaces, lengths = SPACES, LENGTHS
+    settings = {
+        method: [dict(zip(space, values, strict=True)) for values in product(*space.values())]
+        for method, space in SPACES.items()
+    }
+    lengths = LENGTHS
     if dataset.images is not None:
-        methods = tomllib.loads(GRID.read_text())["methods"]
-        rates = {"learning_rate": RATES_OF_IMAGES}
-        spaces = {name: {key: [value] for key, value in own.items()} | rates for name, own in methods.items()}
+        rates = [{"learning_rate": rate} for rate in RATES_OF_IMAGES]
+        settings = {method: [all_of | one for one in rates + more] for method, (all_of, more) in OF_IMAGES.items()}
         lengths = (LENGTH_OF_IMAGES,)
     return [
-        same | dict(zip(KEY[3:], (method, json.dumps(dict(zip(space, values, strict=True))), *rest), strict=True))
+        same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
         for rest in product(lengths, SEEDS)
-        for method, space in spaces.items()
-        for values in product(*space.values())
+        for method, some in settings.items()
+        for setting in some
     ]
 
 

@@ -27,7 +27,9 @@ class TrainingFailure(JobFailure):
     """Training that went wrong for good, and would again; its checkpoint is of no use."""
 
 
-def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "", meant: str = "") -> HashbenchError:
+def unknown_name(
+    kind: str, name: str, choices: Iterable[str], like: str = "", meant: str = "", listed: str = ""
+) -> HashbenchError:
     """Build the error for a name that is not among the choices.
 
     Parameters
@@ -42,11 +44,13 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "", m
         What to compare with the choices in place of ``name``.
     meant : str, optional
         What to suggest, where the caller knows better than by comparing.
+    listed : str, optional
+        Where all names can be found, if they are too many for a sentence; then three near ones are suggested.
 
     Returns
     -------
     HashbenchError
-        To be raised by the caller; it suggests the nearest name and lists them all.
+        To be raised by the caller; it suggests the nearest name and lists them all, or says what does.
     """
     from difflib import get_close_matches  # not needed to show help
 
@@ -54,9 +58,11 @@ def unknown_name(kind: str, name: str, choices: Iterable[str], like: str = "", m
     folded = {choice.casefold(): choice for choice in known}
     typed = (like or name).casefold()
     kinds = [choice for choice in folded if choice.startswith(f"{typed}-")]  # cifar10 of cifar10-s1 and cifar10-s2
-    near = [meant] if meant else [folded[one] for one in kinds or get_close_matches(typed, folded, n=1, cutoff=0.6)]
+    alike = kinds or get_close_matches(typed, folded, n=3 if listed else 1, cutoff=0.6)
+    near = [meant] if meant else [folded[one] for one in alike]
     hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
-    return HashbenchError(f"unknown {kind} {name!r}.{hint} Known {kind}s: {', '.join(known)}.")
+    choices_told = f"All {kind}s: {listed}" if listed else f"Known {kind}s: {', '.join(known)}"
+    return HashbenchError(f"unknown {kind} {name!r}.{hint} {choices_told}.")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

@@ -14,6 +14,17 @@ from hashbench.dataset import Dataset
 METHODS, LENGTHS, SEEDS = ("itq", "lsh", "sdh"), (12, 16), (0, 1)
 FEW = "data=few%3Afeatures"
 TALR = "data=cifar10-s1%3Aours"
+VIEWS = {
+    "overview": "overview",
+    "leaderboard": f"leaderboard?{FEW}",
+    "leaderboard beside papers": f"leaderboard?{TALR}",
+    "plots": f"plots?{FEW}",
+    "methods": "methods",
+    "method": "method?method=itq",
+    "queries": f"queries?{FEW}&query=3",
+    "changes": "changes?text=gone",
+    "rows": f"rows?{FEW}&text=sdh",
+}
 WORDS = "<img src=x onerror=alert(1)> \"q\" & 'a' Ü 中文"
 PARAM = "</script><script>alert(2)</script> \"q\" & 'a' | Ü 中文"
 WILD = {"dataset": "wild", "features": WORDS, "params": json.dumps({"a": PARAM}), "n_bits": 16}

@@ -245,7 +245,12 @@ COMMANDS = f"""
 1 | {ITQ} --results r/deep | line 2: maximum recursion depth exceeded
 1 | {ITQ} --results r/out | line 2 | x/../../..
 1 | {ITQ} --results r/out-method | line 2: column method | got '../itq'
-1 | {ITQ} --results r/no-results | has columns a,b
+1 | {ITQ} --results r/no-results | digits.csv is no results file | Give a file that hashbench run wrote
+1 | diff text.npy r/good | text.npy is no results file
+1 | report --results r/good --against text.npy --output r.html | text.npy is no results file
+1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
+1 | report --results r/good --output text.npy | text.npy is a file that is no page | give text.html
+1 | report --results r/good --output folder --thumbnails | no dataset of images | cifar10-s1:images
 1 | {ITQ} --results r/empty | has columns none
 1 | {ITQ} --results r/binary | digits.csv
 1 | tables --results nowhere | there are no results in nowhere
@@ -358,8 +363,8 @@ COMMANDS = f"""
 2 | {LABELLED} --per-query '' | empty name
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query codes.npy | written over
-2 | {LABELLED} --curves x.jpg | 'x.jpg' ends in .jpg; curves are written to .csv, or drawn to .svg, .png, .pdf.
-2 | {LABELLED} --curves labels.npy | ends in .npy
+2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
+2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
 2 | {LABELLED} --curves - --per-query - | same file
 1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
@@ -368,6 +373,8 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
+1 | evaluate codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
+1 | explain codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
 2 | explain | give CODES.h5, or both --query-codes
 2 | explain foreign.h5 --bits 8 | not both
 1 | explain foreign.h5 | another program
@@ -379,7 +386,7 @@ COMMANDS = f"""
 2 | {EXPLAINED.replace("database-codes codes.npy", "database-codes code[s].npy")} | whole; give each as one file
 1 | {EXPLAINED} --metric RR | gives RR of 6 items; ask for AP, AP@k
 1 | {EXPLAINED} --metric APP | unknown metric 'APP'
-1 | {EXPLAINED} --script hashne | unknown script 'hashne'. Did you mean 'hashnet'? Known scripts: area-rp
+1 | {EXPLAINED} --script hashne | unknown script 'hashne'. Did you mean 'hashnet' or | hashbench list scripts
 2 | {EXPLAINED} --script csq,fire | holds several; repeat the option: --script csq --script fire
 1 | {EXPLAINED} --database-order sorted | 'sorted', expected given, by-class, shuffled, or shuffled:7 with a seed
 1 | {EXPLAINED} --database-order shuffled: | 'shuffled:', expected given

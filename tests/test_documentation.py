@@ -18,6 +18,7 @@ from places import ROOT, built_in_datasets, built_in_methods
 import hashbench as package
 from hashbench import _source_code, registry
 from hashbench.cli.main import COMMANDS, cli
+from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.scoring.metrics import FAMILIES, metric_names
 
 README = (ROOT / "README.md").read_text()
@@ -92,6 +93,12 @@ def test_numbers_on_scripts_are_those_of_the_committed_rows():
     scripts = [value for (codes, order, _), value in cells.items() if (codes, order) == ("hashnet-12", "by-class")]
     assert f"gains {exact['hashnet-32'] - exact['hashnet-12']:.3f} of exact AP@1000" in page
     assert f"12 bits anything from {min(scripts):.3f} to {max(scripts):.3f}." in page
+
+
+def test_the_table_of_all_scripts_has_those_that_give_ap_at_a_cut():
+    table = (ROOT / "docs/why-numbers-differ.md").read_text().partition("<!-- scripts -->")[2].partition("<!-- end")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.strip().splitlines()[2:]]
+    assert rows == [[one.name, one.used_by] for one in EVALUATORS if "AP@k" in one.gives]
 
 
 def test_readme_shows_the_ranges_of_the_committed_table():

@@ -18,6 +18,10 @@ def test_near_name_is_suggested_and_all_are_listed():
     assert (
         str(unknown_name("metric", "map", ["mAP"])) == "unknown metric 'map'. Did you mean 'mAP'? Known metrics: mAP."
     )
+    listed = str(unknown_name("method", "itqq", ["itq", "itqu", "itqqq", "lsh"], listed="hashbench list methods"))
+    assert listed.startswith("unknown method 'itqq'. Did you mean 'itqqq' or ")
+    assert listed.endswith("? All methods: hashbench list methods.")
+    assert listed.count("'itq") == 4
     assert str(unknown_name("method", "zzz", ["lsh"])) == "unknown method 'zzz'. Known methods: lsh."
 
 

@@ -1,5 +1,6 @@
 """The commands that tell what there is, and whether it keeps the contract: list, info, check."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ from hashbench.errors import HashbenchError
 
 
 @click.command("list")
-@click.argument("kind", type=Word(["methods", "datasets", "metrics", "missing"]))
+@click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]))
 @click.option(
     "--speed",
     type=click.Choice(["quick", "slow"]),
     help="Only our own methods that fit quickly, or slowly.",
 )
 def list_command(kind: str, speed: str | None) -> None:
-    """List methods, datasets or metrics, each with a line about it; or datasets not prepared, and how to add them."""
+    """List methods, datasets, metrics or scoring scripts, each with a line about it; or how to add missing datasets.
+
+    Scripts are those that explain knows: which metrics each gives, where it is used, and what of it was read.
+    """
     from hashbench import registry
     from hashbench.cards import method_card
 
@@ -35,6 +39,14 @@ def list_command(kind: str, speed: str | None) -> None:
         from hashbench.pipeline.preparation import find_prepared
 
         rows = list(find_prepared()[1].items())
+    elif kind == "scripts":
+        from hashbench.reports.explain.evaluators import EVALUATORS
+
+        rows = []
+        for one in EVALUATORS:
+            parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (one.used_by, one.source))
+            more = [f"\n    {line}" for part in parts for line in part]
+            rows.append((one.name, ", ".join(one.gives) + "".join(more)))
     else:
         from hashbench.scoring.metrics import FAMILIES, metric_names
 

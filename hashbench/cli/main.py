@@ -32,7 +32,7 @@ COMMANDS = {  # where each one is, and what it does
     "explain": ("explain", "Say why your number differs: codes through the scripts that people use."),
     "export": ("export", "Write a kept model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
-    "list": ("catalogue", "List methods, datasets or metrics, or what is not prepared yet."),
+    "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
     "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
     "prepare": ("pipeline", "Make datasets ready, named ones or your own."),
     "report": ("report", "Write the results as a page to open in a browser."),

@@ -25,8 +25,8 @@ from hashbench.cli.options import RESULTS
 def report(results: Path, output: Path | None, against: str | None, n_queries: int | None, thumbnails: bool) -> None:
     """Write all results as a page that any browser opens, without a server or network; prints the page's path.
 
-    One file holds everything: leaderboards to sort and filter, plots, methods, comparisons, and what the data folder
-    keeps of codes and queries.
+    One file holds everything: leaderboards to sort and filter, plots, methods, and what the data folder keeps of
+    codes and queries.
     """
     from hashbench.cli.progress import Progress
     from hashbench.reports.html import write_report

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 from click.core import ParameterSource
@@ -13,6 +13,7 @@ from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, WORKERS, File, 
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.scoring.evaluation import Evaluation
@@ -32,17 +33,19 @@ class _Array(click.ParamType[str]):
         return str(value)
 
 
-class _Curves(File):
-    """A file of curves, whose ending says whether they are written or drawn."""
+class Drawn(File):
+    """A file of a figure, whose ending says of what kind; or, where it may hold them, of numbers."""
 
-    def __init__(self) -> None:
-        super().__init__(allow_dash=True)
+    def __init__(self, *, or_numbers: bool = False) -> None:
+        super().__init__(allow_dash=or_numbers)
+        self.or_numbers = or_numbers
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: D102
         path: Path = super().convert(value, param, ctx)
-        if path.suffix.lower() not in ("", ".csv", *FIGURES):
-            known = f"written to .csv, or drawn to {', '.join(FIGURES)}"
-            self.fail(f"{str(value)!r} ends in {path.suffix}; curves are {known}.", param, ctx)
+        known = (*FIGURES, *(("", ".csv") if self.or_numbers else ()))
+        if path.suffix.lower() not in known:
+            numbers = ", or in .csv for numbers" if self.or_numbers else ""
+            self.fail(f"{str(value)!r} is to end in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}{numbers}.", param, ctx)
         return path
 
 
@@ -91,6 +94,15 @@ def own_codes(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("codes", type=FILE, required=False)(command)
 
 
+def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
+    """Tell CODES.h5 from the user's own codes; a usage error if both are given, or neither."""
+    if codes is not None and any(value is not None for value in own.values()):
+        raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
+    if codes is None and (own["query_codes"] is None or own["database_codes"] is None):
+        raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
+    return codes is not None
+
+
 @click.command()
 @own_codes
 @click.option(
@@ -128,7 +140,7 @@ def own_codes(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--per-query", type=OUTPUT, help="Also write every query's scores to this CSV file; - for stdout.")
 @click.option(
     "--curves",
-    type=_Curves(),
+    type=Drawn(or_numbers=True),
     help="Also write precision-recall curves, by radius and by rank, to this CSV file, - for stdout; or draw them: "
     ".svg, .png or .pdf.",
 )
@@ -175,11 +187,9 @@ def evaluate(
         _refuse_options_of_saving()
     if run is not None or qrels is not None or complete:
         score, metrics = _of_run(run, qrels, complete, undefined, outputs), metrics or RUN_METRICS
-    elif codes is not None:
+    elif are_of_a_file(codes, {**own, "save": save}):
         if cluster is not None:
             raise click.UsageError("--workers count codes of your own, of which many fit into no memory; leave it out.")
-        if any(value is not None for value in (save, *own.values())):
-            raise click.UsageError("give either CODES.h5 or your own --query-codes and --database-codes, not both.")
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
         sharding = {"cluster": cluster, "on_progress": progress.tell}
@@ -214,18 +224,9 @@ def _of_file(
     codes: Path, dataset: str | None, undefined: str, outputs: Sequence[Path]
 ) -> tuple[Callable[..., "Evaluation"], tuple[int, int]]:
     """Give what scores a codes file of ours, with its code length and the size of its database."""
-    from hashbench.pipeline import preparation, steps
-    from hashbench.store import hdf5
-    from hashbench.store.files import HDF5_SUFFIXES
+    from hashbench.pipeline import own_codes, preparation, steps
 
-    if codes.suffix.lower() not in HDF5_SUFFIXES:
-        raise click.UsageError(
-            f"{codes} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
-        )
-    with hdf5.open_codes(codes) as opened:
-        made = opened.made
-        dataset = dataset or str(preparation.find_by_content(made.dataset_fingerprint) or made.dataset)
-        sizes = opened.n_bits, len(opened.database)
+    dataset, sizes = own_codes.made_from(codes, dataset)
     _refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
     loaded, _ = preparation.load_dataset(dataset)
     return partial(steps.score, loaded, codes, undefined=undefined), sizes
@@ -245,8 +246,6 @@ def _read_own(
     from hashbench.pipeline import own_codes, sharded_codes
     from hashbench.sources.array_files import split_spec
 
-    if own["query_codes"] is None or own["database_codes"] is None:
-        raise click.UsageError("give CODES.h5, or both --query-codes and --database-codes.")
     is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     if is_labelled and dataset is not None and save is None:
         raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
@@ -297,11 +296,17 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
     if output.suffix.lower() not in FIGURES:
         _write(output, points.to_csv(index=False, lineterminator="\n"))
         return
-    from hashbench.reports.plots import figure_bytes
     from hashbench.reports.plots.curves import draw_curves
+
+    write_drawn(output, draw_curves(points, name, *sizes))
+
+
+def write_drawn(output: Path, figure: "Figure") -> None:
+    """Write a figure as what its file's ending says."""
+    from hashbench.reports.plots import figure_bytes
     from hashbench.store.files import write_bytes
 
-    write_bytes(output, figure_bytes(draw_curves(points, name, *sizes), output.suffix.lower()[1:]))
+    write_bytes(output, figure_bytes(figure, output.suffix.lower()[1:]))
 
 
 def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:

@@ -141,18 +141,26 @@ class OwnCodes:
         return [f"Codes with content {codes.content} are kept in {file}."]
 
 
-def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
-    """Read CODES.h5 of ours, with the dataset that it says, or another name or file of it."""
+def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, int]]:
+    """Find the dataset of CODES.h5 of ours, unless one is named; with its code length and the size of its database."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
             f"{path} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
         )
     with hdf5.open_codes(path) as opened:
         made = opened.made
-        query, database, n_bits = opened.query[:], opened.database[:], opened.n_bits
-    found, _ = load_dataset(dataset or str(find_by_content(made.dataset_fingerprint) or made.dataset))
-    check_content(found, made, path)
-    return OwnCodes(query, database, n_bits, "hamming", found.affinity(), found, found.fingerprint)
+        sizes = opened.n_bits, len(opened.database)
+    return dataset or str(find_by_content(made.dataset_fingerprint) or made.dataset), sizes
+
+
+def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
+    """Read CODES.h5 of ours, with the dataset that it says, or another name or file of it."""
+    dataset, (n_bits, _) = made_from(path, dataset)
+    found, _ = load_dataset(dataset)
+    with hdf5.open_codes(path) as opened:
+        check_content(found, opened.made, path)
+        parts = opened.query[:], opened.database[:], n_bits
+    return OwnCodes(*parts, "hamming", found.affinity(), found, found.fingerprint)
 
 
 def read_own(

@@ -130,6 +130,11 @@ def _parse(content: bytes, name: str) -> Iterator[tuple[int, Row]]:
         raise Unreadable(f"{name} is no results file: {error}.", _RESTORE) from error
     header = lines[0][1] if lines else []
     beyond = [column for column in header if column not in COLUMNS]
+    if header and not any(set(line) & set(COLUMNS) for _, line in lines[:2]):
+        raise Unreadable(
+            f"{name} is no results file: its first line has none of the columns {','.join(COLUMNS)}.",
+            "Give a file that hashbench run wrote, or move this one out of the folder of results.",
+        )
     if (header[:1] and header[0].startswith("#")) or (beyond and set(COLUMNS) <= set(header)):
         raise HashbenchError(
             f"{name} has {', '.join(beyond)} in its header, which this version of hashbench does not know: a newer one "

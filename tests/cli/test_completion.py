@@ -57,9 +57,10 @@ def test_metrics_are_offered_as_they_can_be_typed():
         ("plot --metric RP", ["RPrec"]),
         ("tables table", ["table1", "table2", "table3"]),
         ("tables --features squ", ["squeezenet"]),
-        ("explain --script sklearn-", ["sklearn-ap", "sklearn-lrap", "sklearn-ndcg"]),
+        ("explain --script sklearn-", ["sklearn-ap", "sklearn-lrap", "sklearn-ndcg", "sklearn-ndcg-linear"]),
         ("explain --dataset tm", ["tmc2007"]),
         ("list me", ["methods", "metrics"]),
+        ("list sc", ["scripts"]),
         ("run --dry", ["--dry-run"]),
     ],
 )

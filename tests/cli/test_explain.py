@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import rich.progress
 
-from hashbench.cli import progress
+from hashbench.cli import explain, progress
+from hashbench.reports.explain.evaluators import EVALUATORS
 
 
 @pytest.fixture(scope="module")
@@ -118,10 +119,52 @@ def test_tables_have_a_row_a_script_and_a_line_of_the_exact_value(hashbench, own
     options = "--metric", "AP", "--script", "dtsh", "--script", "trec_eval"
     plain = hashbench("explain", *own, *options).stdout
     assert plain.startswith("AP: exactly 0.")
-    assert [line.split()[0] for line in plain.splitlines()[-2:]] == ["dtsh", "trec_eval"]
+    assert [line.split()[0] for line in plain.splitlines() if line.startswith((" dtsh", " trec"))] == [
+        "dtsh",
+        "trec_eval",
+    ]
+    assert [line[:3] for line in plain.splitlines()[-2:]] == ["   ", "   "]  # its causes, a line each
     markdown = hashbench("explain", *own, *options, "--format", "markdown").stdout
     assert markdown.startswith("**AP**: exactly 0.")
     assert [line.split()[:2] for line in markdown.splitlines()[-2:]] == [["|", "dtsh"], ["|", "trec_eval"]]
+
+
+def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbench):
+    lines = hashbench("list", "scripts").stdout.splitlines()
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [one.name for one in EVALUATORS]
+    assert max(map(len, lines)) <= 80
+    at = next(number for number, line in enumerate(lines) if line.startswith("hashnet "))
+    assert [line.strip() for line in (lines[at].removeprefix("hashnet"), *lines[at + 1 : at + 3])] == [
+        "AP, AP@k",
+        "thuml/HashNet, PyTorch",
+        "thuml/HashNet@85387b8 pytorch/src/test.py:31-53",
+    ]
+
+
+def test_json_names_where_a_script_is_used_and_what_was_read_of_it(told, own):
+    one = told(*own, "--metric", "AP", "--script", "dtsh")["dtsh", "AP"]
+    assert one["used_by"] == "Minione/DTSH, MATLAB"
+    assert one["source"] == "Minione/DTSH@4be0707 calcMAP.m:2-32"
+
+
+def test_json_has_null_where_no_range_of_a_quantity_of_its_own_is_known(told, own):
+    found = told(*own, "--metric", "AP", "--script", "area-rp", "--script", "dtsh")
+    assert found["area-rp", "AP"]["by_its_conventions"] == {"mean": None, "low": None, "high": None}
+    assert found["dtsh", "AP"]["by_its_conventions"] == found["dtsh", "AP"]["exact"]
+
+
+def test_a_script_that_is_named_twice_is_shown_once(hashbench, own):
+    lines = hashbench("explain", *own, "--script", "DTSH", "--script", "dtsh").stdout.splitlines()
+    assert len([line for line in lines if line.startswith(" dtsh")]) == 1
+
+
+@pytest.mark.parametrize("form", ["table", "markdown"])
+def test_what_is_of_this_machine_alone_says_so_where_it_is_shown(hashbench, own, form):
+    options = "explain", *own, "--metric", "AP", "--format", form, "--script"
+    line = "-here: in the order of ties of this machine's NumPy or numba; elsewhere another."
+    for value in ([], ["--value", "0.73"]):
+        assert hashbench(*options, "ranx-here", *value).stdout.splitlines()[-1] == line
+        assert line not in hashbench(*options, "dtsh", *value).stdout
 
 
 def test_json_has_null_where_a_mean_is_not_a_number(told, own):
@@ -136,7 +179,10 @@ def test_a_value_tells_which_scripts_give_it(hashbench, told, own, form):
         done = hashbench("explain", *own, "--metric", "AP", "--value", printed, "--format", form)
         assert done.exit_code == 0, done.stderr
         if form == "json":
-            verdicts = {one["script"]: one["verdict"] for one in json.loads(done.stdout)}
+            found = json.loads(done.stdout)
+            verdicts = {one["script"]: one["verdict"] for one in found}
+            assert [one["asked"]["value"] for one in found] == pytest.approx([value] * len(found), abs=1e-6)
+            assert {round(one["asked"]["half_width"], 8) for one in found} == {5e-7}
             assert verdicts["hashnet"] == verdicts["hashnet-caffe"] == "gives"
             assert set(verdicts.values()) == {"gives", "could", "unknown", "not"}
         else:
@@ -191,18 +237,50 @@ def test_a_line_is_told_on_no_terminal_and_then_only_of_what_takes_long(hashbenc
     ("options", "words"),
     [
         ("--metric RR", "no script that is known here gives RR of 30 items; ask for AP, AP@k, NDCG"),
-        ("--metric AP --metric RR", "no script that is known here gives RR of 30 items"),
-        ("--script talr-ndcg", "no script among talr-ndcg gives AP of 30 items; ask for NDCG, NDCG@k."),
-        ("--script calc-map --metric AP@5", "no script among calc-map gives AP@5 of 30 items; ask for AP."),
+        ("--script talr-ndcg", "talr-ndcg does not give AP of 30 items; ask for NDCG, NDCG@k."),
+        (
+            "--script talr-ndcg --script calc-map --metric P@5",
+            "none of talr-ndcg, calc-map gives P@5 of 30 items; ask for NDCG, NDCG@k, AP.",
+        ),
+        ("--script calc-map --metric AP@5 --metric P@5", "calc-map does not give AP@5 of 30 items; ask for AP."),
+        ("--script hashnt", "Did you mean 'hashnet' or "),
+        ("--script qqqq", "unknown script 'qqqq'. All scripts: hashbench list scripts."),
         (
             "--script hashnet --metric AP@31",
-            "no script among hashnet gives AP@31 of 30 items; ask for AP, AP@k, k within",
+            "hashnet does not give AP@31 of 30 items; ask for AP, AP@k, k within",
         ),
     ],
 )
 def test_what_scripts_do_not_give_is_refused_with_what_they_do(hashbench, own, options, words):
     code, line = refused(hashbench, *own, *options.split())
     assert (code, words in line) == (1, True), line
+
+
+@pytest.mark.parametrize("scripts", [(), ("--script", "hashnet")])
+def test_metrics_that_no_script_gives_are_left_out_and_told(hashbench, own, scripts):
+    metrics = "--metric", "AP@5", "--metric", "RR", "--metric", "AP@5"
+    done = hashbench("explain", *own, *scripts, *metrics)
+    assert (done.exit_code, done.stdout) == (0, hashbench("explain", *own, *scripts, "--metric", "AP@5").stdout)
+    (line,) = (line for line in done.stderr.splitlines() if "RR" in line)
+    assert line.startswith("Left out: hashnet does not give" if scripts else "Left out: no script that is known here")
+
+
+@pytest.mark.parametrize(("printed", "read"), [("1.5", "0.0150 ± 0.0005"), ("0.73", "0.730 ± 0.005")])
+def test_a_value_is_told_as_it_was_read(hashbench, own, printed, read):
+    done = hashbench("explain", *own, "--script", "dtsh", "--value", printed)
+    assert done.stdout.startswith(f"asked for: {printed} ({read})\n")
+
+
+def test_a_figure_shows_the_value_asked_for_and_the_order_of_the_database(hashbench, own, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(explain, "write_drawn", lambda path, figure: drawn.append(figure))
+    options = "--metric", "AP", "--script", "dtsh", "--figure", tmp_path / "f.svg"
+    for value in ((), ("--value", "73.1")):
+        assert hashbench("explain", *own, *options, *value).exit_code == 0
+    without, with_it = ([line.get_xdata()[0] for line in figure.axes[0].lines] for figure in drawn)
+    assert set(with_it) - set(without) == {0.731}
+    assert "Dashed: 73.1, the value asked for." in drawn[1].get_label()
+    assert "database order: given" in drawn[1].get_label()
 
 
 def test_a_figure_of_no_numbers_is_refused(hashbench, own, tmp_path):

@@ -1,6 +1,8 @@
 """Scoring scripts: worked examples that their originals were run on, and the sums of causes."""
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain import orders
-from hashbench.reports.explain.emulation import explain
+from hashbench.reports.explain.conventions import EMPTY
+from hashbench.reports.explain.emulation import Cause, Range, explain
 from hashbench.reports.explain.evaluators import EVALUATORS, named
-from hashbench.reports.explain.layout import answers
+from hashbench.reports.explain.layout import answers, format_answers, format_explanations
 
 _HERE = [one.name for one in EVALUATORS if one.order is orders.numpy_here]
 
@@ -38,27 +41,45 @@ WHOLE = {  # what the originals give of the whole list
         "torchmetrics-map": 0.307668,
         "trec_eval": 0.289646,
         "trec_eval-unjudged": 0.434470,
-        "ranx": 0.289646,
-        "ranx-run": 0.301936,
+        "ranx-here": 0.289646,
+        "ranx-run-here": 0.301936,
     },
+    **{"dsh": math.nan, "faiss-cumsum": 0.301936, "retrieval-map": 0.300878, "retrieval-map-bits-less-d": 0.294705},
 }
 FIRST_5 = {
     **{"calc-top-map": 0.233333, "hashnet": 0.7, "hashnet-caffe": 0.35, "csq": 0.233333, "thulab": 0.502778},
     **{"orthohash": 0.194444, "fire": 0.361111, "fire-old": 0.541667, "treezzz": 0.233333, "calc-map-k": 0.297099},
     **{"callmap": 0.233333, "deepbit": 0.233333, "talr-ap": 0.122222, "mihash-k": 0.7, "torchmetrics-map": 0.194444},
     **{"torchmetrics-map-less-d": 0, "torchmetrics-map-bits-less-d": 0.194444, "trec_eval-unjudged": 0.098148},
-    **{"trec_eval": 0.065432, "ranx": 0.065432, "ranx-run": 0.077778},
+    **{"trec_eval": 0.065432, "ranx-here": 0.065432, "ranx-run-here": 0.077778},
+    **{"faiss-cumsum": 0.233333, "retrieval-map": 0.244444, "retrieval-map-bits-less-d": 0.244444},
 }
 OTHERS = {
     "NDCG": {"talr-ndcg": 0.762701, "talr-tiendcg": 0.751591, "sklearn-ndcg": 0.418257},
     "NDCG@5": {"talr-ndcg": 0.538811, "sklearn-ndcg": 0.205364},
-    "P@5": {"mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2},
-    "R@5": {"csq-r": math.nan},
+    "NDCG:trec": {"sklearn-ndcg-linear": 0.418257},
+    "NDCG@5:trec": {"sklearn-ndcg-linear": 0.205364},
+    "P@5": {
+        **{"mihash-prec-k": 0.2, "rp5": 0.2, "deepbit-p": 0.2, "trec_eval-p": 0.2, "ksh": 0.2, "bihalf-p": 0.2},
+        **{"calc-top-map-p": 0.3, "pytorch-deephash-p": 0.2},
+    },
+    "R@5": {"csq-r": math.nan, "rp5-r": 3 / 12, "bihalf-r": 3 / 12},  # of twelve relevant pairs
     "P@r2": {
         **{"sdh-r2": 0.263889, "mihash-prec-n": 0.263889, "thulab-r2": 0.263889},
-        **{"pytorch-deephash-r2": 0.263889, "bihalf-pr": 0.395833},
+        **{"pytorch-deephash-r2": 0.263889, "bihalf-pr": 0.395833, "bihalf-pairs-p": 0.28},
     },
     "R@r2": {"sdh-recall": 0.333333, "thulab-recall": math.nan, "bihalf-recall": 0.5},
+}
+CURVES = {  # from radius 0, or rank 1
+    ("thulab-all", "P@r0"): [0.333333, 0.25, 0.281019, 0.295763, 0.301936],
+    ("bihalf-pr", "P@r0"): [0.5, 0.5, 0.395833, 0.475, 0.5],
+    ("bihalf-recall", "R@r0"): [0.111111, 0.222222, 0.5, 0.833333, 1],
+    ("area-rp-p", "P@r0"): [0.333333, 0.2, 0.28, 0.333333, math.nan],  # the last radius is missing
+    ("area-rp-r", "R@r0"): [0.083333, 0.166667, 0.583333, 0.916667, math.nan],
+    ("bihalf-pairs-p", "P@r0"): [0.333333, 0.2, 0.28, 0.333333, math.nan],
+    ("bihalf-pairs-r", "R@r0"): [0.083333, 0.166667, 0.583333, 0.916667, math.nan],
+    ("pytorch-deephash-r2", "P@r3"): [math.nan, math.nan],  # all are inside for one query, then for all
+    ("calc-top-map-p", "P@1"): [0.5, 0.25, 0.166667, 0.25, 0.3],
 }
 
 
@@ -87,13 +108,37 @@ def test_scripts_of_other_metrics_give_what_their_originals_give(metric):
     assert {name: found[name] for name in OTHERS[metric]} == pytest.approx(OTHERS[metric], abs=1e-6, nan_ok=True)
 
 
+@pytest.mark.parametrize(("script", "first"), CURVES)
+def test_scripts_of_curves_give_what_their_originals_give_at_every_point(script, first):
+    expected = CURVES[script, first]
+    points = [f"{first[:-1]}{int(first[-1]) + point}" for point in range(len(expected))]
+    found = explained(points, scripts=[named(script)])
+    assert [one.value for one in found] == pytest.approx(expected, abs=1e-6, nan_ok=True)
+
+
+def test_curves_of_calc_top_map_are_of_queries_with_a_hit_above_the_cut():
+    found = explained(["P@5", "R@5"], scripts=[named("calc-top-map-p-topk"), named("calc-top-map-r-topk")])
+    assert [one.value for one in found] == pytest.approx([3 / 5, 3 / 9])  # of the first query alone
+    first = QUERY[:1], DATABASE, (LABELS[0][:1], LABELS[1])
+    for script, mean in (("calc-top-map-p", 0.636697), ("calc-top-map-r", 0.472222)):  # printed if one query is left
+        metric = script[-1].upper()
+        found = explained([f"{metric}@{rank}" for rank in range(1, 13)], *first, [named(script)])
+        assert np.mean([one.value for one in found]) == pytest.approx(mean, abs=1e-6)
+
+
+def test_the_bounds_of_talr_are_those_of_ties():
+    for metric, low, high in (("NDCG", 0.721347, 0.783674), ("NDCG@5", 0.453352, 0.614018)):
+        (one,) = explained([metric], scripts=[named("talr-ndcg")])
+        assert one.its[1:] == pytest.approx((low, high), abs=1e-6)
+
+
 def test_calc_map_k_takes_the_first_hits_wherever_they_stand():
     assert explained(["AP@2"], scripts=[named("calc-map-k")])[0].value == pytest.approx(0.314815, abs=1e-6)
 
 
 def test_fire_cuts_five_alone_otherwise_than_five_beside_all():
-    (alone,) = explained(["P@5"], scripts=[named("fire-p")])
-    assert alone.value == pytest.approx(0.133333, abs=1e-6)
+    found = explained(["P@5", "Hit@5"], scripts=[named("fire-p"), named("fire-hit")])
+    assert [one.value for one in found] == pytest.approx([0.133333, 0.333333], abs=1e-6)
 
 
 def test_the_mean_of_pytorch_deephash_is_a_number_where_all_queries_have_relevant_items():
@@ -124,27 +169,9 @@ def test_where_nothing_is_relevant_to_any_query_what_divides_by_that_is_no_numbe
     assert found["sklearn-lrap"] == 1
 
 
-ORDERS = {  # as the originals call their sorts; those with up to 15 items look alike
-    "numpy_scalar": "calc-top-map calc-map hashnet hashnet-caffe csq pytorch-deephash pytorch-deephash-p csq-r",
-    "numpy_here": "calc-top-map-here hashnet-here",
-    "numpy_partition": "thulab",
-    "torch_topk": "orthohash fire fire-old fire-p torchmetrics-map torchmetrics-map-bits-less-d",
-    "libstdcxx": "treezzz calc-map-k",
-    "stable": "ratio-baseline callmap dtsh sdh deepbit perf10 perf talr-ap mihash mihash-k talr-ndcg mihash-prec-k rp5 "
-    "deepbit-p",
-    "descending": "ratio-baseline-flat trec_eval trec_eval-unjudged trec_eval-p trec_eval-r",
-    "numba_reversed": "ranx",
-    "numba_here": "ranx-run",
-}
-OF_BYTES = "callmap sdh perf10 perf area-rp rp5 sdh-r2 sdh-recall"  # those with the fault of hammingDist
-OF_INT8 = "mihash mihash-k mihash-prec-k"
-
-
-def test_scripts_sort_and_measure_as_their_originals_do():
-    orders_of = {name: order for order, names in ORDERS.items() for name in names.split()}
-    assert {one.name: one.order.__name__ for one in EVALUATORS if one.order} == orders_of
-    for names, distance in ((OF_BYTES, "bytes_of_seven"), (OF_INT8, "of_int8")):
-        assert {one.name for one in EVALUATORS if one.distance.__name__ == distance} == set(names.split())
+def test_every_script_says_what_was_read_of_it():
+    for one in EVALUATORS:
+        assert re.match(r"[\w.-]+/[\w.-]+@[0-9a-f]{7}[ ,(]|[\w-]+ \d+\.\d+", one.source), one.source
 
 
 def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
@@ -153,6 +180,44 @@ def test_similarities_of_8_bits_merge_the_nearest_and_the_farthest():
     by_name = {one.evaluator.name: one.value for one in found}
     assert by_name["mihash"] == pytest.approx((1 / 2 + 2 / 3) / 2)  # in the order 1 3 250 200
     assert by_name["dtsh"] == pytest.approx((1 / 2 + 2 / 4) / 2)
+
+
+@pytest.mark.parametrize(("n_bits", "radius", "inside"), [(64, 2, [1, 2]), (256, 63, []), (256, 64, [1, 2, 60, 70])])
+def test_radii_of_8_bits_end_at_63(n_bits, radius, inside):
+    distances = np.array([1, 2, 60, 70] if n_bits > 70 else [1, 2, 60])
+    database = np.arange(n_bits) < distances[:, None]
+    labels = np.array([1]), np.array([1, 0, 0, 0])[: len(distances)]
+    (one,) = explained([f"P@r{radius}"], np.zeros((1, n_bits), bool), database, labels, [named("mihash-prec-n")])
+    assert one.value == (1 / len(inside) if inside else 0)
+
+
+def test_cuts_beyond_the_database_are_for_those_that_take_what_there_is():
+    found = explained(["AP@13", "P@13", "R@13"])
+    given = {metric: {one.evaluator.name for one in found if one.metric == metric} for metric in ("AP@13", "P@13")}
+    assert given["P@13"] == {"rp5", "deepbit-p", "pytorch-deephash-p"}
+    assert given["AP@13"] >= {"calc-top-map", "csq", "treezzz", "deepbit", "talr-ap", "trec_eval"}
+    refusing = "hashnet hashnet-caffe thulab orthohash fire fire-old callmap mihash-k faiss-cumsum"
+    assert not given["AP@13"] & set(refusing.split())
+
+
+def test_orthohash_takes_no_cut_of_one():
+    assert "orthohash" not in values("AP@1")
+    assert "orthohash" in values("AP@2")
+    with pytest.raises(HashbenchError, match=r"ask for AP, AP@k, k from 2 within the database\.$"):
+        explained(["AP@1"], scripts=[named("orthohash")])
+
+
+def test_a_cut_beyond_the_database_is_refused_by_what_scripts_of_that_metric_take():
+    for scripts in (EVALUATORS, [named("fire-hit"), named("csq")]):
+        with pytest.raises(HashbenchError, match=r"gives? Hit@13 of 12 items; .*, k within the database\.$"):
+            explained(["Hit@13"], scripts=scripts)
+
+
+def test_queries_that_the_exact_ap_of_talr_forgets_are_told_from_those_that_it_counts_0():
+    labels = np.array([2, 0, 2]), LABELS[1]
+    (one,) = explained(["AP"], labels=labels, scripts=[named("talr-tieap")])
+    assert one.value == pytest.approx(one.ours.mean / 2)
+    assert [cause.words for cause in one.causes] == ["without relevant items: 0, the last left out"]
 
 
 def test_what_leaving_out_does_is_told_apart_from_the_order_of_ties():
@@ -185,41 +250,11 @@ def test_gains_of_8_bits_end_at_126():
     assert found["talr-tiendcg"].ours.mean == pytest.approx(0.648828, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("order", "n_first", "expected"),
-    [
-        (
-            *(orders.numpy_scalar, 40),
-            "0 15 26 20 11 10 21 16 30 6 5 36 25 1 35 31 23 38 13 33 "
-            "8 3 18 28 32 34 29 37 19 24 22 17 14 12 9 7 4 2 27 39",
-        ),
-        (
-            *(orders.libstdcxx, 40),
-            "1 36 35 31 30 26 25 21 20 16 15 11 10 5 0 6 8 28 3 23 "
-            "33 18 38 13 34 39 2 32 37 4 29 27 24 22 7 19 17 9 14 12",
-        ),
-        (orders.torch_topk, 7, "26 15 16 20 21 25 31"),
-    ],
-    ids=["numpy", "libstdc++", "topk"],
-)
-def test_sorts_leave_ties_as_their_originals_do(order, n_first, expected):
-    i = np.arange(40)
-    assert " ".join(map(str, order((7 * i * i + 3 * i) % 5, n_first))) == expected
+METRICS = "AP", "AP@7", "NDCG@7", "NDCG:trec", "P@7", "R@7", "Hit@1", "P@r2", "R@r1"
 
 
 @settings(max_examples=60)
-@given(st.integers(1, 300), st.integers(1, 12), st.integers(0, 2**32 - 1))
-def test_every_order_is_sorted_and_has_each_row_once(n_items, n_keys, seed):
-    rng = np.random.default_rng(seed)
-    keys, n_first = rng.integers(0, n_keys, n_items), int(rng.integers(1, n_items + 1))
-    for order in (orders.numpy_scalar, orders.libstdcxx, orders.torch_topk, orders.numpy_partition, orders.descending):
-        rows = order(keys, n_first)
-        assert keys[rows[:n_first]].tolist() == np.sort(keys)[:n_first].tolist()
-        assert len(set(rows.tolist())) == len(rows) >= n_first
-
-
-@settings(max_examples=60)
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["AP", "AP@7", "NDCG@7", "P@7", "P@r2", "R@r1"]))
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(METRICS))
 def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, n_items, metric):
     rng = np.random.default_rng(seed)
     query, database = rng.random((5, 6)) < 0.5, rng.random((n_items, 6)) < 0.5
@@ -232,6 +267,28 @@ def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, 
         assert sum(cause.share for cause in one.causes) == pytest.approx(one.difference, abs=1e-12)
         if not one.evaluator.own:
             assert one.its.low - 1e-12 <= one.value <= one.its.high + 1e-12, one
+
+
+@given(st.floats(0, 1), st.lists(st.floats(-1, 1) | st.floats(-3e-4, 3e-4), max_size=5))
+def test_what_is_shown_adds_up(exact, shares):
+    (one,) = explained(["AP"], scripts=[named("dtsh")])
+    causes = tuple(Cause(f"cause {number}", share) for number, share in enumerate(shares))
+    shown = replace(one, value=exact + sum(shares), ours=Range(exact, 0, 1), causes=causes)
+    head, *lines = format_explanations([shown], "table").splitlines()
+    rows = [line.split() for line in lines if line.strip() and line.split()[0] in ("dtsh", "cause")]
+    (_, value, difference), *of_which = rows
+    exact_shown = float(re.search(r"exactly (\S+),", head)[1])
+    assert exact_shown + float(difference) == pytest.approx(float(value), abs=1e-9)
+    assert sum(float(row[-1]) for row in of_which) == pytest.approx(float(difference), abs=1e-9)
+    for row in of_which:
+        assert float(row[-1]) == pytest.approx(shares[int(row[1])], abs=1e-4)
+
+
+def test_tables_fit_a_terminal():
+    found = explained(["AP", "AP@5", *OTHERS, "Hit@5"])
+    for text in (format_explanations(found, "table"), format_answers(answers(found, "0.233"), "0.233", "table")):
+        assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, (*EMPTY.values(), *(one.own for one in EVALUATORS)))) <= 44  # what the table leaves to causes
 
 
 def test_a_known_number_tells_which_scripts_give_it():

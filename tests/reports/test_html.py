@@ -18,8 +18,11 @@ from places import ROOT
 
 import hashbench as package
 from hashbench.errors import HashbenchError
+from hashbench.reports.aggregate import all_lines, average_over_seeds
 from hashbench.reports.html import cached, thumbnails, write_report
+from hashbench.reports.html.cards import dataset_cards, method_cards
 from hashbench.reports.html.content import make_content
+from hashbench.reports.plots.selection import Selection, choose_blocks
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
 from hashbench.store.results import read_results
@@ -47,6 +50,12 @@ def small(tmp_path_factory, prepared):
         (data / "datasets" / "digits.h5").write_bytes((prepared / "datasets" / "digits.h5").read_bytes())
         package.run(["itq", "lsh"], [8, 12], seeds=[0, 1], metrics=["AP", "P@100"], results=folder)
     return folder, data
+
+
+@pytest.fixture
+def cells_of_small(small):
+    results = read_results(small[0])
+    return average_over_seeds(results, all_lines(results))
 
 
 @pytest.fixture
@@ -101,8 +110,8 @@ def test_a_value_of_a_paper_stands_beside_its_cell_with_a_verdict(tmp_path):
 def test_names_that_hold_html_end_no_script_and_come_out_as_they_are(tmp_path):
     write(tmp_path / "digits.csv", row(features=NASTY, params=json.dumps({"note": NASTY + "\u2028"})))
     content = data_of(write_report(tmp_path, tmp_path / "page.html"))
-    assert content["data"][0]["features"] == NASTY
-    assert json.loads(content["lines"][0]["params"]) == {"note": NASTY + "\u2028"}
+    assert content["data"][0]["name"] == f"digits:{NASTY}"
+    assert content["lines"][0]["label"] == f"lsh note={NASTY}\u2028"
     text = (tmp_path / "page.html").read_text()
     assert text.count("</script>") == 2
     assert "alert(1)</" not in text
@@ -110,9 +119,11 @@ def test_names_that_hold_html_end_no_script_and_come_out_as_they_are(tmp_path):
 
 def test_what_there_is_not_is_null_and_a_method_not_installed_has_a_page(tmp_path):
     write(tmp_path / "digits.csv", row(nan, nan, nan, n_undefined=200), row(method="gone", params='{"old": 1}'))
-    content = data_of(write_report(tmp_path, tmp_path / "page.html"))
+    page = write_report(tmp_path, tmp_path / "page.html")
+    content = data_of(page)
     assert content["cells"]["value"] == [None, 500000]
-    assert {"name": "gone", "is_installed": False} in content["methods"]
+    assert list(content["methods"]) == ["gone", "lsh"]
+    assert "<strong>gone</strong> is not installed" in page.read_text()
     assert [line["group"] for line in content["lines"] if line["method"] == "gone"] == [""]
 
 
@@ -124,27 +135,39 @@ def test_two_contents_of_a_dataset_stay_apart(tmp_path):
     ]
 
 
-def test_a_method_is_described_with_its_reference(small):
-    (itq, _) = make_content(read_results(small[0]))["methods"]
+def test_a_method_is_described_with_its_reference(cells_of_small):
+    (itq, _) = method_cards(cells_of_small)
     assert "Procrustean" in itq["references"][0]
-    assert ["n_iter", "50", "Alternations of codes and rotation."] in itq["params"]
+    assert ("n_iter=50", "Alternations of codes and rotation.") in itq["params"]
+
+
+def test_a_dataset_is_described_with_how_much_of_its_grid_is_there(cells_of_small):
+    is_there = (cells_of_small["n_bits"] == 8) | (cells_of_small["method"] == "itq")
+    (digits,) = dataset_cards(cells_of_small[is_there & (cells_of_small["metric"] == "AP")])
+    assert (digits["name"], digits["n_queries"], digits["n_seeds"]) == ("digits:pixels", 200, [2])
+    assert (digits["lengths"], digits["grid"]) == ([8, 12], [("AP", [2, 1])])
 
 
 def test_changes_against_another_folder(tmp_path):
     write(tmp_path / "old" / "digits.csv", row(0.5), row(seed=1), row(seed=2, method_version=2))
     write(tmp_path / "new" / "digits.csv", row(0.55), row(seed=3), row(seed=2))
     page = write_report(tmp_path / "new", tmp_path / "page.html", against=str(tmp_path / "old"))
+    assert "1 changed, 1 not comparable, 1 new, 1 gone" in page.read_text()
     changes = data_of(page)["changes"]
     assert column(changes["status"]) == ["changed", "not comparable", "new", "gone"]
     assert (changes["old"][0], changes["new"][0], column(changes["ties"])[0]) == (500000, 550000, "inside")
     assert changes["new"][3] is None
-    assert column(changes["other"])[1] == "method version 2 -> 1"
+    assert column(changes["other"])[1] == "method version 2 → 1"
+    assert " → working tree</strong>" in page.read_text()
+    assert "Old is the value before" in page.read_text()
 
 
 def test_no_changes_are_told_too(tmp_path):
     write(tmp_path / "digits.csv", row())
-    changes = data_of(write_report(tmp_path, tmp_path / "page.html", against=str(tmp_path / "digits.csv")))["changes"]
-    assert (changes["summary"], changes["bits"]) == ("no differences, 1 rows unchanged.", [])
+    page = write_report(tmp_path, tmp_path / "page.html", against=str(tmp_path / "digits.csv"))
+    assert "no differences, 1 rows unchanged." in page.read_text()
+    assert "Old is the value before" not in page.read_text()
+    assert data_of(page)["changes"]["bits"] == []
 
 
 # ---------------------------------------------------------------- codes and scores of the data folder
@@ -182,6 +205,16 @@ def test_the_queries_of_a_file_are_those_that_differ_most_between_the_first_meth
     assert cached._telling(scores, 9).tolist() == [0, 1, 2, 3, 4]
 
 
+def test_queries_are_of_the_main_lines_at_the_usual_length(kept, cells_of_small):
+    results = read_results(kept)
+    (block,) = cached.blocks_of(results)
+    found = cached.main_part(block, cells_of_small)
+    (expected,) = choose_blocks(results, Selection(metric="AP"), 32)
+    assert (block.n_bits, found.n_bits, found.labels) == ([8, 12], [12], expected.labels)
+    pd.testing.assert_frame_equal(found.cells, expected.cells)
+    pd.testing.assert_frame_equal(found.rows, expected.rows)
+
+
 def test_times_and_use_of_codes(kept):
     blocks = [("here", block) for block in cached.blocks_of(read_results(kept))]
     costs = cached.read_costs(blocks)
@@ -193,7 +226,7 @@ def test_times_and_use_of_codes(kept):
     usage = costs["usage"]
     sizes = np.unique(codes_of("lsh")["database"], axis=0, return_counts=True)[1]
     at = [*zip(column(usage["label"]), usage["bits"], strict=True)].index(("lsh", 12))
-    assert (usage["n_items"][at], usage["n_distinct"][at]) == (sizes.sum(), len(sizes))
+    assert (usage["seed"][at], usage["n_items"][at], usage["n_distinct"][at]) == (0, sizes.sum(), len(sizes))
     assert (usage["curve"][at][:2], usage["curve"][at][-2:]) == ([1, sizes.max()], [len(sizes), sizes.min()])
 
 
@@ -307,6 +340,15 @@ def test_thumbnails_of_nothing_are_refused_and_nothing_is_written(kept, tmp_path
     with pytest.raises(HashbenchError, match="leave one of the two out"):
         write_report(kept, tmp_path / "report", has_thumbnails=True, n_queries=0)
     assert not (tmp_path / "report" / "index.html").exists()
+
+
+def test_a_folder_that_is_there_may_be_called_like_a_file(tmp_path):
+    write(tmp_path / "digits.csv", row())
+    (tmp_path / "site.io").mkdir()
+    assert write_report(tmp_path, tmp_path / "site.io") == tmp_path / "site.io" / "index.html"
+    assert write_report(tmp_path, tmp_path / "v1.2").exists()
+    with pytest.raises(HashbenchError, match=r"new\.io ends in \.io as other files do; give .*new\.html, or make"):
+        write_report(tmp_path, tmp_path / "new.io")
 
 
 def test_the_place_of_a_folder_is_not_on_the_page(tmp_path):

@@ -1,6 +1,8 @@
 """Scripts and orders beside the libraries that they stand for, on a thousand random cases with many ties each."""
 
+import functools
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -18,8 +20,10 @@ from hashbench.reports.explain.evaluators import named
 N_CASES, N_QUERIES = 1000, 10
 EXTRA = "is not there: pip install 'hashbench[originals]'"
 SCRIPTS = (
-    *("sklearn-ap", "sklearn-lrap", "sklearn-ndcg", "torchmetrics-map"),
-    *("trec_eval", "trec_eval-p", "trec_eval-r", "ranx", "ranx-run"),
+    *("sklearn-ap", "sklearn-lrap", "sklearn-ndcg", "sklearn-ndcg-linear", "faiss-cumsum"),
+    *("torchmetrics-map", "torchmetrics-map-bits-less-d", "retrieval-map", "retrieval-map-bits-less-d"),
+    *("trec_eval", "trec_eval-p", "trec_eval-r", "trec_eval-ndcg"),
+    *("ranx-here", "ranx-run-here", "ranx-burges-here", "ranx-run-burges-here", "ranx-ndcg-here", "ranx-run-ndcg-here"),
 )
 
 
@@ -40,7 +44,7 @@ class Case:
 
     def emulated(self):
         at_cut = ["AP", "NDCG", "R", *(["P"] if self.cut <= self.n_items else [])]  # no script here gives P beyond
-        metrics = ["AP", "NDCG", *(f"{name}@{self.cut}" for name in at_cut)]
+        metrics = ["AP", "NDCG", "NDCG:trec", *(f"{name}@{self.cut}" for name in at_cut), f"NDCG@{self.cut}:trec"]
         parts = pack(self.query), pack(self.database), self.n_bits, Explicit(self.levels), metrics
         found = explain(*parts, [named(name) for name in SCRIPTS])
         return {(one.evaluator.name, one.metric.replace(f"@{self.cut}", "@k")): one.value for one in found}
@@ -51,7 +55,7 @@ class Case:
 
     def qrels(self):
         return {
-            f"q{number}": dict(zip(self.names, row, strict=True)) for number, row in enumerate(self.relevant.tolist())
+            f"q{number}": dict(zip(self.names, row, strict=True)) for number, row in enumerate(self.levels.tolist())
         }
 
     def run(self):
@@ -92,6 +96,8 @@ def test_its_emulators_give_what_scikit_learn_gives(cases, emulated):
             ("sklearn-lrap", "AP"): label_ranking_average_precision_score(case.relevant, scores),
             ("sklearn-ndcg", "NDCG"): ndcg_score(case.gains, scores),
             ("sklearn-ndcg", "NDCG@k"): ndcg_score(case.gains, scores, k=case.cut),
+            ("sklearn-ndcg-linear", "NDCG:trec"): ndcg_score(case.levels, scores),
+            ("sklearn-ndcg-linear", "NDCG@k:trec"): ndcg_score(case.levels, scores, k=case.cut),
         }
 
     assert differing(cases, emulated, originals) == []
@@ -100,21 +106,28 @@ def test_its_emulators_give_what_scikit_learn_gives(cases, emulated):
 def test_its_emulators_give_what_torchmetrics_gives(cases, emulated):
     retrieval = pytest.importorskip("torchmetrics.functional.retrieval", reason=f"torchmetrics {EXTRA}")
     import torch
+    from torchmetrics.retrieval import RetrievalMAP
 
     def originals(case):
-        scores = torch.from_numpy(1 / (1 + case.distances))
-        relevant, gains = torch.from_numpy(case.relevant), torch.from_numpy(case.gains)
-        first = {"top_k": case.cut}
-        return {
-            ("torchmetrics-map", "AP"): case.mean(retrieval.retrieval_average_precision, scores, relevant),
-            ("torchmetrics-map", "AP@k"): case.mean(
-                lambda *parts: retrieval.retrieval_average_precision(*parts, **first), scores, relevant
-            ),
-            ("sklearn-ndcg", "NDCG"): case.mean(retrieval.retrieval_normalized_dcg, scores, gains),
-            ("sklearn-ndcg", "NDCG@k"): case.mean(
-                lambda *parts: retrieval.retrieval_normalized_dcg(*parts, **first), scores, gains
-            ),
-        }
+        relevant, gains, levels = map(torch.from_numpy, (case.relevant, case.gains, case.levels))
+        ids = torch.arange(N_QUERIES)[:, None].expand(relevant.shape)
+        found = {}
+        for ending, scores in (("", 1 / (1 + case.distances)), ("-bits-less-d", case.n_bits - case.distances)):
+            scores = torch.from_numpy(scores.astype(np.float32))
+            for at, first in (("", {}), ("@k", {"top_k": case.cut})):
+                functions = {
+                    name: functools.partial(getattr(retrieval, f"retrieval_{name}"), **first)
+                    for name in ("average_precision", "normalized_dcg")
+                }
+                found |= {
+                    (f"torchmetrics-map{ending}", f"AP{at}"): case.mean(
+                        functions["average_precision"], scores, relevant
+                    ),
+                    (f"retrieval-map{ending}", f"AP{at}"): float(RetrievalMAP(**first)(scores, relevant, ids)),
+                    ("sklearn-ndcg", f"NDCG{at}"): case.mean(functions["normalized_dcg"], scores, gains),
+                    ("sklearn-ndcg-linear", f"NDCG{at}:trec"): case.mean(functions["normalized_dcg"], scores, levels),
+                }
+        return found
 
     assert differing(cases, emulated, originals, tolerance=1e-6) == []  # they compute in float32
 
@@ -127,10 +140,12 @@ def test_its_emulators_give_what_trec_eval_gives(cases, emulated):
             ("trec_eval", "AP"): "map",
             ("trec_eval", "AP@k"): f"map_cut_{case.cut}",
             ("trec_eval-r", "R@k"): f"recall_{case.cut}",
+            ("trec_eval-ndcg", "NDCG:trec"): "ndcg",
+            ("trec_eval-ndcg", "NDCG@k:trec"): f"ndcg_cut_{case.cut}",
         }
         if case.cut <= case.n_items:
             measures |= {("trec_eval-p", "P@k"): f"P_{case.cut}"}
-        asked = {name[::-1].replace("_", ".", 1)[::-1] if name != "map" else name for name in measures.values()}
+        asked = {re.sub(r"_(\d+)$", r".\1", name) for name in measures.values()}
         found = pytrec_eval.RelevanceEvaluator(case.qrels(), asked).evaluate(case.run())
         return {which: np.mean([scores[name] for scores in found.values()]) for which, name in measures.items()}
 
@@ -143,23 +158,65 @@ def test_its_emulators_give_what_ranx_gives(cases, emulated):
     ranx = pytest.importorskip("ranx", reason=f"ranx {EXTRA}")
 
     def originals(case):
-        names = {"AP": "map", "AP@k": f"map@{case.cut}"}
+        names = {"": "map", "-burges": "ndcg_burges", "-ndcg": "ndcg"}
+        metrics = {"": ("AP", "AP@k"), "-burges": ("NDCG", "NDCG@k"), "-ndcg": ("NDCG:trec", "NDCG@k:trec")}
         found = {}
         for script, run in (("ranx", case.run()), ("ranx-run", ranx.Run(case.run()))):
             qrels = case.qrels() if script == "ranx" else ranx.Qrels(case.qrels())
-            scores = ranx.evaluate(qrels, run, list(names.values()), make_comparable=False)
-            found |= {(script, metric): scores[name] for metric, name in names.items()}
+            asked = [name + at for name in names.values() for at in ("", f"@{case.cut}")]
+            scores = ranx.evaluate(qrels, run, asked, make_comparable=False)
+            for ending, name in names.items():
+                for metric, at in zip(metrics[ending], ("", f"@{case.cut}"), strict=True):
+                    found[f"{script}{ending}-here", metric] = scores[name + at]
+        return found
+
+    assert differing(cases, emulated, originals) == []
+
+
+def test_its_emulator_gives_what_a_search_of_faiss_gives(cases, emulated):
+    faiss = pytest.importorskip("faiss", reason="faiss is not there: pip install faiss-cpu")
+
+    def average_precision(is_relevant):
+        hits = np.cumsum(is_relevant)
+        return (hits / np.arange(1, len(hits) + 1))[is_relevant].sum() / max(hits[-1], 1)
+
+    def originals(case):
+        index = faiss.IndexBinaryFlat(8)
+        query, database = (pack(np.pad(codes, [(0, 0), (0, 8 - case.n_bits)])) for codes in (case.query, case.database))
+        index.add(database)
+        found = {}
+        for metric, n_first in (("AP", case.n_items), ("AP@k", case.cut)):
+            if n_first <= case.n_items:
+                rows = index.search(query, n_first)[1]
+                relevant = np.take_along_axis(case.relevant, rows, axis=1) > 0
+                found["faiss-cumsum", metric] = case.mean(average_precision, relevant)
         return found
 
     assert differing(cases, emulated, originals) == []
 
 
 def keys():
-    """A thousand rows of keys, of few and many items, with few distinct ones; and how many of them come first."""
+    """A thousand rows of keys, of few and many items, with few distinct ones; and how many of them come first.
+
+    A third are in random order; the others are sorted, reversed, rise and fall, fall and rise, or nearly sorted, which
+    quicksorts cut so badly that they turn to heaps and to medians of medians.
+    """
     rng = np.random.default_rng(1)
     for number in range(N_CASES):
         n_items = int(rng.integers(60, 900) if number % 4 == 0 else rng.integers(1, 60))
-        yield rng.integers(0, rng.integers(1, 13), n_items), int(rng.integers(1, n_items + 1))
+        row = rng.integers(0, rng.integers(1, 13), n_items)
+        if number % 3:
+            row = np.sort(row if number % 2 else rng.integers(0, 200, n_items))
+            halves = row[::2], row[1::2]
+            row = [
+                row,
+                row[::-1],
+                np.concatenate([halves[0], halves[1][::-1]]),
+                np.concatenate([halves[0][::-1], halves[1]]),
+                np.where(rng.random(n_items) < 0.05, row[::-1], row),
+                np.roll(row, n_items // 2),
+            ][number // 12 % 6]
+        yield row, int(rng.integers(1, n_items + 1))
 
 
 def in_other_orders(order, original):
@@ -225,7 +282,7 @@ def test_ties_come_in_the_order_of_torch():
 
 def test_ties_come_in_the_order_of_faiss():
     faiss = pytest.importorskip("faiss", reason="faiss is not there: pip install faiss-cpu")
-    n_bits = 16
+    n_bits = 200
 
     def bits(row):
         return np.arange(n_bits) < row[:, None]  # as far from no bit as the key says

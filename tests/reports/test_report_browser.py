@@ -1,42 +1,25 @@
-"""The page of `hashbench report` as people open it: from disk, in a browser, by mouse or keyboard, on a phone."""
+"""The page of `hashbench report` as people use it: by mouse or keyboard, on a phone, in light and dark colours."""
 
+import itertools
 import shutil
-from urllib.parse import urlencode
 
 import h5py
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from browser import CHROMIUM, visiting
-from effort import slow
 from playwright.sync_api import expect
-from reported import FEW, LENGTHS, PARAM, TALR, WORDS, few, keys, means, report, rows_of, wait_for
+from reported import FEW, LENGTHS, METHODS, TALR, VIEWS, few, keys, means, report, rows_of
 
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
-VIEWS = {
-    "overview": "overview",
-    "leaderboard": f"leaderboard?{FEW}",
-    "leaderboard beside papers": f"leaderboard?{TALR}",
-    "plots": f"plots?{FEW}",
-    "methods": "methods",
-    "method": "method?method=itq",
-    "compare": f"compare?{FEW}",
-    "queries": f"queries?{FEW}&query=3",
-    "changes": "changes?text=gone",
-    "rows": f"rows?{FEW}&text=sdh",
-}
+pytestmark = pytest.mark.slow  # make test-browser
+
 # ---------------------------------------------------------------- for everyone
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        *("overview", "leaderboard beside papers", "plots", "queries"),
-        *slow("leaderboard", "methods", "method", "compare", "changes", "rows"),
-    ],
-)
+@pytest.mark.parametrize("view", VIEWS)
 def test_view_is_accessible_and_fits_any_screen(visit, view):
     page = visit(VIEWS[view])
     assert page.locator("nav [aria-current=page]").count() == 1
@@ -47,6 +30,24 @@ def test_view_is_accessible_and_fits_any_screen(visit, view):
         page.emulate_media(color_scheme=scheme)
         found = Axe().run(page, options=rules).response["violations"]
         assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+@pytest.mark.parametrize(
+    ("fragment", "table", "name", "value"),
+    [
+        ("overview", "best", ".column-best", ".column-best-value"),
+        (f"rows?{FEW}", "rows", "th", ".column-value"),
+        ("method?method=itq", "rows", "th", ".column-value"),
+        (f"leaderboard?{FEW}&sort=b16&desc=1", "leaderboard", "th", ".column-b16"),
+        (f"queries?{FEW}&a=itq&b=lsh", "queries", ".column-query", ".column-change"),
+        ("changes", "changes", "th", ".column-change"),
+    ],
+)
+def test_name_and_value_are_in_sight_on_a_phone(visit, fragment, table, name, value):
+    row = rows_of(visit(fragment, viewport={"width": 390, "height": 800}), table).first
+    ends = "element => [element.getBoundingClientRect().left, element.getBoundingClientRect().right]"
+    (left, middle), (start, right) = (row.locator(part).evaluate(ends) for part in (name, value))
+    assert 0 <= left < middle <= start + 1 < right <= 390
 
 
 def test_colours_follow_the_system_and_the_switch(visit):
@@ -77,17 +78,6 @@ def test_keyboard_alone_reaches_the_table_and_sorts_it(visit):
     assert sorted(orders) == ["ascending", "descending"]
 
 
-@pytest.mark.parametrize(
-    "view",
-    ["overview", "leaderboard", "plots", "method", "changes", *slow("methods", "compare", "queries", "rows")],
-)
-def test_names_are_text_whatever_they_hold(visit, view):
-    page = visit(f"{view}?{urlencode({'data': f'wild:{WORDS}', 'method': 'gone', 'a': f'gone a={PARAM}'})}")
-    assert page.locator("img, [onerror]").count() == 0  # and no alert, which `visiting` would tell
-    shown = {"overview": WORDS, "leaderboard": PARAM, "method": PARAM, "changes": PARAM, "rows": PARAM}
-    assert shown.get(view, "") in page.locator("main").inner_text()
-
-
 # ---------------------------------------------------------------- tables and plots
 
 
@@ -99,6 +89,11 @@ def test_table_is_copied_or_shown_where_the_clipboard_is_denied(visit, kind, mar
     page.locator(f"button[data-copy={kind}]").click()
     expect(page.locator("#status")).to_have_text(f"{'LaTeX' if kind == 'latex' else 'Markdown'} is copied.")
     assert mark in page.evaluate("copied")
+    expect(page.locator("#status")).to_be_in_viewport(ratio=1)
+    width = "document.getElementById('status').getBoundingClientRect().width"
+    assert page.evaluate(width) > 50
+    expect(page.locator("#status")).to_have_class("hidden")  # after two seconds
+    assert page.evaluate(width) <= 1
     page.evaluate(f"({clipboard})(undefined)")
     page.locator(f"button[data-copy={kind}]").click()
     area = page.locator("textarea#copied")
@@ -115,27 +110,6 @@ def test_filters_leave_what_they_say(visit):
     assert keys(page) == ["sdh"]
     page.locator("input[name=bits][value='12']").click()
     assert page.locator("button[data-sort=b12]").count() == 0
-
-
-def test_link_restores_what_was_chosen(visit):
-    page = visit(VIEWS["leaderboard"])
-    page.locator("select[name=metric]").select_option("AP@5")
-    page.locator("input[name=bits][value='12']").click()
-    page.locator("input[name=text]").fill("h")
-    for _ in range(2):
-        page.locator("button[data-sort=method]").click()
-    again = visit(page.url.partition("#")[2])
-    for selector, state in (
-        ("form#filters", "form => [...new FormData(form)].map(String)"),
-        ("table[data-test=leaderboard]", "table => table.outerHTML"),
-    ):
-        assert again.locator(selector).evaluate(state) == page.locator(selector).evaluate(state)
-    assert keys(again) == ["sdh", "lsh"]
-    page.locator("nav a[data-nav=plots]").click()
-    wait_for(page, "plots")
-    page.go_back()
-    wait_for(page, "leaderboard")
-    assert keys(page) == ["sdh", "lsh"]
 
 
 def test_point_of_a_plot_tells_its_numbers_under_the_mouse_and_in_focus(visit, folder):
@@ -162,6 +136,56 @@ def test_legend_hides_and_shows_a_line(visit):
         expect(points).to_have_count(n_points)
 
 
+def test_plot_of_times_is_listed_with_the_reason_where_none_are_known(visit):
+    page = visit(f"plots?{TALR}&kind=times")
+    assert page.locator("select[name=kind] option[value=times]").is_disabled()
+    assert page.locator("select[name=kind]").input_value() == "bits"
+    expect(page.locator("main")).to_contain_text("hashbench run, then hashbench report")
+    known = visit(f"plots?{FEW}&kind=times")
+    assert known.locator("select[name=kind]").input_value() == "times"
+    above = known.locator("svg.chart").first.locator("[data-point] + text").all_text_contents()
+    assert sorted(above) == sorted(str(n_bits) for n_bits in LENGTHS for _ in METHODS)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.0005, 40, ["0.001", "0.01", "0.1", "1", "10"]),
+        (0.002, 0.35, ["0.003", "0.01", "0.03", "0.1", "0.3"]),
+        (0.0075, 0.027, ["0.008", "0.01", "0.015", "0.02"]),
+        (2, 2, ["2.0"]),
+    ],
+)
+def test_times_have_round_ticks_and_enough_of_them(visit, low, high, ticks):
+    found = visit("methods").evaluate("(ends) => secondTicks(ends).map(([, text]) => text)", [low, high])
+    assert found == ticks
+
+
+def test_lines_drawn_have_looks_of_their_own(visit):
+    looks = """() => {
+        const lines = Array.from({length: 8}, () => ({group: "x", colour: "#0072b2", marker: "s"}));
+        tellApart(lines);
+        return lines.map((line) => mark(line, 0, 0).getAttribute("d"));
+    }"""
+    assert len(set(visit("methods").evaluate(looks))) == 8
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_heads_and_their_marks_keep_apart(visit, width):
+    page = visit(f"queries?{FEW}", viewport={"width": width, "height": 800})
+    ends = """heads => heads.map((head) => {
+        const range = document.createRange();
+        range.selectNodeContents(head);
+        const {left, right} = range.getBoundingClientRect();
+        return [left, right];
+    })"""
+    heads = page.locator("table[data-test=queries] thead button").evaluate_all(ends)
+    gaps = [after[0] - before[1] for before, after in itertools.pairwise(heads)]
+    assert min(gaps) >= 5
+    mark = "head => parseFloat(getComputedStyle(head, '::before').width)"
+    assert gaps[2] >= 0.9 * page.locator("th[aria-sort=ascending] button").evaluate(mark)
+
+
 def test_text_in_a_plot_is_legible_on_a_phone(visit):
     page = visit(VIEWS["plots"], viewport={"width": 390, "height": 844})
     texts = page.locator("[data-test=plot] svg text:visible")
@@ -172,8 +196,11 @@ def test_text_in_a_plot_is_legible_on_a_phone(visit):
 def test_change_is_shown_with_its_difference(visit):
     page = visit("changes?text=gone")
     assert rows_of(page, "changes").count() == 1
-    for told in ("0.550000", "0.500000", "-0.050000"):
+    for told in ("0.550000", "0.500000", "\N{MINUS SIGN}0.050000"):
         assert told in rows_of(page, "changes").inner_text()
+    with page.expect_download() as download:
+        page.locator("button[data-copy=csv]").click()
+    assert ",-0.05," in download.value.path().read_text()
 
 
 # ---------------------------------------------------------------- queries
@@ -244,7 +271,8 @@ def test_same_results_and_codes_give_the_same_bytes_wherever_they_lie(folder, tm
         "console.warn('x')",
         "alert('x')",
         "setTimeout(() => { throw Error('x'); })",
-        *slow("fetch('https://example.org/').catch(() => 0)", "document.write('<script src=gone.js></' + 'script>')"),
+        "fetch('https://example.org/').catch(() => 0)",
+        "document.write('<script src=gone.js></' + 'script>')",
     ],
 )
 def test_page_that_does_what_it_must_not_is_caught(browser, tmp_path, script):

@@ -6,9 +6,8 @@ from urllib.parse import urlencode
 
 import h5py
 import numpy as np
-import pandas as pd
 import pytest
-from browser import CHROMIUM
+from browser import CHROMIUM, visiting
 from reported import FEW, LENGTHS, METHODS, PARAM, SEEDS, TALR, WORDS, keys, means, rows_of, wait_for
 
 from hashbench.store import results, score_cache
@@ -150,23 +149,10 @@ def test_method_without_a_value_is_not_ranked_first_by_an_error(visit):
     ranks = """() => {
         const metric = {name: "MAE", is_error: true};
         data.metrics.push(metric);
-        const cells = [null, 0.3, 0.1].map((value) => ({metric, bits: 32, isMain: true, value, line: {}}));
+        const cells = [null, 0.3, 0.1].map((value) => ({metric, bits: 32, is_main: 1, value, line: {}}));
         return ranked({cells}).map((cell) => cell.value);
     }"""
     assert visit("methods").evaluate(ranks) == [0.1, 0.3, None]
-
-
-def test_compare_says_who_is_ahead_in_each_metric_and_length(visit, folder):
-    page = visit(f"compare?{FEW}&a=itq&b=lsh")
-    frame = pd.read_csv(folder / "results" / "few.csv")
-    table = frame.pivot_table("value", ["metric", "n_bits"], "method")  # means over seeds
-    assert sorted(keys(page, "compare")) == sorted(f"{metric} {n_bits}" for metric, n_bits in table.index)
-    for (metric, n_bits), ours in table.iterrows():
-        line = page.locator(f"table[data-test=compare] tr[data-key='{metric} {n_bits}']")
-        for column, value in {"a": ours["itq"], "b": ours["lsh"], "difference": ours["itq"] - ours["lsh"]}.items():
-            shown = line.locator(f".column-{column}").get_attribute("data-sort-value")
-            assert float(shown) == pytest.approx(value, abs=2e-6)
-        assert line.locator(".column-ahead").inner_text() == ours[["itq", "lsh"]].idxmax()
 
 
 @pytest.mark.parametrize(("order", "worst"), [("loss", np.nanargmin), ("gain", np.nanargmax)])
@@ -174,9 +160,14 @@ def test_queries_come_by_what_the_second_method_gains(visit, folder, monkeypatch
     a, b = (kept_scores(folder, method, monkeypatch) for method in ("itq", "lsh"))
     page, query = visit(f"queries?{FEW}&a=itq&b=lsh&order={order}"), worst(b - a)
     cells = rows_of(page, "queries").first.locator("td").all_inner_texts()
-    assert cells[:4] == [str(query), f"{a[query]:.4f}", f"{b[query]:.4f}", f"{b[query] - a[query]:+.4f}"]
+    assert cells[:4] == [str(query), f"{a[query]:.4f}", f"{b[query]:.4f}", signed(b[query] - a[query])]
     if order == "loss":
         assert page.locator("[data-test=most]").inner_text() == f"query {query}"
+
+
+def signed(number):
+    """A number as the page has it, with a true minus."""
+    return f"{number:+.4f}".replace("-", "\N{MINUS SIGN}")
 
 
 def kept_scores(folder, method, monkeypatch):
@@ -215,10 +206,36 @@ def test_use_of_codes_sorts_by_the_share_of_the_most_frequent(visit, folder):
     assert shares == {}
 
 
-def test_an_address_of_what_is_not_on_the_page_is_told(visit):
-    page = visit("leaderboard?data=nowhere%3Apixels&metric=AP")
-    assert page.locator("[data-test=lost]").all_inner_texts() == [
-        'Dataset and features: "nowhere:pixels" of the address is not here; what is shown is '
-        f'"{page.locator("select[name=data]").input_value()}".'
-    ]
-    assert visit(LEADERBOARD).locator("[data-test=lost]").count() == 0
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        (f"{LEADERBOARD}&group=zzz", ['There is no "zzz" under Group here.']),
+        (f"{LEADERBOARD}&sort=b33", ['There is no column "b33" here to sort by.']),
+        (f"{LEADERBOARD}&foo=1", ['"foo" in the address means nothing in this view.']),
+        (f"{LEADERBOARD}&group=unsupervised&bits=12&sort=b12&desc=1&text=itq&variants=1", []),
+        (f"{LEADERBOARD}&metric=X&bits=13", 2),
+        ("leaderboard?data=cifar10-s1", 'Did you mean "cifar10-s1:ours"?'),
+        ("leaderboard?data=nowhere%3Apixels", 'There is no "nowhere:pixels" under Dataset and features here; you see '),
+        (f"plots?{FEW}&line=gone&line=itq", ['There is no line "gone" here.']),
+        (f"queries?{FEW}&query=999", ['There is no query "999" here.']),
+    ],
+)
+def test_what_an_address_asks_for_and_is_not_here_is_told(visit, address, told):
+    found = visit(address).locator("[data-test=lost]").all_inner_texts()
+    if isinstance(told, str):
+        assert told in found[0]
+    else:
+        assert found == told if isinstance(told, list) else len(found) == told
+
+
+def test_a_view_that_there_is_not_is_told(browser, folder):
+    with visiting(browser, folder / "report.html", "#nonsense?x=1") as page:
+        wait_for(page, "overview")
+        assert page.locator("[data-test=lost]").all_inner_texts() == [
+            'There is no view "nonsense" on this page; this is the overview.'
+        ]
+
+
+def test_group_that_there_is_not_leaves_all(visit):
+    assert sorted(keys(visit(f"{LEADERBOARD}&group=zzz"))) == sorted(METHODS)
+    assert keys(visit(f"{LEADERBOARD}&group=")) == []

@@ -1,16 +1,19 @@
-"""The words in which a scoring script is described: what it sees of a query, and how it averages.
+"""The words in which a scoring script is described: what it is, what it sees of a query, and how it averages.
 
 A script departs from ours in its tie order (T), the divisor of AP (D), what it does with queries without relevant items
 or without hits (E), the cut (K), the distance it sees (H), and in weights (W) or quantities (A) of its own.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray
-from hashbench.reports.explain.orders import BY_CUT, Order
+from hashbench.reports.explain import orders
+from hashbench.reports.explain.orders import Order
+from hashbench.scoring.histogram import TieHistogram
 
 Distance = Callable[[ByteArray, int], IntArray]
 """From the differing bits of a query and each item, packed (n_items, n_bytes), and the code length to sort keys."""
@@ -31,6 +34,11 @@ def of_int8(differing: ByteArray, n_bits: int) -> IntArray:
     return np.clip(2 * hamming(differing, n_bits), n_bits - 127, n_bits + 128)
 
 
+def radii_of_int8(differing: ByteArray, n_bits: int) -> IntArray:
+    """Give the radius at which an item is inside: code length less similarity, in 8 bits too, is at most twice that."""
+    return (np.minimum(of_int8(differing, n_bits), 127) + 1) // 2
+
+
 class Query:
     """What a script sees of one query, each thing computed once.
 
@@ -44,10 +52,15 @@ class Query:
         Code length.
     levels : ndarray of shape (n_items,), integer
         Affinity to each item.
+    number, n_queries : int
+        Which query it is, from 0, and of how many.
     """
 
-    def __init__(self, code: ByteArray, database: ByteArray, n_bits: int, levels: IntArray) -> None:
+    def __init__(
+        self, code: ByteArray, database: ByteArray, n_bits: int, levels: IntArray, number: int, n_queries: int
+    ) -> None:
         self.differing, self.n_bits, self.levels = code ^ database, n_bits, levels
+        self.number, self.n_queries = number, n_queries
         self.is_relevant = levels > 0
         self.n_items, self.n_relevant = len(levels), int(self.is_relevant.sum())
         self._known: dict[Any, AnyArray] = {}
@@ -56,18 +69,28 @@ class Query:
         """Give the sort key of every item, lowest first."""
         return self._once(distance, lambda: distance(self.differing, self.n_bits))
 
-    def rows(self, distance: Distance, order: Order, n_first: int) -> IntArray:
-        """Give the first items, and perhaps all, in the script's order."""
-        which = distance, order, n_first if order in BY_CUT else 0
-        return self._once(which, lambda: order(self.keys(distance), n_first))
+    def rows(self, script: "Evaluator", n_first: int) -> IntArray:
+        """Give the first items, and perhaps all, in a script's order."""
+        return self._once(self._order(script, n_first), lambda: self._sorted(script, n_first))
 
-    def ranks(self, distance: Distance, order: Order, n_first: int) -> IntArray:
+    def ranks(self, script: "Evaluator", n_first: int) -> IntArray:
         """Give the ranks, from 1, of the relevant items that are there."""
-        which = "ranks", distance, order, n_first if order in BY_CUT else 0
         found = self._once(
-            which, lambda: np.flatnonzero(self.is_relevant[self.rows(distance, order, n_first)]) + np.int64(1)
+            ("ranks", self._order(script, n_first)),
+            lambda: np.flatnonzero(self.is_relevant[self.rows(script, n_first)]) + np.int64(1),
         )
         return found[: np.searchsorted(found, n_first, side="right")]
+
+    def _order(self, script: "Evaluator", n_first: int) -> Any:
+        return script.distance, script.order, script.passed, n_first if script.order in orders.BY_CUT else 0
+
+    def _sorted(self, script: "Evaluator", n_first: int) -> IntArray:
+        assert script.order is not None
+        keys = self.keys(script.distance)
+        if script.passed is None:
+            return script.order(keys, n_first)
+        rows = script.passed(self.number, self.n_queries, self.n_items)
+        return rows[script.order(keys[rows], n_first)]
 
     def _once(self, key: Any, make: Callable[[], AnyArray]) -> AnyArray:
         if key not in self._known:
@@ -125,5 +148,108 @@ def divide_by_ten_more(values: FloatArray, hit: FloatArray, n_relevant: IntArray
     return float(values.sum() / ((n_relevant > 0).sum() + 10))
 
 
+def weighted(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
+    """Weight queries by their relevant items: hits of all, over relevant items of all, if values are recalls."""
+    return _ratio((values * n_relevant).sum(), int(n_relevant.sum()))
+
+
 def _ratio(total: float, count: float) -> float:
     return float(total / count) if count else float("nan")
+
+
+EMPTY: dict[Mean, str] = {  # what each does with queries where nothing is relevant, in words
+    count_zero: "queries without relevant items count 0",
+    leave_out: "",
+    leave_out_without_hits: "queries without hits left out",
+    not_a_number: "queries without relevant items give NaN",
+    count_one: "queries without relevant items count 1",
+    forget_last_ones: "without relevant items: 0, the last left out",
+    divide_by_ten_more: "divided by ten queries more",
+    weighted: "queries weighted by their relevant items",
+}
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """A scoring script.
+
+    Parameters
+    ----------
+    name : str
+        What it is called here.
+    used_by : str
+        Where it is from, and who else has it.
+    source : str
+        What was read: repository@commit path:lines, or a package and its version.
+    metric : str
+        What it gives of hashbench's: ``"AP"``, ``"NDCG"``, ``"NDCG:trec"``, of the whole list and of the first k;
+        ``"P@k"``, ``"R@k"``, ``"Hit@k"``; ``"P@r"`` or ``"R@r"``.
+    order : Order or None
+        How it leaves ties; None if their order does not matter to it.
+    mean : Mean
+        How it averages over queries.
+    distance : Distance
+        What it ranks by.
+    divisor : str
+        Of AP, as in the names of our metrics.
+    cuts : {"any", "none", "below", "only"}
+        Whether it takes a cut or scores the whole list; ``"below"`` takes one, not beyond the database, and ``"only"``
+        never scores the whole list.
+    least_cut : int
+        How many items it must look at.
+    loses_last : bool
+        Whether the whole list lacks its last item.
+    shares_cut : bool
+        Whether the order is that of the largest cut asked for.
+    passed : callable, optional
+        In which order it takes the items of a query, from its number and the counts of queries and items; by default
+        as the database stands.
+    own : str
+        What it has of its own, in words.
+    of_ranks : callable, optional
+        Its own quantity, from the ranks of a query's hits, the cut (or how many items are inside a radius), the query
+        and the script; in the whole list, if the order gives it whole.
+    of_counts : callable, optional
+        Its own quantity, where the order of ties does not matter: of each query, or one of all.
+    """
+
+    name: str
+    used_by: str
+    source: str
+    metric: str = "AP"
+    order: Order | None = orders.stable
+    mean: Mean = count_zero
+    distance: Distance = hamming
+    divisor: str = "retrieved"
+    cuts: str = "any"
+    least_cut: int = 1
+    loses_last: bool = False
+    shares_cut: bool = False
+    passed: Callable[[int, int, int], IntArray] | None = None
+    own: str = ""
+    of_ranks: "Callable[[IntArray, int, Query, Evaluator], float] | None" = None
+    of_counts: Callable[[TieHistogram, int], FloatArray | float] | None = None
+
+    @property
+    def gives(self) -> tuple[str, ...]:
+        """Patterns of the metrics that it gives, as we call them."""
+        if "@" in self.metric:
+            return (self.metric.replace("@r", "@rN"),)
+        stem, colon, gain = self.metric.partition(":")
+        cut = f"{stem}@k{colon}{gain}"
+        return {"none": (self.metric,), "only": (cut,)}.get(self.cuts, (self.metric, cut))
+
+    def cut_of(self, asked: int | None, n_items: int) -> int | None:
+        """Give how many items it looks at, or which radius; None if it cannot be asked that."""
+        if self.metric.endswith("@r"):
+            return asked
+        if asked is None:
+            cut = 0 if self.cuts == "only" else n_items - self.loses_last
+        else:
+            cut = 0 if self.cuts == "none" or (self.is_within and asked > n_items) else min(asked, n_items)
+        return cut if cut >= self.least_cut else None
+
+    @property
+    def is_within(self) -> bool:
+        """Tell whether it takes no cut beyond the database."""
+        return self.cuts in ("below", "only")

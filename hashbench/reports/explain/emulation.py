@@ -13,15 +13,14 @@ from hashbench._typing import ByteArray, FloatArray, IntArray, Progress, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, counted
 from hashbench.reports.explain import conventions as by
-from hashbench.reports.explain.conventions import Distance, Mean, Query
-from hashbench.reports.explain.evaluators import EMPTY, EVALUATORS, Evaluator
+from hashbench.reports.explain.conventions import EMPTY, Distance, Evaluator, Mean, Query
+from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import BY_CUT
 from hashbench.scoring.evaluator import check_counts, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Scores, get_metric
+from hashbench.scoring.metrics.ndcg import exponential_gains
 
-_KINDS = {"AP": "AP", "AP@k": "AP", "NDCG": "NDCG", "NDCG@k": "NDCG", "P@k": "P@k", "R@k": "R@k"}
-_KINDS |= {"P@rN": "P@r", "R@rN": "R@r"}  # of evaluators, by the pattern of the metric
 _AT_A_TIME = 16  # queries whose levels are held at once
 
 
@@ -105,7 +104,7 @@ def explain(
     affinity : Affinity
         What is relevant.
     metrics : sequence of str
-        AP, NDCG, P@k, R@k, P@rN or R@rN, with whatever cut.
+        AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with whatever cut.
     evaluators : sequence of Evaluator
         The scripts.
     on_progress : callable
@@ -126,7 +125,7 @@ def explain(
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
         givers = [_Asked(one, name, cut) for one in evaluators if (cut := _cut(one, name, len(database))) is not None]
         if not givers:
-            raise _given_by_none(name, evaluators, len(database))
+            raise HashbenchError(not_given(name, evaluators, len(database)))
         asked += givers
     ranked = _Ranked.of(query, database, n_bits, affinity, asked, on_progress)
     return [ranked.explanation(number) for number in range(len(asked))]
@@ -139,25 +138,26 @@ def given_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: i
 
 def _cut(evaluator: Evaluator, name: str, n_items: int) -> int | None:
     """Tell how many items a script looks at for a metric, None if it does not give that."""
-    if _KINDS.get(get_metric(name).family.pattern) != evaluator.metric or (name.startswith("NDCG") and ":" in name):
-        return None  # gains other than 2**level - 1 are no script's
-    return evaluator.cut_of(_cutoff(name), n_items)
+    return evaluator.cut_of(_cutoff(name), n_items) if _pattern(name) in evaluator.gives else None
 
 
-def _given_by_none(name: str, evaluators: Sequence[Evaluator], n_items: int) -> HashbenchError:
-    """Say what the scripts give instead."""
+def _pattern(name: str) -> str:
+    """Give the pattern of a metric as scripts have it: NDCG with its gains, AP by whatever divisor."""
+    pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
+    return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
+
+
+def not_given(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
+    """Say what scripts give instead of a metric that none of them gives."""
     names = ", ".join(one.name for one in evaluators)
-    which = "that is known here" if evaluators is EVALUATORS else f"among {names}"
-    kinds = {(one.metric, one.cuts) for one in evaluators}
-    known = [
-        pattern
-        for pattern, kind in _KINDS.items()
-        if any(metric == kind and not (cuts == "none" and pattern == f"{kind}@k") for metric, cuts in kinds)
-    ]
-    within = ", k within the database" if all(cuts == "below" for _, cuts in kinds) else ""
-    return HashbenchError(
-        f"no script {which} gives {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
-    )
+    none = "no script that is known here gives" if evaluators is EVALUATORS else f"none of {names} gives"
+    none = f"{names} does not give" if len(evaluators) == 1 else none
+    known = dict.fromkeys(pattern for one in evaluators for pattern in one.gives)
+    cutting = [one for one in evaluators if _pattern(name) in one.gives and "@k" in _pattern(name)]
+    least = min((one.least_cut for one in cutting), default=1)
+    from_least = f"from {least} " if least > 1 else ""
+    within = f", k {from_least}within the database" if cutting and all(one.is_within for one in cutting) else ""
+    return f"{none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
 
 
 def _cutoff(name: str) -> int | None:
@@ -194,7 +194,7 @@ class _Ranked:
         def rank(queries: slice) -> int:
             block = affinity.block(queries, slice(0, len(database)))
             for row, of_query in zip(range(queries.start, queries.stop), block, strict=True):
-                seen = Query(query[row], database, n_bits, of_query)
+                seen = Query(query[row], database, n_bits, of_query, row, n_queries)
                 at_level = np.searchsorted(levels, of_query)
                 for distance, table in counts.items():
                     cells = at_level * table.shape[2] + seen.keys(distance)
@@ -288,20 +288,22 @@ _DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items"
 _DISTANCES: dict[Distance, str] = {
     by.bytes_of_seven: "a byte that differs in all bits counts 7",
     by.of_int8: "similarities end at 127",
+    by.radii_of_int8: "similarities end at 127",
 }
 
 
 def _of_order(asked: _Asked, seen: Query, largest: int) -> tuple[float, float, float]:
     """Score a query under the script's tie order: the metric, its own quantity, and whether there is a hit."""
     script, cut = asked.evaluator, asked.cut
-    assert script.order is not None
-    ranks = seen.ranks(script.distance, script.order, largest if script.shares_cut else cut)
+    if script.metric.endswith("@r"):
+        cut = int((seen.keys(script.distance) <= cut).sum())
+    ranks = seen.ranks(script, largest if script.shares_cut else cut)
     hits = ranks[: np.searchsorted(ranks, cut, side="right")]
     plain = _METRICS[script.metric](hits, cut, seen, script)
     if script.of_ranks is None:
         return plain, plain, float(len(hits) > 0)
-    whole = hits if script.order in BY_CUT else seen.ranks(script.distance, script.order, seen.n_items)
-    return plain, script.of_ranks(whole, cut, seen), float(len(hits) > 0)
+    whole = hits if script.order in BY_CUT else seen.ranks(script, seen.n_items)
+    return plain, script.of_ranks(whole, cut, seen, script), float(len(hits) > 0)
 
 
 def _average_precision(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
@@ -310,27 +312,33 @@ def _average_precision(hits: IntArray, cut: int, seen: Query, script: Evaluator)
 
 
 def _ndcg(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    assert script.order is not None
-    rows = seen.rows(script.distance, script.order, cut)[:cut]
-    ideal = np.sort(seen.levels)[::-1][:cut]
+    gains = seen.levels.astype(np.float64) if script.metric.endswith(":trec") else exponential_gains(seen.levels)
+    rows = seen.rows(script, cut)[:cut]
     discounts = 1.0 / np.log2(np.arange(2, len(rows) + 2))
-    best = float(((2.0**ideal - 1.0) * discounts).sum())
-    return float(((2.0 ** seen.levels[rows] - 1.0) * discounts).sum() / best) if best else 0.0
+    best = float((np.sort(gains)[::-1][:cut] * discounts).sum())
+    return float((gains[rows] * discounts).sum() / best) if best else 0.0
 
 
 def _precision(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
-    return len(hits) / cut
+    return len(hits) / cut if cut else 0.0
 
 
 def _recall(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
     return len(hits) / seen.n_relevant if seen.n_relevant else 0.0
 
 
+def _hit(hits: IntArray, cut: int, seen: Query, script: Evaluator) -> float:
+    return float(len(hits) > 0)
+
+
 _METRICS: dict[str, Callable[[IntArray, int, Query, Evaluator], float]] = {
     "AP": _average_precision,
     "NDCG": _ndcg,
+    "NDCG:trec": _ndcg,
     "P@k": _precision,
+    "P@r": _precision,
     "R@k": _recall,
+    "Hit@k": _hit,
 }
 
 

@@ -1,10 +1,11 @@
 """The orders in which scoring scripts leave tied items, as the sorts they call put them.
 
 Sorts compare keys by ``<`` alone, so what their type is does not matter; what they do with equal keys does. The loops
-are compiled on first use: they are ports of NumPy's scalar introsort and of libstdc++'s sort, and give their orders.
+are compiled on first use: they are ports of NumPy's scalar sorts and of libstdc++'s, and give their orders.
 """
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numba
 import numpy as np
@@ -17,6 +18,7 @@ Order = Callable[[AnyArray, int], IntArray]
 """Gives the rows of keys (n_items,), lowest first: at least the first so many of them."""
 
 _compiled = numba.njit(nogil=True, cache=True)
+_BY_DIGITS = 32_768  # so many whole numbers and more torch sorts by their digits, which keeps ties in their order
 _INSERTED = 16  # so few items and less are sorted by insertion, which keeps ties in their order
 
 
@@ -53,9 +55,7 @@ def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
 def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
     """``std::sort`` of libstdc++: ``torch.argsort`` on processors, unless its build has a sort of its own."""
     rows = np.arange(len(keys))
-    values = keys.astype(np.int64)
-    _quicksort(values, rows, 0, len(rows))
-    _insert(values, rows, 0, len(rows))
+    _sort(keys.astype(np.int64), rows)
     return rows
 
 
@@ -78,6 +78,20 @@ def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
 
 BY_CUT = (numpy_partition, torch_topk)
 """Orders that depend on how many items are asked for, and give no more."""
+
+
+def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
+    """Give the order in which classes of torchmetrics pass on the items of a query, once they sorted by query."""
+    if n_queries * n_items >= _BY_DIGITS:
+        return np.arange(n_items)
+    rows: IntArray = _sorted_by_ids(n_queries, n_items)[number] - number * n_items
+    return rows
+
+
+@lru_cache(maxsize=1)
+def _sorted_by_ids(n_queries: int, n_items: int) -> IntArray:
+    ids = np.repeat(np.arange(n_queries), n_items)
+    return libstdcxx(ids, len(ids)).reshape(n_queries, n_items)
 
 
 def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[ByteArray, Affinity]:
@@ -110,22 +124,86 @@ def _swap(rows, one, other):  # type: ignore[no-untyped-def]
 
 
 @_compiled
-def _insert(keys, rows, first, last):  # type: ignore[no-untyped-def]
-    """Sort rows first..last (excluded) by insertion, past strictly larger keys alone."""
-    for place in range(first + 1, last):
+def _insert(keys, rows):  # type: ignore[no-untyped-def]
+    """Sort rows by insertion, past strictly larger keys alone."""
+    for place in range(1, len(rows)):
         row, hole = rows[place], place
-        while hole > first and keys[row] < keys[rows[hole - 1]]:
+        while hole > 0 and keys[row] < keys[rows[hole - 1]]:
             rows[hole] = rows[hole - 1]
             hole -= 1
         rows[hole] = row
 
 
 @_compiled
-def _introsort(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort as NumPy's scalar argsort does: quicksort by the median of three, the larger part waiting."""
-    first, last = 0, len(rows) - 1
-    waiting = [(first, last)][:0]
+def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def]
+    """Exchange what is on the wrong side of a pivot, from behind both ends, until these meet or are apart."""
     while True:
+        left += 1
+        while keys[rows[left]] < pivot:
+            left += 1
+        right -= 1
+        while pivot < keys[rows[right]]:
+            right -= 1
+        if right < left + (not apart):
+            return left, right
+        _swap(rows, left, right)
+
+
+@_compiled
+def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
+    """Put a row into a heap with a hole, the largest on top; past equal keys it sinks, to the right, or it stays."""
+    child = 2 * hole + 1
+    while child < n_rows:
+        if child + 1 < n_rows and keys[rows[child]] < keys[rows[child + 1]] + sinks:
+            child += 1
+        if keys[rows[child]] + sinks <= keys[row]:
+            break
+        rows[hole] = rows[child]
+        hole, child = child, 2 * child + 1
+    rows[hole] = row
+
+
+@_compiled
+def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
+    """Make a heap of so many rows, those with the smallest keys."""
+    for parent in range(n_first // 2 - 1, -1, -1):
+        _sift(keys, rows, parent, n_first, rows[parent], sinks)
+    for place in range(n_first, len(rows)):
+        if keys[rows[place]] < keys[rows[0]]:
+            row = rows[place]
+            rows[place] = rows[0]
+            _sift(keys, rows, 0, n_first, row, sinks)
+
+
+@_compiled
+def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
+    """Sort so many rows, those with the smallest keys, by a heap."""
+    _heap_select(keys, rows, n_first, sinks)
+    for end in range(n_first - 1, 0, -1):
+        row = rows[end]
+        rows[end] = rows[0]
+        _sift(keys, rows, 0, end, row, sinks)
+
+
+@_compiled
+def _depth(n_rows):  # type: ignore[no-untyped-def]
+    """Give how often a sort cuts in two before it takes another way: twice the logarithm."""
+    depth = 0
+    while n_rows > 1:
+        n_rows //= 2
+        depth += 2
+    return depth
+
+
+@_compiled
+def _introsort(keys, rows):  # type: ignore[no-untyped-def]
+    """Sort as NumPy's scalar argsort does: quicksort by the median of three, a heap for what it cuts badly."""
+    waiting = [(0, len(rows) - 1, _depth(len(rows)))]
+    while waiting:
+        first, last, depth = waiting.pop()
+        if depth < 0:
+            _heap_sort(keys, rows[first : last + 1], last + 1 - first, False)
+            continue
         while last - first >= _INSERTED:
             middle = first + (last - first) // 2
             if keys[rows[middle]] < keys[rows[first]]:
@@ -134,37 +212,24 @@ def _introsort(keys, rows):  # type: ignore[no-untyped-def]
                 _swap(rows, last, middle)
             if keys[rows[middle]] < keys[rows[first]]:
                 _swap(rows, middle, first)
-            pivot = keys[rows[middle]]
             _swap(rows, middle, last - 1)
-            left, right = first, last - 1
-            while True:
-                left += 1
-                while keys[rows[left]] < pivot:
-                    left += 1
-                right -= 1
-                while pivot < keys[rows[right]]:
-                    right -= 1
-                if left >= right:
-                    break
-                _swap(rows, left, right)
-            _swap(rows, left, last - 1)
-            if left - first < last - left:
-                waiting.append((left + 1, last))
-                last = left - 1
+            cut, _ = _meet(keys, rows, keys[rows[last - 1]], first, last - 1, False)
+            _swap(rows, cut, last - 1)
+            depth -= 1
+            if cut - first < last - cut:  # the larger part waits
+                waiting.append((cut + 1, last, depth))
+                last = cut - 1
             else:
-                waiting.append((first, left - 1))
-                first = left + 1
-        _insert(keys, rows, first, last + 1)
-        if not waiting:
-            return
-        first, last = waiting.pop()
+                waiting.append((first, cut - 1, depth))
+                first = cut + 1
+        _insert(keys, rows[first : last + 1])
 
 
 @_compiled
 def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
     """Put what belongs to a place there, and nothing larger before it, as NumPy's scalar argpartition does.
 
-    NumPy turns to another pivot where this one cuts too little off too often; only keys in reverse order made it so.
+    The pivot is the median of three; where that cuts too little off too often, the median of medians of five.
     """
     n_rows = len(rows)
     if place < 3:
@@ -182,27 +247,29 @@ def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
                 largest = other
         _swap(rows, n_rows - 1, largest)
         return
-    first, last = 0, n_rows - 1
+    first, last, depth = 0, n_rows - 1, _depth(n_rows)
     while first + 1 < last:
-        middle = first + (last - first) // 2
-        if keys[rows[last]] < keys[rows[middle]]:
-            _swap(rows, last, middle)
-        if keys[rows[last]] < keys[rows[first]]:
-            _swap(rows, last, first)
-        if keys[rows[first]] < keys[rows[middle]]:
-            _swap(rows, first, middle)
-        _swap(rows, middle, first + 1)
-        left, right, pivot = first + 1, last, keys[rows[first]]
-        while True:
-            left += 1
-            while keys[rows[left]] < pivot:
-                left += 1
-            right -= 1
-            while pivot < keys[rows[right]]:
-                right -= 1
-            if right < left:
-                break
-            _swap(rows, left, right)
+        if depth > 0 or last - first < 6:
+            middle = first + (last - first) // 2
+            if keys[rows[last]] < keys[rows[middle]]:
+                _swap(rows, last, middle)
+            if keys[rows[last]] < keys[rows[first]]:
+                _swap(rows, last, first)
+            if keys[rows[first]] < keys[rows[middle]]:
+                _swap(rows, first, middle)
+            _swap(rows, middle, first + 1)
+            left, right = first + 1, last
+        else:
+            between = rows[first + 1 : last]
+            n_medians = len(between) // 5
+            for group in range(n_medians):
+                _swap(between, group, 5 * group + _median_of_five(keys, between[5 * group :]))
+            if n_medians > 2:
+                _partition(keys, between[:n_medians], n_medians // 2)
+            _swap(rows, first + 1 + n_medians // 2, first)
+            left, right = first, last + 1
+        depth -= 1
+        left, right = _meet(keys, rows, keys[rows[first]], left, right, True)
         _swap(rows, first, right)
         if right >= place:
             last = right - 1
@@ -210,6 +277,17 @@ def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
             first = left
     if last == first + 1 and keys[rows[last]] < keys[rows[first]]:
         _swap(rows, last, first)
+
+
+@_compiled
+def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
+    """Give the place of the median of five rows, some of which it exchanges."""
+    for one, other in ((0, 1), (3, 4), (0, 3), (1, 4), (1, 2)):
+        if keys[rows[other]] < keys[rows[one]]:
+            _swap(rows, one, other)
+    if keys[rows[3]] < keys[rows[2]]:
+        return 1 if keys[rows[3]] < keys[rows[1]] else 3
+    return 2
 
 
 @_compiled
@@ -221,75 +299,49 @@ def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
         _swap(rows, first, two if b < c else (three if a < c else one))
     else:
         _swap(rows, first, one if a < c else (three if b < c else two))
-    pivot, left, right = keys[rows[first]], first + 1, last
-    while True:
-        while keys[rows[left]] < pivot:
-            left += 1
-        right -= 1
-        while pivot < keys[rows[right]]:
-            right -= 1
-        if left >= right:
-            return left
-        _swap(rows, left, right)
-        left += 1
+    return _meet(keys, rows, keys[rows[first]], first, last, False)[0]
 
 
 @_compiled
-def _quicksort(keys, rows, first, last):  # type: ignore[no-untyped-def]
-    """Sort all but runs of few, which insertion sorts then."""
-    waiting = [(first, last)]
+def _sort(keys, rows):  # type: ignore[no-untyped-def]
+    """Sort as libstdc++ does: quicksort, a heap for what it cuts badly, and insertion for all at the end."""
+    waiting = [(0, len(rows), _depth(len(rows)))]
     while waiting:
-        first, last = waiting.pop()
+        first, last, depth = waiting.pop()
         while last - first > _INSERTED:
+            if depth == 0:
+                _heap_sort(keys, rows[first:last], last - first, True)
+                break
+            depth -= 1
             cut = _cut(keys, rows, first, last)
-            waiting.append((cut, last))
+            waiting.append((cut, last, depth))
             last = cut
+    _insert(keys, rows)
 
 
 @_compiled
-def _sift(keys, rows, hole, n_rows, row):  # type: ignore[no-untyped-def]
-    """Put a row into a heap with a hole, as libstdc++ does: down to a leaf, then up."""
-    top = child = hole
-    while child < (n_rows - 1) // 2:
-        child = 2 * child + 2
-        if keys[rows[child]] < keys[rows[child - 1]]:
-            child -= 1
-        rows[hole] = rows[child]
-        hole = child
-    if n_rows % 2 == 0 and child == (n_rows - 2) // 2:
-        child = 2 * child + 2
-        rows[hole] = rows[child - 1]
-        hole = child - 1
-    while hole > top and keys[rows[(hole - 1) // 2]] < keys[row]:
-        rows[hole] = rows[(hole - 1) // 2]
-        hole = (hole - 1) // 2
-    rows[hole] = row
+def _select(keys, rows, place):  # type: ignore[no-untyped-def]
+    """Put what belongs to a place there, and nothing larger before it, as libstdc++ does."""
+    first, last, depth = 0, len(rows), _depth(len(rows))
+    while last - first > 3:
+        if depth == 0:
+            _heap_select(keys, rows[first:last], place + 1 - first, True)
+            _swap(rows, first, place)
+            return
+        depth -= 1
+        cut = _cut(keys, rows, first, last)
+        if cut <= place:
+            first = cut
+        else:
+            last = cut
+    _insert(keys, rows[first:last])
 
 
 @_compiled
 def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
     """Sort the first so many as ``torch.topk`` does: by a heap if they are few, else by selection and sort."""
-    n_rows = len(rows)
-    if 64 * n_first <= n_rows:
-        for parent in range((n_first - 2) // 2, -1, -1):
-            _sift(keys, rows, parent, n_first, rows[parent])
-        for place in range(n_first, n_rows):
-            if keys[rows[place]] < keys[rows[0]]:
-                row = rows[place]
-                rows[place] = rows[0]
-                _sift(keys, rows, 0, n_first, row)
-        for end in range(n_first - 1, 0, -1):
-            row = rows[end]
-            rows[end] = rows[0]
-            _sift(keys, rows, 0, end, row)
-        return
-    first, last = 0, n_rows
-    while last - first > 3:
-        cut = _cut(keys, rows, first, last)
-        if cut <= n_first - 1:
-            first = cut
-        else:
-            last = cut
-    _insert(keys, rows, first, last)
-    _quicksort(keys, rows, 0, n_first - 1)
-    _insert(keys, rows, 0, n_first - 1)
+    if 64 * n_first <= len(rows):
+        _heap_sort(keys, rows, n_first, True)
+    else:
+        _select(keys, rows, n_first - 1)
+        _sort(keys, rows[: n_first - 1])

@@ -3,6 +3,7 @@
 import base64
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 
 from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import BLOCK, LINE
+from hashbench.reports.aggregate import BLOCK, LINE, main_lines
 from hashbench.reports.html.content import coded, whole
 from hashbench.reports.plots.cached_codes import CodesFile, find_codes, open_dataset, read_times, read_usage
 from hashbench.reports.plots.selection import DEFAULT_METRIC, Block, Selection, choose_blocks
@@ -22,22 +23,27 @@ from hashbench.store import hdf5
 from hashbench.store.results import as_row
 from hashbench.store.score_cache import find_scores
 
-USUAL_BITS = 32  # whose queries are shown, or the nearest length there is
+_USUAL_BITS = 32  # whose queries are shown
 _N_RANKS = 24  # of a curve of how often codes are used
 _STEPS, _NONE = 10_000, 0xFFFF  # of a query's score, which travels in two bytes
 
 
-def blocks_of(
-    results: pd.DataFrame, usual_bits: int | None = None, *, variants: bool = False, on_progress: Progress = silent
-) -> Iterator[Block]:
+def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator[Block]:
     """Give each dataset's block in average precision or, where it has none, the first metric that it has."""
     metrics = results.groupby(list(BLOCK))["metric"].unique()
     usual = metrics.map(lambda names: DEFAULT_METRIC if DEFAULT_METRIC in names else min(names))
     for metric in sorted(set(usual)):
-        chosen = Selection(metric=metric, variants=variants)
-        for block in choose_blocks(results, chosen, usual_bits, on_progress=on_progress):
+        for block in choose_blocks(results, Selection(metric=metric, variants=True), on_progress=on_progress):
             if usual[block.dataset, block.features, block.dataset_fingerprint] == metric and not block.cells.empty:
                 yield block
+
+
+def main_part(block: Block, everything: pd.DataFrame) -> Block:
+    """Cut a block to one line of each method, those of `main_lines`, at 32 bits or the nearest length there is."""
+    cells = main_lines(block.cells, everything)
+    nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
+    cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
+    return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
 
 
 def read_costs(blocks: Iterable[tuple[str, Block]]) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def read_costs(blocks: Iterable[tuple[str, Block]]) -> dict[str, Any]:
         with suppress(HashbenchError):  # none is kept, or of none is known how long it took
             times += [(name, *time) for time in read_times(block)[list(_TIMES)].itertuples(index=False, name=None)]
         with suppress(HashbenchError):
-            usage += [(name, file.label, file.n_bits, *_usage(sizes)) for file, sizes in read_usage(block)]
+            usage += [(name, file.label, file.n_bits, file.seed, *_usage(sizes)) for file, sizes in read_usage(block)]
     timed, used = (
         pd.DataFrame(rows, columns=["data", *columns]) for rows, columns in ((times, _TIMES), (usage, _USAGE))
     )
@@ -58,7 +64,7 @@ def read_costs(blocks: Iterable[tuple[str, Block]]) -> dict[str, Any]:
 
 
 _TIMES = ("label", "n_bits", "fit_seconds", "encode_seconds")
-_USAGE = ("label", "n_bits", "n_items", "n_distinct", "curve")
+_USAGE = ("label", "n_bits", "seed", "n_items", "n_distinct", "curve")
 
 
 def _place(frame: pd.DataFrame) -> dict[str, Any]:

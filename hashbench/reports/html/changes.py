@@ -1,4 +1,4 @@
-"""The page's table of what changed since another commit."""
+"""What changed since another commit: in words, and row by row."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +11,18 @@ from hashbench.reports.diff_text import RANGE, footnotes, headline, summarise
 from hashbench.reports.html.content import coded, whole
 from hashbench.store.results import Row
 
-_COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "other")
-_NUMBERS = ("old", "new", "p")
+_COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "low", "high", "other")
+_NUMBERS = ("old", "new", "p", "low", "high")
 _WHOLE = ("bits", "seed")
 _NAN = float("nan")
+_UNTESTED = (_NAN, _NAN, _NAN)  # p, low, high
+
+
+def changes_text(diff: Diff) -> dict[str, str | bool]:
+    """Say which sides there are, how much changed, and how to read its tests."""
+    title = _with_arrow(headline(replace(diff, old_name=_short(diff.old_name))))
+    notes = " ".join(footnotes(diff))
+    return {"title": title, "summary": summarise(diff), "notes": notes, "has_rows": any(_rows(diff))}
 
 
 def changes_content(diff: Diff) -> dict[str, Any]:
@@ -22,11 +30,6 @@ def changes_content(diff: Diff) -> dict[str, Any]:
     rows = list(_rows(diff))
     columns = {key: [row[place] for row in rows] for place, key in enumerate(_COLUMNS)}
     return {
-        **{
-            "title": headline(replace(diff, old_name=_short(diff.old_name))),
-            "summary": summarise(diff),
-            "notes": " ".join(footnotes(diff)),
-        },
         **{key: whole(columns[key]) for key in _NUMBERS},
         **{key: columns[key] for key in _WHOLE},
         **{key: coded(columns[key]) for key in _COLUMNS if key not in (*_NUMBERS, *_WHOLE)},
@@ -38,20 +41,26 @@ def _short(name: str) -> str:
     return Path(name).name if Path(name).is_absolute() else name
 
 
+def _with_arrow(text: str) -> str:
+    return text.replace(" -> ", " → ")
+
+
 def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
     named = [*(one.new for one in diff.changed), *(one.new for one in diff.incomparable), *diff.new, *diff.gone]
     labels = method_labels((row.method, row.params) for row in named)
 
     def line(status: str, row: Row, old: float, new: float, *more: Any) -> tuple[Any, ...]:
         key = (f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric)
-        return (status, *key, old, new, *(more or ("", _NAN, "")))
+        return (status, *key, old, new, *(more or ("", *_UNTESTED, "")))
 
     for change in diff.changed:
-        p_value = change.test.p_holm if change.test else _NAN
+        test = change.test
+        tested = (test.p_holm, test.low, test.high) if test else _UNTESTED
         values = float(change.old.value), float(change.new.value)
-        yield line("changed", change.new, *values, RANGE[change.is_inside_tie_range], p_value, "")
+        yield line("changed", change.new, *values, RANGE[change.is_inside_tie_range], *tested, "")
     for pair in diff.incomparable:
-        yield line("not comparable", pair.new, float(pair.old.value), float(pair.new.value), "", _NAN, pair.reason)
+        values = float(pair.old.value), float(pair.new.value)
+        yield line("not comparable", pair.new, *values, "", *_UNTESTED, _with_arrow(pair.reason))
     for row in diff.new:
         yield line("new", row, _NAN, float(row.value))
     for row in diff.gone:

@@ -1,26 +1,18 @@
 """What the page shows, as plain values for JSON: results averaged over seeds, the papers' values, what they are of."""
 
-import json
-import re
 from collections.abc import Hashable, Iterable, Mapping
-from inspect import cleandoc
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from hashbench import _source_code, registry
-from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
-from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.published import published_values
 from hashbench.scoring.metrics import is_error
-from hashbench.store import hdf5
 
-_ABOUT = ("protocol", "source", "licence", "citation")
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
@@ -34,7 +26,7 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
     cells["cell"] = range(len(cells))
     blocks = cells[list(BLOCK)].drop_duplicates(ignore_index=True)
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
-    metrics = list(dict.fromkeys(sorted(cells["metric"], key=lambda name: (is_error(name), name))))
+    metrics = metrics_of(cells)
     labels = lines["label"].tolist()
     is_main = np.zeros(len(cells), dtype=int)
     is_main[main_lines(cells, cells)["cell"]] = 1
@@ -42,10 +34,10 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
     places = {key: place for place, key in enumerate(names)}
     return {
         "groups": list(GROUPS),
-        "data": [_block(names[key], cells, key) for key in blocks.itertuples(index=False, name=None)],
+        "data": _data(cells, names),
         "metrics": [{"name": name, "is_error": is_error(name)} for name in metrics],
         "lines": _lines(lines, choose_looks(lines)),
-        "methods": [_method(name) for name in sorted(lines["method"].unique())],
+        "methods": {name: card.summary if (card := known_card(name)) else "" for name in sorted(set(lines["method"]))},
         "cells": {
             "data": [places[key] for key in zip(*(cells[key] for key in BLOCK), strict=True)],
             "metric": cells["metric"].map(metrics.index).tolist(),
@@ -82,27 +74,24 @@ def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     }
 
 
-def _block(name: str, cells: pd.DataFrame, key: tuple[str, str, str]) -> dict[str, Any]:
-    dataset, features, fingerprint = key
-    first = cells[(cells[list(BLOCK)] == list(key)).all(axis=1)].iloc[0]
-    path = find_by_content(fingerprint)
-    about = json.loads(hdf5.read_attributes(path)["about"]) if path else {}
-    try:
-        known = registry.dataset_class(dataset).summary if dataset in registry.dataset_names() else ""
-    except HashbenchError:
-        known = ""
-    return {
-        **{"name": name, "dataset": dataset, "features": features, "fingerprint": fingerprint},
-        **{"n_queries": int(first["n_queries"]), "n_undefined": int(first["n_undefined"])},
-        "summary": about.get("summary", known),
-        "about": {key: " ".join(str(about[key]).split()) for key in _ABOUT if about.get(key)},
-    }
+def metrics_of(cells: pd.DataFrame) -> list[str]:
+    """Give the metrics in the order of the page: by name, errors last."""
+    return sorted(cells["metric"].unique(), key=lambda name: (is_error(name), name))
+
+
+def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> list[dict[str, Any]]:
+    first = cells.drop_duplicates(list(BLOCK))
+    numbers = zip(first["n_queries"].tolist(), first["n_undefined"].tolist(), strict=True)
+    return [
+        {"name": name, "fingerprint": fingerprint, "n_queries": n_queries, "n_undefined": n_undefined}
+        for ((*_, fingerprint), name), (n_queries, n_undefined) in zip(names.items(), numbers, strict=True)
+    ]
 
 
 def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any]]:
     return [
         {
-            **{"label": line.label, "method": line.method, "version": line.method_version, "params": line.params},
+            **{"label": line.label, "method": line.method},
             **{"group": line.group, "supervision": _supervision(str(line.method))},
             **{"colour": look.colour, "marker": look.marker, "is_variant": look.is_variant},
             "dash": "" if look.dash == "-" else " ".join(str(2 * length) for length in look.dash[1]),
@@ -115,33 +104,6 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
 def _supervision(method: str) -> str:
     card = known_card(method)
     return card.supervision if card else ""
-
-
-def _method(name: str) -> dict[str, Any]:
-    """Tell what is known of a method; of one that is no longer installed its name."""
-    card = known_card(name)
-    if card is None:
-        return {"name": name, "is_installed": False}
-    return {
-        **{"name": name, "is_installed": True, "summary": card.summary, "version": card.version},
-        **{"group": card.group, "supervision": card.supervision},
-        "references": _references(name),
-        "params": [[key, str(value), card.meanings.get(key, "")] for key, value in card.params.items()],
-        "presets": {
-            preset: ", ".join(f"{key}={value}" for key, value in sorted(card.preset(preset, 32).items()))
-            for preset in card.presets
-        },
-    }
-
-
-def _references(method: str) -> list[str]:
-    """Read the references of a method's docstrings, each in one line."""
-    if registry.is_built_in(method):
-        docstrings = _source_code.docstrings_of(f"hashbench.methods.{method.replace('-', '_')}")
-    else:
-        docstrings = [registry.get_method(method).__doc__ or ""]
-    found = re.findall(r"^\.\. \[\w+\] (.*(?:\n {2,}.*)*)", "\n\n".join(map(cleandoc, docstrings)), re.MULTILINE)
-    return [" ".join(text.split()) for text in dict.fromkeys(found)]
 
 
 def _published(cells: pd.DataFrame) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from markupsafe import Markup
 from hashbench import __version__
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.aggregate import BLOCK
+from hashbench.reports.aggregate import BLOCK, all_lines, average_over_seeds
 from hashbench.reports.diff import compare, with_tests
-from hashbench.reports.html.cached import USUAL_BITS, blocks_of, read_costs, read_queries
-from hashbench.reports.html.changes import changes_content
+from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
+from hashbench.reports.html.cards import dataset_cards, method_cards
+from hashbench.reports.html.changes import changes_content, changes_text
 from hashbench.reports.html.content import block_names, make_content
 from hashbench.reports.html.thumbnails import add_thumbnails
 from hashbench.reports.plots.selection import Block
@@ -67,6 +68,8 @@ def write_report(
         If there are no results, thumbnails are asked of a single file, or it cannot be written.
     """
     is_file = output.suffix.lower() in PAGE_SUFFIXES
+    if not is_file:
+        _check_folder(output)
     if has_thumbnails and n_queries == 0:
         raise HashbenchError("thumbnails are of queries, of which --queries 0 shows none; leave one of the two out.")
     if has_thumbnails and is_file:
@@ -75,16 +78,19 @@ def write_report(
     check_output(path)
     results = read_results(results_folder)
     sides = None if against is None else read_sides(against, None, results_folder)
-    content = make_content(results)
-    names = block_names(results[list(BLOCK)].drop_duplicates())
-    named = [(names[_key(block)], block) for block in blocks_of(results, variants=True, on_progress=on_progress)]
-    content |= read_costs(named)
+    content, cells = make_content(results), average_over_seeds(results, all_lines(results))
+    names = block_names(cells[list(BLOCK)].drop_duplicates())
+    blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
+    content |= read_costs(blocks)
+    fixed: dict[str, Any] = {"datasets": dataset_cards(cells), "methods": method_cards(cells), "changes": None}
     if sides is not None:
-        content["changes"] = changes_content(with_tests(compare(*sides), on_progress=on_progress))
+        diff = with_tests(compare(*sides), on_progress=on_progress)
+        fixed["changes"], content["changes"] = changes_text(diff), changes_content(diff)
     n_queries = USUAL_QUERIES["file" if is_file else "folder"] if n_queries is None else n_queries
     content["queries"] = {}
     beside: dict[str, bytes] = {}
-    for block in blocks_of(results, USUAL_BITS, on_progress=on_progress):
+    for name, every_line in blocks:
+        block = main_part(every_line, cells)
         queries = _queries(block, n_queries)
         if not is_file and "labels" in queries:
             beside |= add_thumbnails(queries, block) if has_thumbnails else {}
@@ -92,18 +98,31 @@ def write_report(
             file = f"data/queries-{sha256(written.encode()).hexdigest()[:16]}.js"
             beside[file] = f"hashbenchData({json.dumps(file)}, {written});\n".encode()
             queries = {"labels": queries["labels"], "file": file}
-        content["queries"][names[_key(block)]] = queries
-    if has_thumbnails and not any(name.endswith(".jpg") for name in beside):
+        content["queries"][name] = queries
+    if has_thumbnails and not any(file.endswith(".jpg") for file in beside):
         raise HashbenchError(
             "no dataset of images has codes and scores in the data folder, so there is nothing to make thumbnails of. "
-            "Make them with hashbench run, or leave out --thumbnails."
+            "Learn from one, such as cifar10-s1:images (hashbench run --method talr-ap --param backbone=squeezenet "
+            "--dataset cifar10-s1:images), or leave out --thumbnails."
         )
-    for name, part in beside.items():
-        write_bytes(output / name, part)
-    write_text(path, render(content, counted(len(results), "row")))
+    for file, part in beside.items():
+        write_bytes(output / file, part)
+    write_text(path, _render(content, fixed, counted(len(results), "row")))
     if not is_file:
         _remove_others(output, beside)
     return path
+
+
+def _check_folder(output: Path) -> None:
+    """Refuse what is, or is named like, a file of another kind; a folder named so may be there."""
+    if not output.exists() and not output.suffix[1:].isalpha():
+        return
+    if not output.is_dir():
+        what = "is a file that is no page" if output.exists() else f"ends in {output.suffix} as other files do"
+        raise HashbenchError(
+            f"the report is an .html file or a folder, and {output} {what}; give {output.with_suffix('.html')}, or "
+            "make the folder first."
+        )
 
 
 def _remove_others(folder: Path, named: Collection[str]) -> None:
@@ -113,11 +132,15 @@ def _remove_others(folder: Path, named: Collection[str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def render(content: Mapping[str, Any], subtitle: str) -> str:
-    """Make the page of `make_content`, with what else there is to show."""
+def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str) -> str:
+    """Fill the template: the content as JSON for what depends on a choice, what is fixed as HTML."""
     here = files("hashbench.reports.html")
     environment = Environment(
-        autoescape=True, loader=PackageLoader("hashbench.reports.html", ""), undefined=StrictUndefined
+        autoescape=True,
+        loader=PackageLoader("hashbench.reports.html", ""),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     script = "\n".join(here.joinpath("js", f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS)
     return environment.get_template("page.html").render(
@@ -127,6 +150,7 @@ def render(content: Mapping[str, Any], subtitle: str) -> str:
         style=Markup(here.joinpath("page.css").read_text(encoding="utf-8")),
         data=Markup(_json({"title": _TITLE, **content})),
         script=Markup(script),
+        **fixed,
     )
 
 

@@ -14,55 +14,62 @@ const SHAPES = {
   p: "M0,-4.6L4.4,-1.4L2.7,3.8H-2.7L-4.4,-1.4Z",
   h: "M0,-4.6L4,-2.3V2.3L0,4.6L-4,2.3V-2.3Z",
 };
-const colours = new Map(); // of the lines shown, by line; of others their own
+const looks = {colour: new Map(), marker: new Map()}; // of the lines shown, by line; of others their own
 const OF_THEME = {"#000000": "var(--ink)", "#882255": "var(--wine)"}; // too dark for dark paper
-const colourOf = (line) => OF_THEME[colours.get(line) ?? line.colour] ?? colours.get(line) ?? line.colour;
+const lookOf = (line, kind) => looks[kind].get(line) ?? line[kind];
+const colourOf = (line) => OF_THEME[lookOf(line, "colour")] ?? lookOf(line, "colour");
 
-/** Give the lines shown different colours, as far as these go: a line keeps its own unless one before it has that. */
+/** Tell the lines shown apart, as far as colours and markers go: a line keeps its own unless one before it has that. */
 function tellApart(lines) {
-  const free = unique(data.lines.filter((line) => line.group !== "baseline").map((line) => line.colour));
-  colours.clear();
-  for (const line of lines.filter((one) => one.group !== "baseline").slice(0, free.length)) {
-    const colour = free.includes(line.colour) ? line.colour : free[0];
-    free.splice(free.indexOf(colour), 1);
-    colours.set(line, colour);
+  const isFree = (line) => line.group !== "baseline";
+  for (const [kind, given] of Object.entries(looks)) {
+    const free = kind === "marker" ? Object.keys(SHAPES) : unique(data.lines.filter(isFree).map((line) => line.colour));
+    given.clear();
+    for (const line of lines.filter(isFree).slice(0, free.length)) {
+      const look = free.includes(line[kind]) ? line[kind] : free[0];
+      free.splice(free.indexOf(look), 1);
+      given.set(line, look);
+    }
   }
 }
 
-const sample = (line) =>
-  s(
-    "svg",
-    {width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true"},
-    s("path", {d: "M1,6H25", stroke: colourOf(line), "stroke-width": 1.6, "stroke-dasharray": line.dash || null}),
-    mark(line, 13, 6, {}),
-  );
+function sample(line) {
+  const frame = {width: 26, height: 12, viewBox: "0 0 26 12", "aria-hidden": "true"};
+  return s("svg", frame, curve(line, "M1,6H25"), mark(line, 13, 6));
+}
 
-function mark(line, x, y, attributes) {
+const curve = (line, d) =>
+  s("path", {class: "curve", d, stroke: colourOf(line), "stroke-dasharray": line.dash || null});
+
+function mark(line, x, y, more) {
+  const [inside, around] = ["var(--paper)", colourOf(line)];
   return s("path", {
-    d: SHAPES[line.marker] ?? SHAPES.o,
+    d: SHAPES[lookOf(line, "marker")] ?? SHAPES.o,
     transform: `translate(${x.toFixed(1)},${y.toFixed(1)})`,
     class: "mark",
-    fill: line.is_variant ? "var(--paper)" : colourOf(line),
-    stroke: line.is_variant ? colourOf(line) : "var(--paper)",
+    fill: line.is_variant ? inside : around,
+    stroke: line.is_variant ? around : inside,
     "stroke-width": line.is_variant ? 1.4 : 0.7,
-    ...attributes,
+    ...more,
   });
 }
 
-/** A point that can be reached by keyboard and tells its numbers. */
-function point(line, x, y, told, attributes) {
-  return mark(line, x, y, {
-    "data-point": true,
-    "data-line": line.label,
-    tabindex: 0,
-    role: "img",
-    "aria-label": told.join(", "),
-    ...attributes,
-    ...tipping(told),
-  });
+/** Make the point of a cell, which can be reached by keyboard and tells its numbers. */
+function pointAt(cell, x, y, ...more) {
+  const told = [
+    cell.line.label,
+    `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
+    range(cell),
+    cell.n_rows > 1 ? `${spreadText(cell)} over ${cell.n_rows} seeds` : "one seed",
+    ...cell.papers.map((paper) => `paper ${paper.value} ${MARKS[paper.verdict]}`),
+    ...more,
+  ];
+  const names = {"data-point": true, "data-line": cell.line.label, "data-bits": cell.bits};
+  return mark(cell.line, x, y, {...names, role: "img", "aria-label": told.join(", "), ...tipping(told)});
 }
 
 const tipping = (told) => ({
+  tabindex: 0,
   onpointerenter: (event) => tip(event.currentTarget, told),
   onpointerleave: () => tip(null),
   onfocus: (event) => tip(event.currentTarget, told),
@@ -74,78 +81,61 @@ function tip(element, told) {
   box.hidden = element === null;
   if (element === null) return;
   box.replaceChildren(h("strong", {}, told[0]), ...told.slice(1).map((text) => h("div", {}, text)));
-  const at = element.getBoundingClientRect();
-  const width = box.offsetWidth;
-  box.style.left =
-    Math.max(4, Math.min(at.left + at.width / 2 - width / 2, document.documentElement.clientWidth - width - 4)) +
-    scrollX +
-    "px";
-  box.style.top = (at.top > box.offsetHeight + 12 ? at.top - box.offsetHeight - 8 : at.bottom + 8) + scrollY + "px";
+  const [over, room] = [element.getBoundingClientRect(), document.documentElement.clientWidth];
+  const left = Math.min(over.left + over.width / 2 - box.offsetWidth / 2, room - box.offsetWidth - 4);
+  const top = over.top > box.offsetHeight + 12 ? over.top - box.offsetHeight - 8 : over.bottom + 8;
+  Object.assign(box.style, {left: Math.max(4, left) + scrollX + "px", top: top + scrollY + "px"});
 }
 
-/** Lay out axes; `x` and `y` are {ticks: [[value, text], ...], place(value), label}. */
-function axes(x, y, title, ...marks) {
-  const [w, hgt, left, bottom, top, right] = FRAME;
-  return s(
-    "svg",
-    {viewBox: `0 0 ${w} ${hgt}`, role: "group", "aria-label": title, class: "chart"},
-    y.ticks.map(([value, text]) => [
-      s("path", {class: "gridline", d: `M${left},${y.place(value)}H${w - right}`}),
-      s("text", {x: left - 7, y: y.place(value) + 4, "text-anchor": "end"}, text),
-    ]),
-    x.ticks.map(([value, text]) => s("text", {x: x.place(value), y: hgt - bottom + 18, "text-anchor": "middle"}, text)),
-    s("path", {class: "axis", d: `M${left},${hgt - bottom}H${w - right}`}),
-    s("text", {x: left, y: 14, class: "label"}, y.label),
-    s("text", {x: (left + w - right) / 2, y: hgt - 6, "text-anchor": "middle", class: "label"}, x.label),
-    marks,
-  );
-}
-
-let FRAME = [720, 430, 52, 44, 28, 16]; // width, height, left, bottom, top, right
+const FRAME = {width: 720, height: 430, left: 52, right: 16, top: 28, bottom: 44};
 
 /** Fit the frame to the room there is, so that texts keep their size. */
 function fitFrame() {
   const room = $("#view").clientWidth - 2 * parseFloat(getComputedStyle($("#view")).paddingLeft);
-  const width = Math.max(280, matchMedia("(max-width: 900px)").matches ? room : room - 300);
-  FRAME = [width, Math.min(480, Math.max(290, 0.55 * width)), 52, 44, 28, 16];
+  FRAME.width = Math.max(280, matchMedia("(max-width: 900px)").matches ? room : room - 300);
+  FRAME.height = Math.min(480, Math.max(290, 0.55 * FRAME.width));
 }
 
-function upward(values, label) {
-  const [, height, , bottom, top] = FRAME;
-  let [low, high] = [Math.min(...values), Math.max(...values)];
-  const pad = (high - low || Math.abs(high) || 1) * 0.05;
-  [low, high] = [low - pad, high + pad];
-  const step = niceStep((high - low) / 6);
+/** Lay out axes; `x` and `y` are {ticks: [[value, text], ...], place(value), label}. */
+function axes(x, y, title, ...marks) {
+  const {width, height, left, right, bottom} = FRAME;
+  const writing = (x, y, anchor, text, kind = null) => s("text", {x, y, "text-anchor": anchor, class: kind}, text);
+  return s(
+    "svg",
+    {viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": title, class: "chart"},
+    y.ticks.map(([value]) => s("path", {class: "gridline", d: `M${left},${y.place(value)}H${width - right}`})),
+    y.ticks.map(([value, text]) => writing(left - 7, y.place(value) + 4, "end", text)),
+    x.ticks.map(([value, text]) => writing(x.place(value), height - bottom + 18, "middle", text)),
+    s("path", {class: "axis", d: `M${left},${height - bottom}H${width - right}`}),
+    writing(left, 14, "start", y.label, "label"),
+    writing((left + width - right) / 2, height - 6, "middle", x.label, "label"),
+    marks,
+  );
+}
+
+/** Make the axis of the metric; with `isRanged` it has room for tie ranges. */
+function upward(some, isRanged) {
+  const {height, bottom, top} = FRAME;
+  const values = some.flatMap((cell) => [cell.value, ...(isRanged && cell.low !== null ? [cell.low, cell.high] : [])]);
+  const [least, most] = [Math.min(...values), Math.max(...values)];
+  const pad = (most - least || Math.abs(most) || 1) * 0.05;
+  const [low, high] = [least - pad, most + pad];
+  const power = 10 ** Math.floor(Math.log10((high - low) / 6));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= (high - low) / 6 - 1e-12);
+  const n_digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
   const ticks = [];
-  for (let tick = Math.ceil(low / step); tick * step <= high; tick++)
-    ticks.push([tick * step, (tick * step).toFixed(Math.max(0, -Math.floor(Math.log10(step) + 1e-9)))]);
-  return {label, ticks, place: (value) => top + ((high - value) / (high - low)) * (height - top - bottom)};
+  for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push([k * step, (k * step).toFixed(n_digits)]);
+  const place = (value) => top + ((high - value) / (high - low)) * (height - top - bottom);
+  return {label: some[0].metric.name, ticks, place};
 }
 
-function niceStep(rough) {
-  const power = 10 ** Math.floor(Math.log10(rough));
-  return power * [1, 2, 5, 10].find((factor) => factor * power >= rough - 1e-12);
-}
-
+/** Make a logarithmic axis. */
 function along(values, ticks, label) {
-  const [width, , left, , , right] = FRAME;
+  const {width, left, right} = FRAME;
   const [low, high] = [Math.log(Math.min(...values)), Math.log(Math.max(...values))];
   const pad = (high - low || 1) * 0.04;
-  return {
-    label,
-    ticks,
-    place: (value) => left + ((Math.log(value) - low + pad) / (high - low + 2 * pad)) * (width - left - right),
-  };
+  const place = (value) => left + ((Math.log(value) - low + pad) / (high - low + 2 * pad)) * (width - left - right);
+  return {label, ticks, place};
 }
 
-const toldOf = (cell, ...more) => [
-  cell.line.label,
-  `${cell.metric.name} ${shown(cell.value)} at ${cell.bits} bits`,
-  range(cell),
-  cell.nSeeds > 1 ? `${spreadText(cell)} over ${cell.nSeeds} seeds` : "one seed",
-  ...cell.papers.map((paper) => `paper ${paper.value} ${MARKS[paper.verdict]}`),
-  ...more,
-];
-const pointAt = (cell, x, y, ...more) =>
-  point(cell.line, x, y, toldOf(cell, ...more), {"data-bits": cell.bits});
 const polyline = (points) => "M" + points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join("L");

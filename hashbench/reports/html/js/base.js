@@ -1,11 +1,9 @@
-// What all views share: the data, elements that hold text alone, numbers, and the permalink.
+// What all views share: the data, elements that hold text alone, templates, numbers, and the permalink.
 "use strict";
 
 const scriptStart = performance.now();
-
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector, within = document) => within.querySelector(selector);
-const SVG = "http://www.w3.org/2000/svg";
 const MILLION = 1e6; // numbers of six decimals travel as whole ones
 const MARKS = {within: "≈", above: "↑", below: "↓"};
 const VERDICTS = {
@@ -15,113 +13,94 @@ const VERDICTS = {
 };
 
 /** Make an element; texts become text nodes, so that no name is ever read as HTML. */
-function h(name, attributes = {}, ...children) {
-  return filled(document.createElement(name), attributes, children);
-}
+const h = (name, attributes, ...children) => filled(document.createElement(name), attributes, children);
+const s = (name, attributes, ...children) =>
+  filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 
-function s(name, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, name), attributes, children);
-}
+const isThere = (one) => one !== null && one !== undefined && one !== false;
 
 function filled(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (key === "style") for (const [name, text] of Object.entries(value)) element.style.setProperty(name, text);
-    else if (value !== false && value !== null && value !== undefined)
-      element.setAttribute(key, value === true ? "" : value);
+    else if (isThere(value)) element.setAttribute(key, value === true ? "" : value);
   }
-  element.append(
-    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
-  );
+  element.append(...children.flat(Infinity).filter(isThere));
   return element;
 }
 
-const at = (column, i) => (column.of ? column.of[column.at[i]] : column[i]);
-const number = (whole) => (whole === null || whole === undefined ? null : whole / MILLION);
-const shown = (value, digits = 4) => (value === null ? "–" : value.toFixed(digits));
+/** Take a copy of a template of the page, with texts and elements put into its slots; its id is "t-" and the name. */
+function fixed(name, slots = {}) {
+  const copy = document.getElementById("t-" + name).content.cloneNode(true);
+  for (const [name, inside] of Object.entries(slots))
+    for (const slot of copy.querySelectorAll(`[data-slot=${name}]`)) filled(slot, {}, [inside]);
+  return copy;
+}
+
+const number = (whole) => (isThere(whole) ? whole / MILLION : null);
+const shown = (value, digits = 4) => (isThere(value) ? value.toFixed(digits).replace("-", "−") : "–");
+const signed = (value, digits) => (value > 0 ? "+" : "") + shown(value, digits);
+const less = (a, b) => (isThere(a) && isThere(b) ? a - b : null);
 const grouped = (n) => n.toLocaleString("en");
 const count = (n, one, many = one + "s") => `${grouped(n)} ${n === 1 ? one : many}`;
+const unique = (values) => [...new Set(values)];
+const nearest = (numbers, wanted) => numbers.reduce((a, b) => (Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a));
+const rising = (a, b) => a - b;
+
 const range = (cell) =>
   cell.low === null ? "range over ties unknown" : `ties: ${shown(cell.low)} to ${shown(cell.high)}`;
-const unique = (values) => [...new Set(values)];
 const overlap = (a, b) => a.low !== null && b.low !== null && a.low <= b.high && b.low <= a.high;
 const swappable = (a, b) => (a.low === null || b.low === null ? "unknown" : overlap(a, b) ? "yes" : "no");
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
-const nearest = (numbers, wanted) => numbers.reduce((a, b) => (Math.abs(b - wanted) < Math.abs(a - wanted) ? b : a));
+const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
+const gainOrLoss = (metric, change) => (change ? (isBetter(metric, change, 0) ? "gain" : "loss") : null);
 
-// ---- results: blocks and lines by number, cells (means over seeds) as objects, by block
-data.data.forEach((block, i) => Object.assign(block, {i, cells: []}));
-data.lines.forEach((line, i) => Object.assign(line, {i}));
+// ---- results: cells (means over seeds) as objects, by block; a column is a list, or what there is `of` and which `at`
+const at = (column, i) => (column.of ? column.of[column.at[i]] : column[i]);
+
+/** Turn columns into objects; those named hold whole numbers of millionths. */
+function objectsOf(columns, ...inMillionths) {
+  const named = Object.entries(columns);
+  const valueOf = (key, column, i) => (inMillionths.includes(key) ? number(at(column, i)) : at(column, i));
+  const [, first] = named[0];
+  return Array.from({length: (first.of ? first.at : first).length}, (_, i) =>
+    Object.fromEntries(named.map(([key, column]) => [key, valueOf(key, column, i)])),
+  );
+}
+
+const cells = objectsOf(data.cells, "value", "low", "high", "spread");
 const blockOf = new Map(data.data.map((block) => [block.name, block]));
 const lineOf = new Map(data.lines.map((line) => [line.label, line]));
-const methodOf = new Map(data.methods.map((method) => [method.name, method]));
-const cells = unpackCells();
-
-function unpackCells() {
-  const c = data.cells;
-  const made = [];
-  let row = 0;
-  for (let i = 0; i < c.value.length; i++) {
-    const cell = {
-      i,
-      block: data.data[c.data[i]],
-      metric: data.metrics[c.metric[i]],
-      line: data.lines[c.line[i]],
-      bits: c.bits[i],
-      isMain: c.is_main[i] === 1,
-      value: number(c.value[i]),
-      low: number(c.low[i]),
-      high: number(c.high[i]),
-      spread: number(c.spread[i]),
-      row,
-      nSeeds: c.n_rows[i],
-      papers: [],
-    };
-    row += c.n_rows[i];
-    cell.block.cells.push(cell);
-    made.push(cell);
-  }
-  const p = data.published;
-  p.cell.forEach((i, k) =>
-    made[i].papers.push({
-      value: at(p.value, k),
-      verdict: at(p.verdict, k),
-      source: at(p.source, k),
-      differs: at(p.differs, k),
-    }),
-  );
-  return made;
-}
+data.data.forEach((block) => (block.cells = []));
+let nRows = 0;
+cells.forEach((cell, i) => {
+  const [block, metric, line] = [data.data[cell.data], data.metrics[cell.metric], data.lines[cell.line]];
+  Object.assign(cell, {i, block, metric, line, papers: [], row: nRows});
+  block.cells.push(cell);
+  nRows += cell.n_rows;
+});
+objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper));
 
 /** Give the rows, one a seed, behind cells. */
 function rowsOf(some) {
-  const r = data.rows;
-  return some.flatMap((cell) =>
-    Array.from({length: cell.nSeeds}, (_, k) => ({
-      i: cell.row + k,
-      block: cell.block,
-      metric: cell.metric,
-      line: cell.line,
-      bits: cell.bits,
-      seed: r.seed[cell.row + k],
-      value: number(r.value[cell.row + k]),
-      low: number(r.low[cell.row + k]),
-      high: number(r.high[cell.row + k]),
-    })),
-  );
+  const {seed, value, low, high} = data.rows;
+  const row = ({block, metric, line, bits}, i) => ({
+    ...{i, block, metric, line, bits, seed: seed[i]},
+    ...{value: number(value[i]), low: number(low[i]), high: number(high[i])},
+  });
+  return some.flatMap((cell) => Array.from({length: cell.n_rows}, (_, k) => row(cell, cell.row + k)));
 }
 
 const groupName = (line) => line.group || "not installed";
 const supervisionName = (line) => line.supervision || "unknown";
-const metricsOf = (some) => data.metrics.filter((metric) => some.some((cell) => cell.metric === metric));
-const bitsOf = (some) => unique(some.map((cell) => cell.bits)).sort((a, b) => a - b);
 const namesOf = (some) => some.map((one) => one.name);
+const metricsOf = (some) => data.metrics.filter((metric) => some.some((cell) => cell.metric === metric));
+const bitsOf = (some) => unique(some.map((cell) => cell.bits)).sort(rising);
 const linesOf = (some) => unique(some.map((cell) => cell.line));
 const usualMetric = (metrics) => metrics.find((metric) => metric.name === "AP") || metrics[0];
 
-const views = {}; // by name: title, fields() of the filters, body(chosen)
-
 // ---- the permalink: #view?name=value&...; a value that is the default is left out
+const views = {}; // by name: fields() of the filters, body(chosen)
 const state = {view: "overview", params: new URLSearchParams()};
 
 function readLink() {
@@ -130,15 +109,9 @@ function readLink() {
   state.params = new URLSearchParams(query);
 }
 
-const link = (view, params = {}) => {
-  const query = new URLSearchParams(params).toString();
-  return "#" + view + (query ? "?" + query : "");
-};
-
-function keepLink() {
-  const query = state.params.toString();
-  history.replaceState(null, "", "#" + state.view + (query ? "?" + query : ""));
-}
+const link = (view, params) => `#${view}?${new URLSearchParams(params)}`;
+const keepLink = () =>
+  history.replaceState(null, "", state.params.size ? link(state.view, state.params) : "#" + state.view);
 
 /** Show a label: the method's name, and its settings smaller. */
 function named(label) {
@@ -149,8 +122,16 @@ function named(label) {
   ];
 }
 
-const lineName = (line) => named(line.label);
-const lineLink = (line) => h("a", {href: link("method", {method: line.method})}, lineName(line));
-const tell = (text) => {
-  $("#status").textContent = text;
-};
+const lineLink = (line) => h("a", {href: link("method", {method: line.method})}, named(line.label));
+const lost = (text) => h("p", {class: "muted", "data-test": "lost"}, text);
+const nothing = (text = "No results are left; choose other filters.") => h("p", {class: "nothing"}, text);
+
+/** Tell what was done to who hears the page; what is not seen anyway is also shown for two seconds. */
+function tell(text, isShown = false) {
+  const status = $("#status");
+  status.textContent = text;
+  status.classList.toggle("hidden", !isShown);
+  clearTimeout(hiding);
+  if (isShown) hiding = setTimeout(() => status.classList.add("hidden"), 2000);
+}
+let hiding = 0;

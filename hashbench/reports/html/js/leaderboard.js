@@ -1,99 +1,83 @@
 // The leaderboard: methods by their scores at each code length, each with its tie range, spread and the papers' values.
 
+const SWAPS = {
+  yes: "Their tie ranges meet: an evaluator that breaks ties by luck may swap the two.",
+  no: "Their tie ranges do not meet: no way of breaking ties swaps the two.",
+  unknown: "Whether ties could swap the two is not known.",
+};
+const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
+
 /** Say which cell of each column is the best, baselines aside, and which tie ranges meet its. */
 function compared(some) {
-  const best = new Map(); // cells of one value, by metric and length
-  for (const cell of some) {
-    if (cell.line.group === "baseline" || cell.value === null) continue;
-    const key = cell.metric.name + " " + cell.bits;
-    const first = best.get(key)?.[0];
-    if (!first || isBetter(cell.metric, cell.value, first.value)) best.set(key, [cell]);
-    else if (cell.value === first.value) best.get(key).push(cell);
+  const keyOf = (cell) => cell.metric.name + " " + cell.bits;
+  const best = new Map(); // cells of one value
+  for (const cell of some.filter(isRival).sort(bestFirst)) {
+    const firsts = best.get(keyOf(cell)) ?? [];
+    if (!firsts.length || firsts[0].value === cell.value) best.set(keyOf(cell), [...firsts, cell]);
   }
   return (cell) => {
-    const firsts = best.get(cell.metric.name + " " + cell.bits) ?? [];
+    const firsts = best.get(keyOf(cell)) ?? [];
     const isBest = firsts.includes(cell);
     return {isBest, isOpen: !isBest && firsts.some((first) => overlap(first, cell))};
   };
 }
 
 /** Say in a sentence which two methods come first, and whether ties could turn them. */
-function verdict(some, bits, where = "") {
-  const metric = some[0]?.metric;
-  const [first, second] = some
-    .filter((cell) => cell.bits === bits && cell.line.group !== "baseline" && cell.value !== null)
-    .sort((a, b) => (isBetter(metric, a.value, b.value) ? -1 : isBetter(metric, b.value, a.value) ? 1 : 0));
-  if (!first) return null;
-  const named = (cell) => [h("strong", {}, cell.line.label), ` (${shown(cell.value)}; ${range(cell)})`];
-  if (!second)
-    return h("p", {"data-test": "verdict"}, `At ${bits} bits there is one method alone${where}: `, named(first), ".");
-  const isOpen = overlap(first, second);
-  const isUnknown = first.low === null || second.low === null;
+function verdict(some, bits) {
+  const [first, second] = some.filter((cell) => cell.bits === bits && isRival(cell)).sort(bestFirst);
+  if (!first) return "";
+  const told = (cell) => [h("strong", {}, cell.line.label), ` (${shown(cell.value)}; ${range(cell)})`];
+  const swaps = second && swappable(first, second);
   return h(
     "p",
-    {"data-test": "verdict", class: isOpen ? "verdict open" : "verdict"},
-    `At ${bits} bits the first${where} is `,
-    named(first),
-    ", then ",
-    named(second),
-    ". ",
-    isUnknown
-      ? "Whether ties could swap the two is not known."
-      : isOpen
-        ? h("em", {}, "Their tie ranges meet: an evaluator that breaks ties by luck may swap the two.")
-        : h("em", {}, "Their tie ranges do not meet: no way of breaking ties swaps the two."),
+    {"data-test": "verdict", class: swaps === "yes" ? "verdict open" : "verdict"},
+    ...[`At ${bits} bits the first is `, told(first)],
+    second ? [", then ", told(second), ". ", h("em", {}, SWAPS[swaps])] : "; there is no other.",
   );
 }
 
-const scaleOf = (some) => {
-  const rivals = some.filter((cell) => cell.line.group !== "baseline");
-  const ends = (rivals.length ? rivals : some)
-    .flatMap((cell) => [cell.low, cell.high, cell.value])
-    .filter((value) => value !== null);
+function scaleOf(some) {
+  const rivals = some.filter(isRival);
+  const ends = (rivals.length ? rivals : some).flatMap((cell) => [cell.low, cell.high, cell.value]).filter(isThere);
   return ends.length ? [Math.min(...ends), Math.max(...ends)] : [0, 1];
-};
+}
 
 function tieBar(cell, [from, to]) {
   if (cell.low === null || cell.low < from || cell.high > to) return null; // a baseline off the scale of the others
   const place = (value) => 100 * (to > from ? (value - from) / (to - from) : 0.5);
+  const [left, width] = [place(cell.low) + "%", Math.max(place(cell.high) - place(cell.low), 0.8) + "%"];
   return h(
     "span",
     {class: "ties", title: range(cell), role: "img", "aria-label": range(cell)},
-    h("i", {style: {left: place(cell.low) + "%", width: Math.max(place(cell.high) - place(cell.low), 0.8) + "%"}}),
+    h("i", {style: {left, width}}),
     h("b", {style: {left: place(cell.value) + "%"}}),
   );
 }
 
-const spreadText = (cell) => (cell.nSeeds > 1 && cell.spread !== null ? `± ${shown(cell.spread)}` : "");
+const spreadText = (cell) => (cell.n_rows > 1 && cell.spread !== null ? `± ${shown(cell.spread)}` : "");
 const paperText = (cell) => unique(cell.papers.map((paper) => `${paper.value} ${MARKS[paper.verdict]}`)).join(", ");
+
+function scoreText(cell, marks) {
+  if (!cell) return "–";
+  const paper = paperText(cell) && `(paper ${paperText(cell)})`;
+  return [shown(cell.value) + (marks.isOpen ? "†" : ""), spreadText(cell), paper].filter(Boolean).join(" ");
+}
 
 function scoreNode(cell, scale, marks) {
   if (!cell) return "–";
+  const told = ({source, verdict, differs}) =>
+    `${source}: ${VERDICTS[verdict]}${differs ? `. The set-up differs: ${differs}` : ""}`;
   const papers = unique(cell.papers.map((paper) => paper.value)).map((value) => {
     const same = cell.papers.filter((paper) => paper.value === value);
-    const title = same
-      .map(
-        (paper) =>
-          `${paper.source}: ${VERDICTS[paper.verdict]}` +
-          (paper.differs ? `. The set-up differs: ${paper.differs}` : ""),
-      )
-      .join("\n");
-    return h(
-      "span",
-      {class: "paper", title},
-      `paper ${value} ${MARKS[same[0].verdict]}`,
-      h("span", {class: "hidden"}, ` (${same[0].verdict})`),
-    );
+    const [{verdict}] = same;
+    const aloud = h("span", {class: "hidden"}, ` (${verdict})`);
+    return h("span", {class: "paper", title: same.map(told).join("\n")}, `paper ${value} ${MARKS[verdict]}`, aloud);
   });
+  const dagger = marks.isOpen && h("abbr", {title: "its tie range meets that of the best"}, "†");
   return h(
     "div",
     {class: "score"},
-    h(
-      "span",
-      {class: "value"},
-      shown(cell.value),
-      marks.isOpen ? h("abbr", {title: "its tie range meets that of the best"}, "†") : "",
-    ),
+    h("span", {class: "value"}, shown(cell.value), dagger),
     h("span", {class: "spread"}, spreadText(cell)),
     tieBar(cell, scale),
     papers,
@@ -101,116 +85,59 @@ function scoreNode(cell, scale, marks) {
 }
 
 views.leaderboard = {
-  title: "Leaderboard",
   fields() {
     const block = blockOf.get(choose([FIELDS.data()]).data);
-    const metric = choose([FIELDS.metric(block.cells)]).metric;
+    const {metric} = choose([FIELDS.metric(block.cells)]);
     const some = block.cells.filter((cell) => cell.metric.name === metric);
-    return [
-      FIELDS.data(),
-      FIELDS.metric(block.cells),
-      FIELDS.text(),
-      FIELDS.group(some),
-      FIELDS.supervision(some),
-      FIELDS.bits(some),
-      FIELDS.variants(),
-    ];
+    const checked = [FIELDS.group(some), FIELDS.supervision(some), FIELDS.bits(some), FIELDS.variants()];
+    return [FIELDS.data(), FIELDS.metric(block.cells), FIELDS.text(), ...checked];
   },
   body(chosen) {
     const block = blockOf.get(chosen.data);
-    const some = filtered(
-      block.cells.filter((cell) => cell.metric.name === chosen.metric),
-      chosen,
-    );
+    const some = filtered(block.cells, chosen);
     if (!some.length) return [nothing()];
     const [metric, lengths, scale, marksOf] = [some[0].metric, bitsOf(some), scaleOf(some), compared(some)];
-    const rows = linesOf(some).map((line) => ({
-      line,
-      at: Object.fromEntries(some.filter((cell) => cell.line === line).map((cell) => [cell.bits, cell])),
-    }));
-    const usual = nearest(lengths, 32);
-    const sentence = h("div");
-    const judge = (order) => {
-      const bits = lengths.find((length) => "b" + length === order.key) ?? usual;
-      sentence.replaceChildren(...[verdict(some, bits)].filter(Boolean));
+    const rows = linesOf(some).map((line) => ({line, at: {}}));
+    const rowOf = new Map(rows.map((row) => [row.line, row]));
+    for (const cell of some) rowOf.get(cell.line).at[cell.bits] = cell;
+    const scores = lengths.map((bits) => {
+      const marks = (row) => (row.at[bits] ? marksOf(row.at[bits]) : {});
+      const papers = (row) => row.at[bits]?.papers.map((paper) => paper.value).join(" ");
+      return numeric("b" + bits, `${bits} bits`, (row) => row.at[bits]?.value, 4, {
+        node: (row) => scoreNode(row.at[bits], scale, marks(row)),
+        text: (row) => scoreText(row.at[bits], marks(row)),
+        cellClass: (row) => (marks(row).isBest ? "best" : ""),
+        cells: [
+          ...["low", "high", "spread"].map((key) => [`${bits} bits ${key}`, (row) => row.at[bits]?.[key]]),
+          [`${bits} bits paper`, papers],
+        ],
+      });
+    });
+    const usual = "b" + nearest(lengths, 32);
+    const sentence = h("div", {});
+    const judge = (key) => {
+      const bits = lengths.find((length) => "b" + length === key) ?? nearest(lengths, 32);
+      sentence.replaceChildren(verdict(some, bits));
     };
-    const columns = [
-      {key: "method", label: "Method", isText: true, value: (row) => row.line.label, node: (row) => lineLink(row.line)},
-      {key: "group", label: "Group", isText: true, value: (row) => groupName(row.line)},
-      ...lengths.map((bits) => ({
-        key: "b" + bits,
-        label: `${bits} bits`,
-        value: (row) => row.at[bits]?.value ?? null,
-        node: (row) => scoreNode(row.at[bits], scale, row.at[bits] ? marksOf(row.at[bits]) : {}),
-        text: (row) => scoreText(row.at[bits], row.at[bits] && marksOf(row.at[bits])),
-        cellClass: (row) => (row.at[bits] && marksOf(row.at[bits]).isBest ? "best" : ""),
-        cells: ["low", "high", "spread"]
-          .map((key) => [`${bits} bits ${key}`, (row) => row.at[bits]?.[key] ?? null])
-          .concat([[`${bits} bits paper`, (row) => row.at[bits]?.papers.map((paper) => paper.value).join(" ") ?? ""]]),
-      })),
-    ];
-    const asked = state.params.get("sort");
-    judge({key: asked ?? "b" + usual});
+    judge(state.params.get("sort"));
+    const papers = some.flatMap((cell) => cell.papers);
+    const list = unique(papers.map(({source, differs}) => source + (differs ? `: ${differs}` : "")));
+    const scored = `${grouped(block.n_queries - block.n_undefined)} of ${count(block.n_queries, "query", "queries")}`;
     return [
       sentence,
       table({
         name: "leaderboard",
-        caption: `${metric.name} on ${block.name}`,
-        columns,
+        caption: `${metric.name} on ${block.name}: ${scored} scored, data ${block.fingerprint}`,
+        columns: [COLUMNS.link, textual("group", "Group", (row) => groupName(row.line)), ...scores],
         rows,
+        isMatrix: true,
         isLinked: true,
-        onSort: judge,
+        onSort: (order) => judge(order.key),
         keyOf: (row) => row.line.label,
-        sort: {key: "b" + usual, desc: !metric.is_error},
+        sort: {key: usual, desc: !metric.is_error},
       }),
-      legendOfScores(block, some),
+      fixed("scores"),
+      list.length > 0 && fixed("differing", {list: list.map((text) => h("li", {}, text))}),
     ];
   },
 };
-
-function scoreText(cell, marks) {
-  if (!cell) return "–";
-  return [
-    shown(cell.value) + (marks.isOpen ? "†" : ""),
-    spreadText(cell),
-    paperText(cell) && `(paper ${paperText(cell)})`,
-  ]
-    .filter(Boolean)
-    .join(" ");
-}
-
-function legendOfScores(block, some) {
-  const queries = block.n_undefined
-    ? `${block.n_queries - block.n_undefined} of ${count(block.n_queries, "query", "queries")}`
-    : count(block.n_queries, "query", "queries");
-  const differing = unique(
-    some.flatMap((cell) => cell.papers.map((paper) => paper.source + (paper.differs ? `: ${paper.differs}` : ""))),
-  );
-  return [
-    h(
-      "p",
-      {class: "muted"},
-      `Means over ${queries} and over seeds (± their standard deviation). `,
-      "Bold: the best shown, sanity baselines aside. ",
-      "Bar: from the lowest to the highest value that breaking ties could give, on one scale for the whole table; ",
-      "its mark is the mean over all orders of tied items. ",
-      "†: its tie range meets that of the best, so that breaking ties by luck may swap the two. ",
-      "Paper: the published value lies within our spread and tie range (≈), ours above (↑) or below (↓) it. ",
-      `Data ${block.fingerprint}.`,
-    ),
-    differing.length
-      ? h(
-          "details",
-          {class: "muted"},
-          h("summary", {}, "What differs from the papers' set-ups"),
-          h(
-            "ul",
-            {},
-            differing.map((text) => h("li", {}, text)),
-          ),
-        )
-      : null,
-  ];
-}
-
-const nothing = (text = "No results are left; choose other filters.") => h("p", {class: "nothing"}, text);

@@ -1,74 +1,56 @@
 // Changes against another commit; then the page itself: which view is drawn, when, and in which theme.
 
-if (data.changes) {
+if (data.changes)
   views.changes = {
-    title: "Changes",
     fields: () => [
       FIELDS.allOr("status", "Rows", ["changed", "not comparable", "new", "gone"]),
       FIELDS.allOr("metric", "Metric", unique(data.changes.metric.of).sort()),
       FIELDS.text(),
     ],
     body(chosen) {
-      const c = data.changes;
-      const names = ["status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "other"];
-      const words = chosen.text.toLowerCase().split(/\s+/).filter(Boolean);
-      const rows = c.bits
-        .map((_, i) => Object.fromEntries(names.map((name) => [name, at(c[name], i)])))
-        .filter(
-          (row) =>
-            (!chosen.status || row.status === chosen.status) &&
-            (!chosen.metric || row.metric === chosen.metric) &&
-            words.every((word) => row.label.toLowerCase().includes(word)),
-        );
-      const millionths = (key, label) => ({
-        key,
-        label,
-        value: (row) => number(row[key]),
-        text: (row) => shown(number(row[key]), 6),
-      });
-      const change = (row) =>
-        row.status !== "changed" || row.old === null || row.new === null ? null : number(row.new - row.old);
+      const metricOf = (row) => data.metrics.find((metric) => metric.name === row.metric.name) ?? row.metric;
+      const all = objectsOf(data.changes, "old", "new", "p", "low", "high").map((row) => ({
+        ...row,
+        ...{block: {name: row.data}, line: lineOf.get(row.label) ?? {label: row.label}, metric: {name: row.metric}},
+      }));
+      const rows = filtered(all, chosen).filter((row) => !chosen.status || row.status === chosen.status);
+      const difference = (row) => (row.status === "changed" ? less(row.new, row.old) : null);
+      const interval = (row) => (row.low === null ? "" : `${signed(row.low)} to ${signed(row.high)}`);
       const columns = [
-        {key: "status", label: "Row", isText: true, value: (row) => row.status},
-        {key: "data", label: "Dataset and features", isText: true, value: (row) => row.data},
-        {key: "label", label: "Method", isText: true, value: (row) => row.label, node: (row) => named(row.label)},
-        {key: "metric", label: "Metric", isText: true, value: (row) => row.metric},
-        {key: "bits", label: "Bits", value: (row) => row.bits},
-        {key: "seed", label: "Seed", value: (row) => row.seed},
-        millionths("old", "Old"),
-        millionths("new", "New"),
-        {
-          key: "change",
-          label: "Change",
-          value: change,
-          text: (row) => (change(row) > 0 ? "+" : "") + shown(change(row), 6),
-        },
-        {key: "ties", label: "Tie range", isText: true, value: (row) => row.ties},
-        {key: "p", label: "p", value: (row) => number(row.p), text: (row) => shown(number(row.p))},
-        {key: "other", label: "Why not comparable", isText: true, value: (row) => row.other},
+        COLUMNS.line,
+        textual("status", "Row", (row) => row.status),
+        ...[COLUMNS.data, COLUMNS.metric, COLUMNS.bits, COLUMNS.seed],
+        numeric("old", "Old", (row) => row.old, 6),
+        numeric("new", "New", (row) => row.new, 6),
+        {...change("change", "Change", difference, metricOf, 6), cellClass: () => "lead"},
+        textual("ties", "Tie range", (row) => row.ties),
+        numeric("p", "p", (row) => row.p, 4, {
+          text: (row) => shown(row.p) + (isThere(row.p) && row.p < 0.05 ? " *" : ""),
+        }),
+        textual("interval", "Interval", (row) => interval(row).replaceAll("−", "-"), {text: interval}),
+        textual("other", "Why not comparable", (row) => row.other),
       ];
-      return [
-        h("p", {}, h("strong", {}, c.title), `: ${c.summary}`),
-        rows.length
-          ? table({name: "changes", caption: c.title, columns, rows, isLinked: true})
-          : c.bits.length
-            ? nothing("There is no such row.")
-            : null,
-        c.notes && h("p", {class: "muted"}, c.notes),
-      ];
+      const used = columns.filter((column) => rows.some((row) => (column.value(row) ?? "") !== ""));
+      const shownTable = rows.length
+        ? table({name: "changes", caption: "Rows that differ", columns: used, rows, isLinked: true})
+        : all.length > 0 && nothing("There is no such row.");
+      return [fixed("changes"), shownTable];
     },
   };
-}
 
-const ORDER = ["overview", "leaderboard", "plots", "methods", "compare", "queries", "changes", "rows"];
 let fields = [];
 let out = null;
 
-/** Draw what is below the filters anew. */
+/** Draw what is below the filters anew; of a wide table the column that it is sorted by is in sight. */
 function update() {
-  const chosen = choose(fields);
-  out.replaceChildren(...views[state.view].body(chosen).flat(Infinity).filter(Boolean));
+  const parts = [lostParts(fields), views[state.view].body(choose(fields))];
+  out.replaceChildren(...parts.flat(Infinity).filter(Boolean));
   tip(null);
+  for (const head of out.querySelectorAll("table:not(.stacked) th[aria-sort$=ending]")) {
+    const region = head.closest(".scroll");
+    const isCut = head.offsetLeft + head.offsetWidth > region.clientWidth;
+    if (isCut) region.scrollLeft = head.offsetLeft - head.parentElement.firstChild.offsetWidth;
+  }
 }
 
 /** Draw the view that the link names: only this one, from its filters on. */
@@ -78,40 +60,32 @@ function draw() {
   const view = views[state.view];
   main.dataset.ready = "false";
   main.dataset.view = state.view;
+  const tab = $(`nav [data-nav=${state.view === "method" ? "methods" : state.view}]`);
+  const title = view.title ?? tab.textContent;
   fields = view.fields();
   out = h("div", {class: "out"});
-  main.replaceChildren(h("h1", {}, view.title), filters(fields), out);
+  main.replaceChildren(h("h1", {}, title), filters(fields), out);
   update();
-  document.title = `${view.title} – ${data.title}`;
-  for (const anchor of document.querySelectorAll("nav a")) {
-    const isHere = anchor.dataset.nav === (state.view === "method" ? "methods" : state.view);
-    if (isHere) anchor.setAttribute("aria-current", "page");
-    else anchor.removeAttribute("aria-current");
-  }
+  document.title = `${title} – ${data.title}`;
+  $("nav [aria-current]")?.removeAttribute("aria-current");
+  tab.setAttribute("aria-current", "page");
   main.dataset.ready = "true";
 }
 
-$("nav ul").append(
-  ...ORDER.filter((name) => views[name]).map((name) =>
-    h("li", {}, h("a", {href: "#" + name, "data-nav": name}, views[name].title)),
-  ),
-);
 $(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   $("#view").focus();
 });
 $("#theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const isDark = root.dataset.theme
-    ? root.dataset.theme === "dark"
-    : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = isDark ? "light" : "dark";
-  tell(`${root.dataset.theme} colours`);
+  const theme = document.documentElement.dataset;
+  const isDark = theme.theme ? theme.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  theme.theme = isDark ? "light" : "dark";
+  tell(`${theme.theme} colours`);
 });
 addEventListener("hashchange", () => {
   draw();
   scrollTo(0, 0);
-  tell(views[state.view].title);
+  tell($("h1").textContent);
 });
 let redrawing = 0;
 addEventListener("resize", () => {

@@ -1,96 +1,56 @@
-// Methods: a list, a page of each, every row there is, and two methods side by side.
-
-const scoreColumns = () => [
-  {key: "data", label: "Dataset and features", isText: true, value: (cell) => cell.block.name},
-  {key: "line", label: "Method", isText: true, value: (cell) => cell.line.label, node: (cell) => lineName(cell.line)},
-  {key: "metric", label: "Metric", isText: true, value: (cell) => cell.metric.name},
-  {key: "bits", label: "Bits", value: (cell) => cell.bits},
-  {key: "value", label: "Value", value: (cell) => cell.value, text: (cell) => shown(cell.value, 6)},
-  {key: "low", label: "Low", value: (cell) => cell.low, text: (cell) => shown(cell.low, 6)},
-  {key: "high", label: "High", value: (cell) => cell.high, text: (cell) => shown(cell.high, 6)},
-];
+// Methods: a list, a page of each, and every row there is.
 
 views.methods = {
-  title: "Methods",
   fields: () => [FIELDS.text(), FIELDS.group(cells)],
   body(chosen) {
-    const some = filtered(cells, chosen);
-    const counts = new Map();
-    for (const cell of some) counts.set(cell.line.method, (counts.get(cell.line.method) ?? 0) + cell.nSeeds);
-    const rows = data.methods.filter((method) => counts.has(method.name));
+    const rows = new Map(); // by method
+    for (const {line, n_rows} of filtered(cells, chosen)) {
+      if (!rows.has(line.method)) rows.set(line.method, {line, name: line.method, n_rows: 0});
+      rows.get(line.method).n_rows += n_rows;
+    }
     const columns = [
-      {
-        key: "method",
-        label: "Method",
-        isText: true,
-        value: (row) => row.name,
+      textual("method", "Method", (row) => row.name, {
         node: (row) => h("a", {href: link("method", {method: row.name})}, row.name),
-      },
-      {key: "group", label: "Group", isText: true, value: (row) => row.group || "not installed"},
-      {key: "supervision", label: "Supervision", isText: true, value: (row) => row.supervision ?? "unknown"},
-      {key: "rows", label: "Rows", value: (row) => counts.get(row.name)},
-      {key: "about", label: "About", isText: true, value: (row) => row.summary ?? ""},
-    ];
-    return [
-      table({
-        name: "methods",
-        caption: "Methods with results",
-        columns,
-        rows,
-        isLinked: true,
-        keyOf: (row) => row.name,
       }),
+      textual("group", "Group", (row) => groupName(row.line)),
+      textual("supervision", "Supervision", (row) => supervisionName(row.line)),
+      numeric("rows", "Rows", (row) => row.n_rows),
+      textual("about", "About", (row) => data.methods[row.name]),
     ];
+    const inOrder = Object.keys(data.methods).filter((name) => rows.has(name)).map((name) => rows.get(name));
+    const [caption, keyOf] = ["Methods with results", (row) => row.name];
+    return [table({name: "methods", caption, columns, rows: inOrder, isLinked: true, keyOf})];
   },
 };
 
 views.method = {
   title: "Method",
   fields() {
-    const some = cells.filter((cell) => cell.line.method === (state.params.get("method") ?? data.methods[0].name));
+    const method = FIELDS.one("method", "Method", pairs(Object.keys(data.methods)));
+    const some = cells.filter((cell) => cell.line.method === choose([method]).method);
     return [
-      {
-        name: "method",
-        label: "Method",
-        kind: "select",
-        resets: ["sort", "desc", "bits", "metric", "place"],
-        options: data.methods.map((method) => [method.name, method.name]),
-      },
+      {...method, resets: ["sort", "desc", "bits", "metric", "place"]},
       FIELDS.allOr("place", "Dataset and features", unique(some.map((cell) => cell.block.name))),
       FIELDS.allOr("metric", "Metric", namesOf(metricsOf(some))),
       FIELDS.bits(some),
-      {name: "seeds", label: "Each seed by itself", kind: "flag"},
+      FIELDS.flag("seeds", "Each seed by itself"),
     ];
   },
   body(chosen) {
-    const method = methodOf.get(chosen.method);
-    const some = cells.filter(
-      (cell) =>
-        cell.line.method === chosen.method &&
-        chosen.bits.includes(String(cell.bits)) &&
-        (!chosen.place || cell.block.name === chosen.place) &&
-        (!chosen.metric || cell.metric.name === chosen.metric),
-    );
-    const seeds = chosen.seeds
-      ? [{key: "seed", label: "Seed", value: (row) => row.seed}]
-      : [
-          {
-            key: "spread",
-            label: "Spread",
-            value: (cell) => cell.spread,
-            text: (cell) => (cell.nSeeds > 1 ? shown(cell.spread, 6) : "–"),
-          },
-          {key: "seeds", label: "Seeds", value: (cell) => cell.nSeeds},
-          {key: "paper", label: "Paper", isText: true, value: (cell) => paperText(cell)},
-        ];
+    const some = filtered(cells, chosen).filter((cell) => cell.line.method === chosen.method);
+    const overSeeds = [
+      numeric("spread", "Spread", (cell) => (cell.n_rows > 1 ? cell.spread : null), 6),
+      numeric("seeds", "Seeds", (cell) => cell.n_rows),
+      textual("paper", "Paper", paperText),
+    ];
     return [
-      methodCard(method),
+      cardOf(chosen.method),
       usageOf(chosen.method),
       h("h2", {}, "Results"),
       table({
         name: "rows",
         caption: `Results of ${chosen.method}`,
-        columns: [...scoreColumns(), ...seeds],
+        columns: [...SCORES, ...(chosen.seeds ? [COLUMNS.seed] : overSeeds)],
         rows: chosen.seeds ? rowsOf(some) : some,
         isLinked: true,
         keyOf: (row) => row.i,
@@ -99,121 +59,7 @@ views.method = {
   },
 };
 
-function methodCard(method) {
-  if (!method.is_installed)
-    return h(
-      "p",
-      {class: "card"},
-      h("strong", {}, method.name),
-      " is not installed where this page was made: nothing but its results is known.",
-    );
-  return h(
-    "article",
-    {class: "card"},
-    h("h2", {}, method.name),
-    h("p", {}, method.summary),
-    h(
-      "dl",
-      {},
-      h("dt", {}, "group"),
-      h("dd", {}, method.group),
-      h("dt", {}, "supervision"),
-      h("dd", {}, method.supervision),
-      h("dt", {}, "version"),
-      h("dd", {}, method.version),
-      method.references.map((text) => [h("dt", {}, "reference"), h("dd", {}, text)]),
-    ),
-    h(
-      "details",
-      {},
-      h("summary", {}, `${count(method.params.length, "parameter")} and their defaults`),
-      h(
-        "dl",
-        {class: "params"},
-        method.params.map(([name, value, meaning]) => [
-          h("dt", {}, h("code", {}, `${name}=${value}`)),
-          h("dd", {}, meaning),
-        ]),
-        Object.entries(method.presets).map(([name, text]) => [h("dt", {}, `preset ${name}`), h("dd", {}, text)]),
-      ),
-    ),
-  );
-}
-
-/** Show how often codes are used, as far as the codes were kept where the page was made. */
-function usageOf(method) {
-  const u = data.usage;
-  const rows = u.bits
-    .map((bits, i) => ({
-      i,
-      bits,
-      place: at(u.data, i),
-      line: lineOf.get(at(u.label, i)),
-      n: u.n_items[i],
-      distinct: u.n_distinct[i],
-      curve: u.curve[i],
-    }))
-    .filter((row) => row.line?.method === method);
-  if (!rows.length)
-    return h(
-      "p",
-      {class: "muted"},
-      "How often each code is used is shown of codes in the data folder where the page is made: ",
-      "hashbench encode, then hashbench report.",
-    );
-  const columns = [
-    {key: "data", label: "Dataset and features", isText: true, value: (row) => row.place},
-    {key: "line", label: "Method", isText: true, value: (row) => row.line.label, node: (row) => lineName(row.line)},
-    {key: "bits", label: "Bits", value: (row) => row.bits},
-    {key: "items", label: "Items", value: (row) => row.n},
-    {key: "distinct", label: "Distinct codes", value: (row) => row.distinct},
-    {key: "largest", label: "Most frequent code", value: (row) => row.curve[1], text: (row) => `${row.curve[1]} items`},
-    {
-      key: "curve",
-      label: "Items of each code",
-      value: (row) => row.curve[1] / row.n,
-      node: sparkline,
-      text: (row) => "",
-    },
-  ];
-  return h(
-    "details",
-    {class: "usage"},
-    h("summary", {}, "Use of codes"),
-    table({
-      name: "usage",
-      caption: `How often ${method} uses each code, of the first seed`,
-      columns,
-      rows,
-      keyOf: (row) => row.i,
-    }),
-  );
-}
-
-/** Draw how many items share each code, the most frequent first; both axes are logarithmic. */
-function sparkline(row) {
-  const [width, height] = [80, 18];
-  const share = (number) => Math.log(number) / Math.log(Math.max(row.n, 2));
-  const points = [];
-  for (let k = 0; k < row.curve.length; k += 2) {
-    points.push(`${width * share(row.curve[k])},${height * (1 - share(row.curve[k + 1]))}`);
-  }
-  return s(
-    "svg",
-    {
-      class: "spark",
-      width,
-      height: height + 2,
-      viewBox: `-1 -1 ${width + 2} ${height + 2}`,
-      role: "img",
-      "aria-label": `${row.distinct} distinct codes, the most frequent of ${row.curve[1]} items`,
-    },
-    s("polyline", {points: points.join(" ")}),
-  );
-}
-
 views.rows = {
-  title: "All rows",
   fields: () => [
     FIELDS.text(),
     FIELDS.allOr("place", "Dataset and features", namesOf(data.data)),
@@ -222,132 +68,43 @@ views.rows = {
     FIELDS.bits(cells),
   ],
   body(chosen) {
-    const some = filtered(cells, chosen).filter(
-      (cell) =>
-        (!chosen.place || cell.block.name === chosen.place) && (!chosen.metric || cell.metric.name === chosen.metric),
-    );
-    const columns = [...scoreColumns(), {key: "seed", label: "Seed", value: (row) => row.seed}];
-    return [
-      table({
-        name: "rows",
-        caption: "Results, one row a seed",
-        columns,
-        rows: rowsOf(some),
-        isLinked: true,
-        keyOf: (row) => row.i,
-      }),
-    ];
+    const [rows, columns] = [rowsOf(filtered(cells, chosen)), [...SCORES, COLUMNS.seed]];
+    const caption = "Results, one row a seed";
+    return [table({name: "rows", caption, columns, rows, isLinked: true, keyOf: (row) => row.i})];
   },
 };
 
-views.compare = {
-  title: "Compare",
-  fields() {
-    const block = blockOf.get(choose([FIELDS.data()]).data);
-    return [FIELDS.data(), ...twoLines(linesOf(ranked(block))), FIELDS.bits(block.cells)];
-  },
-  body(chosen) {
-    const block = blockOf.get(chosen.data);
-    const [a, b] = [chosen.a, chosen.b].map((label) => lineOf.get(label));
-    const cellsOf = (line) =>
-      new Map(
-        block.cells.filter((cell) => cell.line === line).map((cell) => [cell.metric.name + " " + cell.bits, cell]),
-      );
-    const [ours, theirs] = [cellsOf(a), cellsOf(b)];
-    const rows = [...ours]
-      .filter(([key]) => theirs.has(key))
-      .map(([key, cell]) => [cell, theirs.get(key)])
-      .filter(([cell]) => chosen.bits.includes(String(cell.bits)));
-    if (!rows.length) return [nothing("The two have no metric and code length in common here.")];
-    const difference = ([one, other]) => (one.value === null || other.value === null ? null : one.value - other.value);
-    const ahead = (row) =>
-      difference(row) === null
-        ? "–"
-        : difference(row) === 0
-          ? "equal"
-          : isBetter(row[0].metric, row[0].value, row[1].value)
-            ? chosen.a
-            : chosen.b;
-    const open = (row) => swappable(...row);
-    const side = (k, label) => ({
-      key: "ab"[k],
-      label,
-      value: (row) => row[k].value,
-      node: (row) => [
-        shown(row[k].value),
-        " ",
-        h("span", {class: "spread"}, spreadText(row[k])),
-        tieBar(row[k], scaleOf(row)),
-      ],
-      text: (row) => `${shown(row[k].value)} ${spreadText(row[k])}`.trim(),
-      cells: [
-        [`${label} low`, (row) => row[k].low],
-        [`${label} high`, (row) => row[k].high],
-      ],
-    });
-    const columns = [
-      {key: "metric", label: "Metric", isText: true, value: (row) => row[0].metric.name},
-      {key: "bits", label: "Bits", value: (row) => row[0].bits},
-      side(0, chosen.a),
-      side(1, chosen.b),
-      {
-        key: "difference",
-        label: "Difference",
-        value: difference,
-        text: (row) => (difference(row) > 0 ? "+" : "") + shown(difference(row)),
-      },
-      {key: "ahead", label: "Ahead", isText: true, value: ahead},
-      {
-        key: "ties",
-        label: "Could ties swap them?",
-        isText: true,
-        value: open,
-        node: (row) => h("span", {class: open(row) === "yes" ? "open" : ""}, open(row)),
-      },
-    ];
-    const n = rows.filter((row) => ahead(row) === chosen.a).length;
-    return [
-      h(
-        "p",
-        {},
-        h("strong", {}, chosen.a),
-        ` is ahead of `,
-        h("strong", {}, chosen.b),
-        ` in ${n} of ${count(rows.length, "comparison")}; `,
-        `ties could swap them in ${rows.filter((row) => open(row) === "yes").length}. `,
-        h("a", {href: link("queries", {data: block.name, a: chosen.a, b: chosen.b})}, "Query by query"),
-      ),
-      table({
-        name: "compare",
-        caption: `${chosen.a} and ${chosen.b} on ${block.name}`,
-        columns,
-        rows,
-        isLinked: true,
-        keyOf: (row) => row[0].metric.name + " " + row[0].bits,
-      }),
-    ];
-  },
-};
-
-/** Order the main cells of a block by how methods do in its usual metric at the usual length, baselines last. */
-function ranked(block) {
-  const metric = usualMetric(metricsOf(block.cells));
-  const here = block.cells.filter((cell) => cell.metric === metric);
-  const bits = nearest(bitsOf(here), 32);
-  const score = new Map(
-    here
-      .filter((cell) => cell.bits === bits && cell.value !== null)
-      .map((cell) => [cell.line, metric.is_error ? -cell.value : cell.value]),
-  );
-  const rank = (cell) =>
-    (cell.line.group === "baseline" ? -2 : 0) + (cell.isMain ? 0 : -1) + (score.get(cell.line) ?? -1);
-  return [...block.cells].sort((x, y) => rank(y) - rank(x));
+/** Take a copy of a method's card. */
+function cardOf(method) {
+  const cards = [...document.querySelectorAll("template[data-method]")];
+  return cards.find((card) => card.dataset.method === method).content.cloneNode(true);
 }
 
-function twoLines(lines) {
-  const options = lines.map((line) => [line.label, line.label]);
-  return [
-    {name: "a", label: "One method", kind: "select", options, usual: options[0][0]},
-    {name: "b", label: "Another method", kind: "select", options, usual: (options[1] ?? options[0])[0]},
+/** Show how often codes are used, as far as the codes were kept where the page was made. */
+function usageOf(method) {
+  const rows = objectsOf(data.usage)
+    .map((row, i) => ({...row, i, block: {name: row.data}, line: lineOf.get(row.label)}))
+    .filter((row) => row.line?.method === method);
+  if (!rows.length) return fixed("no-usage");
+  const columns = [
+    ...[COLUMNS.line, COLUMNS.data, COLUMNS.bits, COLUMNS.seed],
+    numeric("items", "Items", (row) => row.n_items),
+    numeric("distinct", "Distinct codes", (row) => row.n_distinct),
+    numeric("largest", "Items of the most frequent code", (row) => row.curve[1]),
+    numeric("curve", "Items of each code", (row) => row.curve[1] / row.n_items, 4, {node: sparkline}),
   ];
+  const caption = `How often ${method} uses each code`;
+  return fixed("usage", {table: table({name: "usage", caption, columns, rows, keyOf: (row) => row.i})});
+}
+
+/** Draw how many items share each code, the most frequent first; both axes are logarithmic. */
+function sparkline({curve, n_items, n_distinct}) {
+  const [width, height] = [80, 18];
+  const share = (n) => Math.log(n) / Math.log(Math.max(n_items, 2));
+  const ranks = curve.filter((_, k) => k % 2 === 0);
+  const points = ranks.map((rank, k) => [width * share(rank), height * (1 - share(curve[2 * k + 1]))]);
+  const told = `${n_distinct} distinct codes, the most frequent of ${curve[1]} items`;
+  const viewBox = `-1 -1 ${width + 2} ${height + 2}`;
+  const frame = {class: "spark", width, height: height + 2, viewBox, role: "img", "aria-label": told};
+  return s("svg", frame, s("polyline", {points: points.join(" ")}));
 }

@@ -4,38 +4,63 @@ const FIRST_ROWS = 200;
 const MORE_ROWS = 1000; // at a time: browsers lay out some ten thousand cells in a second
 
 /**
- * Make a table. A column is {key, label, isText, value(row), node(row)?, text(row)?, cells?, cellClass?}: `value` sorts
- * and goes into CSV, `text` into LaTeX and Markdown, `node` is what is seen; `cells` are more columns of the CSV,
- * [[label, value(row)], ...]. With `isLinked` the permalink keeps the order.
+ * A column is {key, label, isText, value(row), text(row)?, node(row)?, cells?, cellClass?}: `value` sorts and goes
+ * into CSV, `text` into LaTeX and Markdown, `node` is what is seen; `cells` are more columns of the CSV, [[label,
+ * value], ...].
  */
-function table({name, caption, columns, rows, keyOf, sort = null, isLinked = false, onSort = null}) {
-  let order =
-    isLinked && columns.some((column) => column.key === state.params.get("sort"))
-      ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"}
-      : sort;
+const textual = (key, label, value, more) => ({key, label, isText: true, value, ...more});
+const numeric = (key, label, value, digits, more) => ({
+  ...{key, label, value, text: digits && ((row) => shown(value(row), digits))},
+  ...more,
+});
+const change = (key, label, value, metricOf, digits) => {
+  const text = (row) => signed(value(row), digits);
+  return {key, label, value, text, node: (row) => h("span", {class: gainOrLoss(metricOf(row), value(row))}, text(row))};
+};
+
+const COLUMNS = {
+  line: textual("line", "Method", (row) => row.line.label, {node: (row) => named(row.line.label)}),
+  link: textual("method", "Method", (row) => row.line.label, {node: (row) => lineLink(row.line)}),
+  data: textual("data", "Dataset and features", (row) => row.block.name),
+  metric: textual("metric", "Metric", (row) => row.metric.name),
+  bits: numeric("bits", "Bits", (row) => row.bits),
+  seed: numeric("seed", "Seed", (row) => row.seed),
+  value: numeric("value", "Value", (row) => row.value, 6, {cellClass: () => "lead"}),
+  low: numeric("low", "Low", (row) => row.low, 6),
+  high: numeric("high", "High", (row) => row.high, 6),
+};
+const SCORES = ["line", "data", "metric", "bits", "value", "low", "high"].map((key) => COLUMNS[key]);
+
+/** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
+function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix}) {
+  const isAsked = isLinked && columns.some((column) => column.key === state.params.get("sort"));
+  const unknown = isLinked && !isAsked && state.params.get("sort");
+  let order = isAsked ? {key: state.params.get("sort"), desc: state.params.get("desc") === "1"} : sort;
   let left = []; // rows still to be drawn, in order
-  const head = h(
-    "tr",
-    {},
-    columns.map((column) =>
-      h(
-        "th",
-        {scope: "col", class: kindOf(column)},
-        h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label),
-      ),
-    ),
-  );
-  const body = h("tbody");
-  const more = h("button", {type: "button", "data-more": true, onclick: () => addRows(MORE_ROWS)});
-  const copied = h("div");
-  const element = h("table", {"data-test": name}, h("caption", {}, caption), h("thead", {}, head), body);
+  const note = unknown && lost(`There is no column "${unknown}" here to sort by.`);
+  const made = fixed("table", {note, caption, count: count(rows.length, "row")});
+  const [head, body, more] = ["thead tr", "tbody", "[data-more]"].map((selector) => $(selector, made));
+  $(".scroll", made).setAttribute("aria-label", caption);
+  filled($("table", made), {"data-test": name, "aria-label": caption, class: isMatrix ? "" : "stacked"}, []);
+  const button = (column) =>
+    h("button", {type: "button", "data-sort": column.key, onclick: () => sortBy(column)}, column.label);
+  head.append(...columns.map((column) => h("th", {scope: "col", role: "columnheader", class: kindOf(column)}, button(column))));
+  const copied = $("[data-slot=copied]", made);
+  const taken = {
+    csv: () => save(`${name}.csv`, csvOf(columns, inOrder())),
+    latex: () => copy(latexOf(columns, inOrder()), "LaTeX", copied),
+    markdown: () => copy(markdownOf(columns, inOrder()), "Markdown", copied),
+  };
+  for (const [kind, take] of Object.entries(taken)) $(`[data-copy=${kind}]`, made).addEventListener("click", take);
+  more.addEventListener("click", () => addRows(MORE_ROWS));
+  drawRows();
+  return made;
 
   function sortBy(column) {
     order = {key: column.key, desc: order?.key === column.key ? !order.desc : !column.isText};
     if (isLinked) {
       state.params.set("sort", order.key);
-      if (order.desc) state.params.set("desc", "1");
-      else state.params.delete("desc");
+      state.params.set("desc", order.desc ? "1" : "0");
       keepLink();
     }
     drawRows();
@@ -47,7 +72,7 @@ function table({name, caption, columns, rows, keyOf, sort = null, isLinked = fal
     const column = columns.find((one) => one.key === order?.key);
     if (!column) return rows;
     const sign = order.desc ? -1 : 1;
-    const isNone = (value) => value === null || value === undefined || value === "";
+    const isNone = (value) => value === "" || !isThere(value);
     return rows
       .map((row) => [column.value(row), row])
       .sort(([a], [b]) => (isNone(a) || isNone(b) ? isNone(a) - isNone(b) : sign * (a < b ? -1 : a > b ? 1 : 0)))
@@ -55,123 +80,75 @@ function table({name, caption, columns, rows, keyOf, sort = null, isLinked = fal
   }
 
   function drawRows() {
-    [...head.children].forEach((th, i) =>
-      th.setAttribute("aria-sort", columns[i].key === order?.key ? (order.desc ? "descending" : "ascending") : "none"),
-    );
+    const sorted = (column) => (column.key !== order?.key ? "none" : order.desc ? "descending" : "ascending");
+    [...head.children].forEach((th, i) => th.setAttribute("aria-sort", sorted(columns[i])));
     left = inOrder();
     body.replaceChildren();
     addRows(FIRST_ROWS);
   }
 
   function addRows(n) {
-    body.append(
-      ...left.slice(0, n).map((row) =>
-        h(
-          "tr",
-          {"data-key": keyOf?.(row), "data-group": row.line?.group || null},
-          columns.map((column, i) => {
-            const inside = column.node ? column.node(row) : textOf(column, row);
-            return i === 0 && column.isText
-              ? h("th", {scope: "row"}, inside)
-              : h(
-                  "td",
-                  {
-                    class: [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim(),
-                    "data-sort-value": column.isText ? null : column.value(row),
-                  },
-                  inside,
-                );
-          }),
-        ),
-      ),
-    );
+    const drawn = left.slice(0, n).map((row) => {
+      const drawnCells = columns.map((column, i) => cellOf(column, row, i));
+      return h("tr", {role: "row", "data-key": keyOf?.(row), "data-group": row.line?.group || null}, drawnCells);
+    });
+    body.append(...drawn);
     left = left.slice(n);
     more.hidden = !left.length;
     more.textContent = `Show ${grouped(Math.min(MORE_ROWS, left.length))} more of ${grouped(rows.length)} rows`;
   }
+}
 
-  const taken = {
-    csv: () => save(`${name}.csv`, csvOf(columns, inOrder())),
-    latex: () => copy(latexOf(columns, inOrder()), "LaTeX", copied),
-    markdown: () => copy(markdownOf(columns, inOrder()), "Markdown", copied),
-  };
-  const buttons = Object.entries({csv: "Download CSV", latex: "Copy LaTeX", markdown: "Copy Markdown"}).map(
-    ([kind, text]) => h("button", {type: "button", "data-copy": kind, onclick: taken[kind]}, text),
-  );
-  drawRows();
-  return h(
-    "div",
-    {class: "tabled"},
-    h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": caption}, element),
-    h("div", {class: "tools"}, more, h("span", {class: "muted"}, count(rows.length, "row")), buttons),
-    copied,
-  );
+function cellOf(column, row, i) {
+  const inside = column.node ? column.node(row) : textOf(column, row);
+  const place = {"aria-colindex": i + 1};
+  if (i === 0 && column.isText) return h("th", {scope: "row", role: "rowheader", ...place}, inside);
+  const kind = [kindOf(column), column.cellClass?.(row) ?? ""].join(" ").trim();
+  const value = column.isText ? null : column.value(row);
+  return h("td", {role: "cell", ...place, class: kind, "data-label": column.label, "data-sort-value": value}, inside);
 }
 
 const kindOf = (column) => (column.isText ? "" : "number ") + "column-" + column.key;
-
-function textOf(column, row) {
-  if (column.text) return column.text(row);
-  const value = column.value(row);
-  return value === null || value === undefined ? "–" : String(value);
-}
+const textOf = (column, row) => (column.text ? column.text(row) : String(column.value(row) ?? "–"));
 
 function csvOf(columns, rows) {
-  const parts = columns.flatMap((column) => [[column.label, column.value], ...(column.cells || [])]);
+  const parts = columns.flatMap((column) => [[column.label, column.value], ...(column.cells ?? [])]);
   const quoted = (value) => {
-    const text =
-      value === null || value === undefined
-        ? ""
-        : typeof value === "number" && !Number.isInteger(value)
-          ? String(+value.toFixed(6))
-          : String(value);
+    const text = String(typeof value === "number" ? +value.toFixed(6) : (value ?? ""));
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
-  return [parts.map(([label]) => quoted(label)), ...rows.map((row) => parts.map(([, value]) => quoted(value(row))))]
-    .map((line) => line.join(",") + "\n")
-    .join("");
+  const lines = [parts.map(([label]) => label), ...rows.map((row) => parts.map(([, value]) => value(row)))];
+  return lines.map((line) => line.map(quoted).join(",") + "\n").join("");
 }
 
+const textsOf = (columns, rows) => rows.map((row) => columns.map((column) => textOf(column, row)));
+const labelsOf = (columns) => columns.map((column) => column.label);
+
 function markdownOf(columns, rows) {
-  const line = (texts) => `| ${texts.map((text) => text.replaceAll("|", "\\|").replaceAll("\n", " ")).join(" | ")} |\n`;
-  return (
-    line(columns.map((column) => column.label)) +
-    line(columns.map((column) => (column.isText ? "---" : "---:"))) +
-    rows.map((row) => line(columns.map((column) => textOf(column, row)))).join("")
-  );
+  const escaped = (text) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+  const line = (texts) => `| ${texts.map(escaped).join(" | ")} |\n`;
+  const rule = columns.map((column) => (column.isText ? "---" : "---:"));
+  return [labelsOf(columns), rule, ...textsOf(columns, rows)].map(line).join("");
 }
 
 function latexOf(columns, rows) {
   const escapes = {
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "–": "--",
-    "±": "$\\pm$",
-    "≈": "$\\approx$",
-    "↑": "$\\uparrow$",
-    "↓": "$\\downarrow$",
-    "†": "$^\\dagger$",
+    ...{"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}"},
+    ...{"–": "--", "−": "$-$", "±": "$\\pm$", "≈": "$\\approx$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"},
+    ...{"→": "$\\rightarrow$", "†": "$^\\dagger$"},
   };
-  const special = /[\\~^–±≈↑↓†&%$#_{}]/g;
-  const escaped = (text) => text.replace(special, (letter) => escapes[letter] ?? "\\" + letter);
+  const escaped = (text) => text.replace(/[\\~^–−±≈↑↓→†&%$#_{}]/g, (letter) => escapes[letter] ?? "\\" + letter);
   const line = (texts) => texts.map(escaped).join(" & ") + " \\\\\n";
   const kinds = columns.map((column) => (column.isText ? "l" : "r")).join("");
-  return (
-    `\\begin{tabular}{${kinds}}\n\\toprule\n${line(columns.map((column) => column.label))}\\midrule\n` +
-    rows.map((row) => line(columns.map((column) => textOf(column, row)))).join("") +
-    "\\bottomrule\n\\end{tabular}\n"
-  );
+  const [head, body] = [line(labelsOf(columns)), textsOf(columns, rows).map(line).join("")];
+  return `\\begin{tabular}{${kinds}}\n\\toprule\n${head}\\midrule\n${body}\\bottomrule\n\\end{tabular}\n`;
 }
 
 function save(name, text) {
   const url = URL.createObjectURL(new Blob([text], {type: "text/csv"}));
-  const anchor = h("a", {href: url, download: name});
-  document.body.append(anchor);
-  anchor.click();
-  anchor.remove();
+  h("a", {href: url, download: name}).click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
-  tell(`${name} is downloaded.`);
+  tell(`${name} is downloaded.`, true);
 }
 
 /** Copy a text; where the clipboard is denied, as in some browsers for files, show it selected. */
@@ -179,11 +156,10 @@ async function copy(text, kind, place) {
   try {
     await navigator.clipboard.writeText(text);
     place.replaceChildren();
-    tell(`${kind} is copied.`);
+    tell(`${kind} is copied.`, true);
   } catch {
     $("#copied")?.parentElement.remove();
-    const area = h("textarea", {id: "copied", rows: 8, readonly: true, spellcheck: "false"});
-    area.value = text;
+    const area = h("textarea", {id: "copied", rows: 8, readonly: true, spellcheck: "false"}, text);
     place.replaceChildren(h("label", {class: "copied"}, `${kind}, to be copied by hand (Ctrl+C):`, area));
     area.focus();
     area.select();

@@ -1,0 +1,81 @@
+"""What the page tells of each dataset and method, whatever is chosen on it: values for the templates' cards."""
+
+import json
+import re
+from inspect import cleandoc
+from typing import Any
+
+import pandas as pd
+
+from hashbench import _source_code, registry
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import find_by_content
+from hashbench.reports.aggregate import BLOCK, known_card
+from hashbench.reports.html.content import block_names, metrics_of
+from hashbench.store import hdf5
+
+_ABOUT = ("protocol", "source", "licence", "citation")
+
+
+def dataset_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """Describe each dataset, and count the lines that have values in each metric at each code length."""
+    names = block_names(cells[list(BLOCK)].drop_duplicates())
+    parts = dict(list(cells.groupby(list(BLOCK), sort=False)))
+    return [{"name": name, **_described(*key), **_counted(parts[key])} for key, name in names.items()]
+
+
+def method_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """Describe each method."""
+    return [_method(name) for name in sorted(cells["method"].unique())]
+
+
+def _described(dataset: str, features: str, fingerprint: str) -> dict[str, Any]:
+    path = find_by_content(fingerprint)
+    about = json.loads(hdf5.read_attributes(path)["about"]) if path else {}
+    try:
+        known = registry.dataset_class(dataset).summary if dataset in registry.dataset_names() else ""
+    except HashbenchError:
+        known = ""
+    return {
+        "fingerprint": fingerprint,
+        "summary": about.get("summary", known),
+        "about": {key: " ".join(str(about[key]).split()) for key in _ABOUT if about.get(key)},
+    }
+
+
+def _counted(cells: pd.DataFrame) -> dict[str, Any]:
+    first = cells.iloc[0]
+    lengths, counts = sorted(cells["n_bits"].unique().tolist()), cells.groupby(["metric", "n_bits"]).size().to_dict()
+    return {
+        **{"n_queries": int(first["n_queries"]), "n_undefined": int(first["n_undefined"])},
+        **{"n_methods": cells["method"].nunique(), "n_lines": cells["label"].nunique()},
+        **{"n_seeds": sorted(cells["n_seeds"].unique().tolist()), "lengths": lengths},
+        "grid": [(metric, [counts.get((metric, bits), 0) for bits in lengths]) for metric in metrics_of(cells)],
+    }
+
+
+def _method(name: str) -> dict[str, Any]:
+    """Tell what is known of a method; of one that is no longer installed its name."""
+    card = known_card(name)
+    if card is None:
+        return {"name": name, "is_installed": False}
+    return {
+        **{"name": name, "is_installed": True, "summary": card.summary, "version": card.version},
+        **{"group": card.group, "supervision": card.supervision},
+        "references": _references(name),
+        "params": [(f"{key}={value}", card.meanings.get(key, "")) for key, value in card.params.items()],
+        "presets": {
+            preset: ", ".join(f"{key}={value}" for key, value in sorted(card.preset(preset, 32).items()))
+            for preset in card.presets
+        },
+    }
+
+
+def _references(method: str) -> list[str]:
+    """Read the references of a method's docstrings, each in one line."""
+    if registry.is_built_in(method):
+        docstrings = _source_code.docstrings_of(f"hashbench.methods.{method.replace('-', '_')}")
+    else:
+        docstrings = [registry.get_method(method).__doc__ or ""]
+    found = re.findall(r"^\.\. \[\w+\] (.*(?:\n {2,}.*)*)", "\n\n".join(map(cleandoc, docstrings)), re.MULTILINE)
+    return [" ".join(text.split()) for text in dict.fromkeys(found)]
