@@ -85,9 +85,7 @@ def test_an_anchor_that_is_near_to_no_item_is_left_out(items):
 def test_more_bits_than_eigenvectors_are_refused_and_parts_without_a_link_give_no_bits():
     rng = np.random.default_rng(0)
     apart = np.concatenate([rng.normal(size=(50, 3)) + 100 * part for part in range(3)])  # three parts
-    with pytest.raises(
-        Refusal, match=r"30 eigenvectors for n_bits=60, and the graph of 20 anchors has \d+\. Give"
-    ):
+    with pytest.raises(Refusal, match=r"30 eigenvectors for n_bits=60, and the graph of 20 anchors has"):
         AGH(60, n_anchors=20).fit(apart)
     method = AGH(4, n_anchors=20, n_layers=1).fit(apart)
     parts = np.arange(150) // 50
