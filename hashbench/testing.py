@@ -22,6 +22,7 @@ from hashbench.adapter import DatasetAdapter
 from hashbench.bits import MAX_BITS
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
+from hashbench.learning.base import LearnedHash
 from hashbench.method import GROUPS, HashMethod
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric
@@ -135,10 +136,11 @@ def check_refusal_is_a_sentence(cls: MethodClass) -> None:
 def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
     """Run scikit-learn's own ``check_estimator`` at one bit; a method that reads labels is no such estimator.
 
-    One that learns from classes has eight bits, since some give each class a code of its own.
+    A learned one of classes has eight bits, since some give each class a code of its own.
     """
     if cls.reads == "features":
-        check_estimator(cls(n_bits=8 if cls.group == "class-based" else 1), on_skip=None)
+        is_of_classes = issubclass(cls, LearnedHash) and cls.supervision == "labels"
+        check_estimator(cls(n_bits=8 if is_of_classes else 1), on_skip=None)
 
 
 METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (

@@ -1,10 +1,11 @@
 """AGH: hashing with graphs, eigenvectors of an anchor graph cut at zero, or each twice."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.cluster import KMeans
+from scipy.cluster.vq import kmeans2
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
 
@@ -33,7 +34,7 @@ class AGH(HashMethod):
     n_layers : {1, 2}, default=2
         Whether each eigenvector gives one bit, or half as many give two each.
     n_iter : int, default=20
-        Most steps of k-means.
+        Steps of k-means.
     random_state : int, default=0
         Seed of the anchors.
 
@@ -106,8 +107,8 @@ class AGH(HashMethod):
         if len(X) <= self.n_anchors:
             return X
         start = X[draw_rows(len(X), self.n_anchors, np.random.default_rng(self.random_state))]
-        found = KMeans(len(start), init=start, n_init=1, max_iter=self.n_iter).fit(X)
-        return np.asarray(found.cluster_centers_)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # an empty cluster keeps its old centre
+            return np.asarray(kmeans2(X, start, iter=self.n_iter, minit="matrix")[0])
 
     def _nearest(self, X: FloatArray) -> tuple[Any, FloatArray]:
         """Find the nearest anchors of items: their numbers and squared distances, the nearest first."""

@@ -3,7 +3,7 @@ from unittest import mock
 
 import pytest
 from click.testing import CliRunner
-from effort import QUICK, slow
+from effort import QUICK, TRAINED, slow
 from places import ROOT, built_in_methods
 
 from hashbench.cli.main import cli
@@ -12,7 +12,8 @@ from hashbench.reports import tables
 from hashbench.store.results import read_rows
 
 GOLDEN = ROOT / "tests" / "golden"
-OPTIMISED = [name for name in built_in_methods() if get_method(name).group not in ("baseline", "unsupervised")]
+QUICK_GROUPS = ("baseline", "unsupervised")
+OPTIMISED = [name for name in built_in_methods() if name in TRAINED or get_method(name).group not in QUICK_GROUPS]
 
 
 def make_digits(results: Path, data: Path) -> Path:
