@@ -247,17 +247,9 @@ class Table:
             (one, cell), (other, less) = order.higher, order.lower
             rows.append(
                 [
-                    *(
-                        one.source,
-                        one.table,
-                        one.dataset,
-                        one.setting,
-                        one.metric,
-                        one.n_bits,
-                        one.method,
-                        other.method,
-                    ),
-                    *(one.value, other.value, cell.dataset, cell.features, cell.metric),
+                    *(one.source, one.table, one.dataset, one.setting, one.metric, one.n_bits),
+                    *(one.method, other.method, one.value, other.value),
+                    *(cell.dataset, cell.features, cell.metric),
                     *(cell.method, less.method, _six(cell.value), _six(less.value), order.verdict),
                     cell.dataset_fingerprint,
                 ]
