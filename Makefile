@@ -57,7 +57,7 @@ reproduce-all: $(VENV)/.installed ## The same with the slower methods too
 
 tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	$(BIN)/hashbench tables
-	$(BIN)/hashbench plot tie-ranges ap-bits --format svg
+	$(BIN)/hashbench plot tie-ranges ap-bits $(if $(wildcard results/*-unseen.csv),unseen) --format svg
 	$(BIN)/hashbench plot ap-bits --dataset cifar10-s1:squeezenet $(SUPERVISED:%=--method %) $(COLUMN)
 	$(BIN)/hashbench plot tie-ranges --dataset digits $(UNSUPERVISED:%=--method %) $(COLUMN)
 	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"

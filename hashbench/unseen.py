@@ -43,8 +43,15 @@ class UnseenClasses:
     def name_of(self, spec: str) -> str:
         """Name what the protocol makes of a dataset, ``NAME`` or ``NAME:FEATURES``."""
         base, colon, kind = spec.partition(":")
-        suffix = _SUFFIXES[self.queries, self.database]
-        return f"{base}-unseen{self.n_classes}-fold{self.fold}{suffix}{colon}{kind}"
+        return f"{base}-unseen{self.n_classes}-fold{self.fold}{self._suffix}{colon}{kind}"
+
+    def name_of_all(self, base: str) -> str:
+        """Name what the protocol makes of a dataset over all folds, for a report."""
+        return f"{base}-unseen{self.n_classes}{self._suffix}"
+
+    @property
+    def _suffix(self) -> str:
+        return _SUFFIXES[self.queries, self.database]
 
     @property
     def in_words(self) -> str:

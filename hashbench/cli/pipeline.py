@@ -239,7 +239,7 @@ def run(
     from hashbench.pipeline.runner import Demands, in_order, remaining
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.results import merge_rows, read_rows
+    from hashbench.store.results import merge_rows, read_rows, results_path
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
@@ -250,14 +250,14 @@ def run(
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)
     for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
-        read_rows(results / f"{results_name(spec)}.csv")
+        read_rows(results_path(results, results_name(spec)))
     if dry_run:
         _tell_plan(jobs, remaining(jobs, metrics, demands, results))
         return
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):
-            merge_rows(results / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+            merge_rows(results_path(results, outcome.rows[0].dataset), outcome.rows)
             outcomes.append(outcome)
     finally:  # what is done is told, whatever stops the rest
         if outcomes:

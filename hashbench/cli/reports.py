@@ -55,6 +55,7 @@ def tables(
     continuation   AP of talr-ap with and without continuation (TALR, appendix D)
     mlgap          mLGAP beside AP (mLGAP, Table 1)
     ablation       AP of methods with other parameters than in the other tables
+    unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.reports.tables import Selection, make_tables, write_tables
 
@@ -131,6 +132,7 @@ def plot(
     \b
     tie-ranges        how far tie-breaking could move each score
     ap-bits           the metric against the code length
+    unseen            the metric of classes that training did not see against that of all, all seen, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits
     precision-at-k    likewise
     code-usage        likewise: how many items share each code, at 12 bits

@@ -30,7 +30,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import merge_rows
+from hashbench.store.results import merge_rows, results_path
 
 OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
@@ -107,7 +107,7 @@ class OwnCodes:
         for metric, values in scored.scores.items():
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
             parts.setdefault(replace(made, dataset_fingerprint=content), {})[metric] = values
-        path = results / f"{made.dataset}.csv"
+        path = results_path(results, made.dataset)
         rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
         merge_rows(path, rows)
         told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]

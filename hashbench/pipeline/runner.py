@@ -16,7 +16,7 @@ from hashbench.pipeline.steps import ensure_codes, ensure_scores, evaluation_of,
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.models import holds_model
-from hashbench.store.results import Row, read_rows
+from hashbench.store.results import Row, read_rows, results_path
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def remaining(
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
     written = {
-        spec: {*read_rows(results / f"{found.name}.csv")} for spec, found in datasets.items() if results and found
+        spec: {*read_rows(results_path(results, found.name))} for spec, found in datasets.items() if results and found
     }
     for job in jobs:
         dataset = datasets[job.dataset]

@@ -2,6 +2,7 @@
 
     aggregate     means over seeds, and what people call each line
     names         what users call datasets and features of results
+    folds         classes that training does not see: means over folds, beside what training saw all classes of
     significance  whether a difference is more than luck in the choice of queries
     tables/       tables laid out like the papers', their values beside ours
     plots/        figures of the results, and of the codes behind them

@@ -10,7 +10,7 @@ from hashbench.pipeline.runner import Demands, Outcome, in_order
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
-from hashbench.store.results import merge_rows, to_frame
+from hashbench.store.results import merge_rows, results_path, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ def run(
             continue
         done.append(outcome)
         if results is not None:
-            merge_rows(Path(results) / f"{outcome.rows[0].dataset}.csv", outcome.rows)
+            merge_rows(results_path(results, outcome.rows[0].dataset), outcome.rows)
     if not done:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:

@@ -1,4 +1,8 @@
-"""The committed results: long rows in ``results/<dataset>.csv``, sorted, six decimals, LF."""
+"""The committed results: long rows in ``results/<dataset>.csv``, sorted, six decimals, LF.
+
+Those of datasets with unseen classes, of which there are several a fold, stand together in
+``results/<dataset>-unseen.csv``.
+"""
 
 import codecs
 import csv
@@ -15,6 +19,7 @@ from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked_folder, write_bytes, write_text
 from hashbench.store.inputs import check_file, reading
+from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -223,6 +228,12 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"n_bits is {row.n_bits} and seed {row.seed}")
 
 
+def results_path(folder: str | Path, dataset: str) -> Path:
+    """Tell in which file of a folder the rows of a dataset are."""
+    base, protocol = split_name(dataset)
+    return Path(folder) / f"{base}{'-unseen' if protocol else ''}.csv"
+
+
 def merge_rows(path: Path, rows: Iterable[Row]) -> None:
     """Add rows to a results file, whole or not at all; a row of the same key is replaced."""
     with locked_folder(path.parent):
@@ -258,7 +269,7 @@ def merge_files(base: Path, ours: Path, theirs: Path, name: str | None = None) -
 
 def _merge(old: _Rows, mine: _Rows, other: _Rows) -> tuple[bytes, list[tuple[Any, ...]]]:
     datasets = sorted({key[0] for key in old | mine | other})
-    if len(datasets) > 1:
+    if len({results_path("", dataset) for dataset in datasets}) > 1:
         raise HashbenchError(
             f"the files hold results of {' and '.join(datasets)}, and a results file is of one dataset. Give three "
             "versions of the same file."

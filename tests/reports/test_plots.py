@@ -10,12 +10,14 @@ from pathlib import Path
 from statistics import mean, median
 
 import h5py
+import hypothesis.strategies as st
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 from effort import ALL, slow
+from hypothesis import given, settings
 from matplotlib.text import Text
 from places import ROOT
 
@@ -28,6 +30,7 @@ from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.selection import Block, Selection, choose_blocks
 from hashbench.reports.plots.style import Layout, choose_looks, in_rows, make_panels
+from hashbench.reports.plots.unseen_figure import place_names
 from hashbench.store import results
 
 BASELINES = {"constant", "oracle-label", "random"}
@@ -99,6 +102,84 @@ def ranges(figure):
         for drawn in panel.collections
         if not drawn.get_label().startswith("_")
     }
+
+
+# ---------------------------------------------------------------- classes that training does not see
+
+
+@pytest.fixture(scope="module")
+def folds(tmp_path_factory):
+    """A folder with made-up results of 18 methods, each on digits and three folds with unseen classes."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("folds")
+    methods = "lsh itq sdh csq orthohash greedyhash dpn mdsh hyp2 dfh dch adsh hashnet dpsh dtsh mihash ksh random"
+    rows = []
+    for method in methods.split():
+        for dataset in ("digits", *(f"digits-unseen3-fold{fold}" for fold in range(3))):
+            value = rng.uniform(0.2, 0.4) if method in ("lsh", "itq", "random") else rng.uniform(0.5, 0.8)
+            texts = [f"{number:.6f}" for number in (value, value - 0.02, value + 0.03)]
+            rows.append(results.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, dataset, 1))
+    results.merge_rows(folder / "some.csv", rows)
+    return folder
+
+
+@pytest.mark.parametrize("width", [3.3, 6.9])
+def test_unseen_classes_stand_against_seen_ones(folds, width):
+    drawing = draw("unseen", folds, Layout(width))
+    assert drawing.stem == "unseen-digits-unseen3-pixels"
+    (panel,) = drawing.figure.axes
+    with (folds / "some.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    points, bars = lines(drawing.figure), ranges(drawing.figure)
+    assert points.keys() == {row["method"] for row in rows}
+    for method, ((x, y),) in points.items():
+        own = [row for row in rows if row["method"] == method]
+        unseen = [row for row in own if row["dataset"] != "digits"]
+        (seen,) = (row for row in own if row["dataset"] == "digits")
+        assert (x, y) == pytest.approx((float(seen["value"]), mean(float(row["value"]) for row in unseen)), abs=1e-6)
+        if method != "random":  # a baseline
+            (across,) = bars[method]
+            assert across[:, 0] == pytest.approx([float(seen["low"]), float(seen["high"])])
+    best = max(points["lsh"][0, 1], points["itq"][0, 1])
+    assert [line.get_ydata()[0] for line in panel.get_lines() if line.get_linestyle() not in ("None", "-")] == [best]
+    assert {text.get_text() for text in panel.texts} == points.keys()
+    assert "unsupervised" in [text.get_text() for text in panel.get_legend().get_texts()]
+    assert_all_can_be_read(drawing.figure)
+
+
+def test_other_figures_leave_folds_out_unless_they_are_named(folds):
+    named = "digits-unseen3-fold1"
+    assert [drawing.stem for drawing in plots.draw_figures(folds, ["tie-ranges"])] == ["tie-ranges-digits-pixels"]
+    assert draw("tie-ranges", folds, datasets=[named]).stem == f"tie-ranges-{named}-pixels"
+
+
+def test_what_was_not_run_with_all_classes_is_told(folds, tmp_path):
+    rows = [row for row in results.read_rows(folds / "some.csv") if (row.method, row.dataset) != ("sdh", "digits")]
+    results.merge_rows(tmp_path / "some.csv", rows)
+    drawing = draw("unseen", tmp_path, datasets=["digits"])
+    assert "sdh" not in lines(drawing.figure)
+    assert drawing.notes == ("sdh: not run with the same settings on digits, and left out.",)
+
+
+def test_results_without_folds_have_no_figure_of_unseen_classes(digits_alone):
+    with pytest.raises(HashbenchError, match="no results in AP with unseen classes"):
+        draw("unseen", digits_alone)
+    stems = [drawing.stem for drawing in plots.draw_figures(digits_alone, (), Selection(datasets=["digits"]))]
+    assert "tie-ranges-digits-pixels" in stems
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.integers(0, 2**32 - 1))
+def test_names_stand_in_the_panel_apart_and_beside_their_points(seed):
+    rng = np.random.default_rng(seed)
+    points = rng.uniform(0.4, 2.6, size=(12, 2))
+    sizes = np.stack([rng.uniform(0.2, 0.6, 12), np.full(12, 0.12)], axis=1)
+    centres = place_names(points, sizes, np.array([[0.0, 0.0], [3.0, 3.0]]), points)
+    for number, (centre, size) in enumerate(zip(centres, sizes, strict=True)):
+        assert (centre - size / 2 >= 0).all()
+        assert (centre + size / 2 <= 3).all()
+        assert not (abs(points - centre) < size / 2).all(axis=1).any()
+        for other in range(number):
+            assert (abs(centre - centres[other]) >= (size + sizes[other]) / 2 - 1e-9).any()
 
 
 # ---------------------------------------------------------------- figures of the results alone
@@ -508,7 +589,8 @@ def committed_results():
 
 def test_committed_figures_are_those_of_the_committed_results_and_can_be_read(tmp_path, read_once):
     some = [] if ALL else ["digits"]  # which has the most methods
-    drawn = plots.draw_figures(ROOT / "results", ["tie-ranges", "ap-bits"], Selection(datasets=some))
+    names = ["tie-ranges", "ap-bits", *["unseen"] * any(ALL and name.startswith("unseen-") for name in COMMITTED)]
+    drawn = plots.draw_figures(ROOT / "results", names, Selection(datasets=some))
     drawings = {f"{drawing.stem}.svg": drawing for drawing in drawn if drawing.figure is not None}
     assert sorted(drawings) == [name for name in COMMITTED if ALL or "-digits-pixels" in name]
     assert "ap-bits-digits-pixels.svg" in drawings
@@ -803,7 +885,8 @@ def test_all_figures_are_drawn_of_a_dataset_file_with_parameters_of_its_own(hash
     result = hashbench(*command, "--dataset", dataset)
     assert result.exit_code == 0
     folder = tmp_path / "results" / "figures"
-    assert result.stdout.splitlines() == [f"{folder / name}-tiny-features.svg" for name in plots.FIGURES]
+    names = [name for name in plots.FIGURES if name != "unseen"]
+    assert result.stdout.splitlines() == [f"{folder / name}-tiny-features.svg" for name in names]
     assert "itq n_iter=5" in lines(draw("ap-bits", tmp_path / "results").figure)
     result = hashbench(*command)  # it is in no data folder
     assert result.exit_code == 0

@@ -405,7 +405,8 @@ def test_command_lays_out_rows_and_writes_only_on_request(folder, hashbench, tmp
 
 def test_a_dataset_with_unseen_classes_says_so_below_its_block():
     unseen = "digits-unseen3-fold1-database-all"
-    text = table(cell(), cell(dataset=unseen, dataset_fingerprint="bbbb")).to_markdown()
+    rows = cell(), cell(dataset=unseen, dataset_fingerprint="bbbb")
+    text = table(*rows, datasets=["digits", unseen]).to_markdown()
     of_all, of_unseen, *_ = text.split("\n## ")[1:]
     assert "unseen" not in of_all.casefold()
     assert (

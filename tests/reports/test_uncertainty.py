@@ -13,7 +13,7 @@ from scipy import stats
 
 from hashbench.cli.main import cli
 from hashbench.reports.significance import holm
-from hashbench.reports.tables.blocks import _entry, _notes_on_marks
+from hashbench.reports.tables.blocks import _entry, notes_on_marks
 from hashbench.reports.tables.formats import Style
 from hashbench.reports.tables.uncertainty import add_confidence, interval
 from hashbench.store import hdf5
@@ -147,7 +147,7 @@ def test_too_many_methods_for_the_resamples_are_pointed_out():
     cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised"}
     for n_tests, is_said in ((249, False), (250, True)):
         block = pd.DataFrame({**cells, "p_value": [np.nan] + [1.0] * n_tests, "is_best": [True] + [False] * n_tests})
-        assert ("‡ says nothing here" in " ".join(_notes_on_marks(block, []))) is is_said
+        assert ("‡ says nothing here" in " ".join(notes_on_marks(block, []))) is is_said
 
 
 def test_level_at_which_a_method_is_marked():

@@ -289,6 +289,17 @@ def test_git_that_does_not_find_hashbench_loses_no_side(hashbench):
     assert all(text in path.read_text() for text in (",16,1,AP,", ",16,2,AP,"))
 
 
+def test_folds_of_a_dataset_share_a_file_also_when_git_merges(tmp_path):
+    names = ["digits-unseen3-fold0", "digits-unseen3-fold1-all", "digits-unseen2-fold0-database-all"]
+    assert {results.results_path(tmp_path, name).name for name in names} == {"digits-unseen.csv"}
+    assert results.results_path("r", "digits") == Path("r", "digits.csv")
+    base, ours, theirs = (tmp_path / f"{side}.csv" for side in ("base", "ours", "theirs"))
+    for path, held in ((base, names[:1]), (ours, names[:2]), (theirs, [names[0], names[2]])):
+        results.merge_rows(path, [row(dataset=name) for name in held])
+    assert results.merge_files(base, ours, theirs) == []
+    assert {one.dataset for one in results.read_rows(ours)} == {*names}
+
+
 @needs_git
 @pytest.mark.usefixtures("repository")
 def test_git_merges_results_by_the_lines_that_the_help_shows(hashbench):

@@ -4,6 +4,7 @@
     panels          which lines stand together in a panel
     style           the one look of all figures
     result_figures  those of the results alone
+    unseen_figure   that of classes that training does not see
     code_figures    those of codes found in the data folder
     cached_codes    where these are, and what is read out of them
     curves          that of some codes alone, of whatever origin
@@ -21,8 +22,9 @@ from matplotlib.figure import Figure
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.plots import code_figures, result_figures
-from hashbench.reports.plots.selection import Block, Selection, choose_blocks
+from hashbench.reports.plots.selection import Block, Selection, choose_blocks, nothing_left
 from hashbench.reports.plots.style import METADATA, Layout, one_look
+from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_against_seen
 from hashbench.store.files import write_bytes
 from hashbench.store.results import read_results
 
@@ -35,11 +37,13 @@ class Kind:
 
     draw: Callable[[Block], Figure]
     n_bits: int | None = None  # the one code length it shows unless others are chosen, or the nearest that there is
+    choose: Callable[..., list[Block]] = choose_blocks
 
 
 FIGURES = {
     "tie-ranges": Kind(result_figures.tie_ranges),
     "ap-bits": Kind(result_figures.metric_against_bits),
+    "unseen": Kind(unseen_against_seen, n_bits=32, choose=choose_fold_blocks),
     "precision-recall": Kind(code_figures.precision_recall, n_bits=32),
     "precision-at-k": Kind(code_figures.precision_at_k, n_bits=32),
     "code-usage": Kind(code_figures.usage_histograms, n_bits=12),
@@ -108,18 +112,21 @@ def draw_figures(
     results = read_results(results_folder)
     for name in dict.fromkeys(names or FIGURES):
         failed = []
-        blocks = choose_blocks(results, selection, FIGURES[name].n_bits, layout, on_progress)
+        kind = FIGURES[name]
+        blocks = kind.choose(results, selection, kind.n_bits, layout, on_progress)
         for block in blocks:
             stem = "-".join([name, *block.stem])
             try:
                 _demand_values(block)
                 with one_look():
-                    figure = FIGURES[name].draw(block)
+                    figure = kind.draw(block)
             except HashbenchError as error:
                 failed.append(Drawing(stem, None, (str(error),)))
             else:
                 caption = "" if layout.has_title else str(figure.get_label())
                 yield Drawing(stem, figure, tuple(block.notes), caption)
+        if names and not blocks:
+            raise nothing_left(results, selection, f"{selection.metric} with unseen classes (NAME-unseenN-foldK)")
         if names and len(failed) == len(blocks):
             raise HashbenchError(failed[0].notes[0])
         yield from failed

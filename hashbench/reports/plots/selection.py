@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -14,6 +14,7 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines
+from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
 from hashbench.scoring.metrics import get_metric
@@ -84,7 +85,7 @@ class Block:
     def only(self, labels: Iterable[str]) -> Self:
         """Give the block without the lines of other labels, also in what its text says."""
         cells = self.cells[self.cells["label"].isin([*labels])].reset_index(drop=True)
-        names, remarks = _names(cells)
+        names, remarks = short_names(cells)
         return replace(self, cells=cells, names=names, remarks=remarks)
 
 
@@ -98,42 +99,30 @@ def choose_blocks(
     """Cut results to what was chosen; at least one block is left, or HashbenchError is raised.
 
     ``usual_bits`` is the one code length to show if none was chosen; the nearest one a block has stands in for it.
-    Labels, looks and the order of lines do not depend on what was chosen.
+    Labels, looks and the order of lines do not depend on what was chosen. Datasets with unseen classes are left out but
+    where they are named.
     """
     metric = get_metric(selection.metric).name
-    names, files = _dataset_names(selection.datasets)
-    spelt = {key: names_of_dataset(*key) for key in places(results).unique()}
-    kinds = {key: names_of_features(key[1]) for key in spelt}
-    demand("dataset", names, chain.from_iterable(spelt.values()))
-    demand("method", selection.methods, results["method"])
-    demand("features", selection.features, chain.from_iterable(kinds.values()))
-    wanted = [key for key, ones in spelt.items() if not names or ones & set(names)]
-    wanted = [key for key in wanted if not selection.features or kinds[key] & set(selection.features)]
-
-    def choose(frame: pd.DataFrame) -> pd.DataFrame:
-        is_chosen = (frame["metric"] == metric) & places(frame).isin(wanted)
-        if selection.methods:
-            is_chosen &= frame["method"].isin(selection.methods)
-        if selection.n_bits:
-            is_chosen &= frame["n_bits"].isin(selection.n_bits)
-        return frame.loc[is_chosen]
-
+    names, files = dataset_names(selection.datasets)
+    choose = chooser(results, replace(selection, metric=metric, datasets=names))
     lines = all_lines(results)  # labels, looks and the order of lines do not depend on what is chosen
     everything = average_over_seeds(results, lines)
-    cells, chosen, looks = choose(everything), choose(results), choose_looks(lines)
+    cells, chosen, looks = (
+        *(without_folds(choose(frame), names) for frame in (everything, results)),
+        choose_looks(lines),
+    )
     cells = cells if selection.variants else main_lines(cells, everything)
     if cells.empty:
-        raise _nothing_left(results, selection, metric)
+        raise nothing_left(results, selection, metric)
     n_contents = results.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
-    stems = _stems(spelt)
+    stems = stems_of(places(results).unique())
     blocks = []
     for keys, part in cells.groupby(list(BLOCK), sort=True):
         dataset, features, fingerprint = map(str, keys)
-        part, notes = _drawable(part)
-        if usual_bits is not None and not selection.n_bits and not part.empty:
-            nearest = min(part["n_bits"], key=lambda length: (abs(length - usual_bits), length))
-            part = part[part["n_bits"] == nearest]
-        shown, remarks = _names(part)
+        part, notes = drawable(part)
+        if not selection.n_bits:
+            part = nearest_length(part, usual_bits)
+        shown, remarks = short_names(part)
         rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
         stem = [stems[dataset, features]]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
@@ -159,7 +148,37 @@ def choose_blocks(
     return blocks
 
 
-def _names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
+def chooser(results: pd.DataFrame, selection: Selection) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Give what cuts a frame, of results or of cells, to what was chosen; refuse names that no row of results has."""
+    spelt = {key: names_of_dataset(*key) for key in places(results).unique()}
+    kinds = {key: names_of_features(key[1]) for key in spelt}
+    demand("dataset", selection.datasets, chain.from_iterable(spelt.values()))
+    demand("method", selection.methods, results["method"])
+    demand("features", selection.features, chain.from_iterable(kinds.values()))
+    wanted = [key for key, ones in spelt.items() if not selection.datasets or ones & set(selection.datasets)]
+    wanted = [key for key in wanted if not selection.features or kinds[key] & set(selection.features)]
+
+    def choose(frame: pd.DataFrame) -> pd.DataFrame:
+        is_chosen = (frame["metric"] == selection.metric) & places(frame).isin(wanted)
+        if selection.methods:
+            is_chosen &= frame["method"].isin(selection.methods)
+        if selection.n_bits:
+            is_chosen &= frame["n_bits"].isin(selection.n_bits)
+        return frame.loc[is_chosen]
+
+    return choose
+
+
+def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:
+    """Keep the code length nearest to one, all if that is None."""
+    if n_bits is None or cells.empty:
+        return cells
+    nearest = min(cells["n_bits"], key=lambda length: (abs(length - n_bits), length))
+    kept: pd.DataFrame = cells[cells["n_bits"] == nearest]
+    return kept
+
+
+def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     """Say how lines are named where they are shown, and what that leaves out.
 
     A line that is the only one of its method has the method's name.
@@ -174,7 +193,7 @@ def _names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     return names, [f"{', '.join(whose)}: {what}." for what, whose in rest.items()]
 
 
-def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Give the cells that have a value, and say what is lacking."""
     has_value, has_range = np.isfinite(cells["value"]), np.isfinite(cells[["low", "high"]]).all(axis=1)
     n_values, n_ranges = int(has_value.sum()), int((has_value & has_range).sum())
@@ -189,7 +208,7 @@ def _drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     return cells[has_value], notes
 
 
-def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
+def dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
     """Tell names from files, and give the names that the files hold."""
     files = tuple(Path(spec) for spec in specs if spec.endswith(HDF5_SUFFIXES))
     held = [hdf5.read_dataset(path) for path in files]
@@ -197,14 +216,15 @@ def _dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
     return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
 
 
-def _stems(found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+def stems_of(found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     """Give each dataset and kind of features what begins the names of its files, and no other's."""
     plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in found}
     counts = Counter(plain.values())
     return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
 
 
-def _nothing_left(results: pd.DataFrame, selection: Selection, metric: str) -> HashbenchError:
+def nothing_left(results: pd.DataFrame, selection: Selection, metric: str) -> HashbenchError:
+    """Build the error for a choice that leaves nothing, and say what there is."""
     lengths = " at " + " or ".join(map(str, selection.n_bits)) + " bits" if selection.n_bits else ""
     of = " of " + " or ".join(selection.methods) if selection.methods else ""
     on = " on " + " or ".join(selection.datasets) if selection.datasets else ""

@@ -17,6 +17,8 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.textpath import text_to_path
 
+from hashbench.method import GROUPS
+
 # Okabe & Ito's colours, which colour-blind people tell apart, with a dark red for their yellow, too light for lines.
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#882255")
 MOST_LINES = len(_COLOURS)  # of a panel
@@ -123,6 +125,17 @@ def one_look() -> Iterator[None]:
     """Draw and save with our settings whatever the user's are; these are back afterwards."""
     with style.context(["default", _STYLE]):
         yield
+
+
+def group_looks() -> dict[str, Look]:
+    """Give methods of a group one look, for figures in which each has its name beside it."""
+    colours = {"baseline": _GREYS[0], "unsupervised": INK}
+    named = (name for name in GROUPS if name not in colours)
+    colours |= dict(zip(named, _COLOURS, strict=False))
+    return {
+        group: Look(group, colour, marker, "-", is_variant=group == "unsupervised")
+        for (group, colour), marker in zip({**colours, "": _GREYS[1]}.items(), ("X", *_MARKERS), strict=False)
+    }
 
 
 def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:

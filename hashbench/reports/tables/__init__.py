@@ -7,6 +7,7 @@
     uncertainty  what the scores of every query tell about cells: intervals and tests
     nearness     verdicts on our values beside the papers', and whether methods rank alike
     blocks       from cells to what is seen: groups of lines, the papers' values, marks and their notes
+    over_folds   from cells of classes that training did not see to what is seen
     orders       which of the papers' orders of two methods hold here
     formats      blocks as Markdown
     latex        blocks as LaTeX that fits a column

@@ -15,7 +15,7 @@ from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_
 from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.unseen import split_name
 
-_NOT_RUN = "-"
+NOT_RUN = "-"
 
 
 def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], style: Style) -> list[Block]:
@@ -33,7 +33,7 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         pairs = [pair for _, found in make_pairs(block, paper) for pair in found]
         groups = _groups(labels, block, columns, paper, pairs, style)
         notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style)]
-        notes += _notes_on_marks(block, groups, is_ablation=layout.is_ablation)
+        notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
         place = f"{dataset} ({features})"
         others = set(cells[(cells["dataset"] == dataset) & (cells["features"] == features)]["dataset_fingerprint"])
         if len(others) > 1:
@@ -92,13 +92,13 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
             (
                 f"{n_bits} bits",
                 [
-                    _line(
+                    make_line(
                         labels[cell.method, cell.params, cell.method_version],
                         [
                             Entry(style.number(cell.value), is_best=bool(cell.is_best)),
                             Entry(style.number(cell.spread)),
-                            Entry(_range(style, cell.from_, cell.to)),
-                            Entry(_range(style, cell.low, cell.high)),
+                            Entry(tie_range(style, cell.from_, cell.to)),
+                            Entry(tie_range(style, cell.low, cell.high)),
                         ],
                     )
                     for cell in records(column)
@@ -139,7 +139,8 @@ def _papers(
     return values_beside(there, layout, features, set(block["n_bits"]))
 
 
-def _range(style: Style, low: float, high: float) -> str:
+def tie_range(style: Style, low: float, high: float) -> str:
+    """Write a range, a dash if it is not known."""
     return "-" if pd.isna(low) else f"{style.number(low)} to {style.number(high)}"
 
 
@@ -174,7 +175,7 @@ def _groups(
         for one in same:
             left.pop(one.line, None)
         theirs = {_place(one): Entry(one.value, marks=verdicts.get((*_place(one), *key), "")) for one in same}
-        groups[group].append(_line(labels[_line_of(line[0])], _row(ours, theirs, columns, bool(paper))))
+        groups[group].append(make_line(labels[_line_of(line[0])], _row(ours, theirs, columns, bool(paper))))
     for its, method in left.items():
         theirs = {_place(one): Entry(one.value) for one in paper if one.line == its}
         groups[its[0]].append(Line(method, "", _row({}, theirs, columns, True)))
@@ -189,7 +190,8 @@ def _line_of(cell: Any) -> tuple[str, str, int]:
     return cell.method, cell.params, cell.method_version
 
 
-def _line(label: str, entries: Sequence[Entry]) -> Line:
+def make_line(label: str, entries: Sequence[Entry]) -> Line:
+    """Make a line of entries, its label parted into name and settings."""
     method, _, settings = label.partition(" ")
     return Line(method, settings, entries)
 
@@ -202,7 +204,7 @@ def _row(
 ) -> list[Entry]:
     row = []
     for column in columns:
-        row += [ours.get(column, Entry(_NOT_RUN)), *([theirs.get(column, Entry(""))] if has_paper else [])]
+        row += [ours.get(column, Entry(NOT_RUN)), *([theirs.get(column, Entry(""))] if has_paper else [])]
     return row
 
 
@@ -238,7 +240,8 @@ def _notes_on_cells(block: pd.DataFrame, style: Style) -> list[str]:
     return [f"Means over {queries}{many}."]
 
 
-def _notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> list[str]:
+def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> list[str]:
+    """Say in sentences what the marks of a block mean, those that it has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     notes = []
     if any(entry.is_best for entry in entries):
@@ -262,7 +265,7 @@ def _notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = 
             notes.append("So many methods leave no p below it: ‡ says nothing here; lay out fewer of them.")
     if any("§" in entry.marks for entry in entries):
         notes.append("§: one seed of a method that draws at random.")
-    if any(entry.text == _NOT_RUN for entry in entries):
+    if any(entry.text == NOT_RUN for entry in entries):
         notes.append("A dash: not run, or refused by the method.")
     return notes
 

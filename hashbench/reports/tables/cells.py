@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
+from hashbench.reports.folds import fold_cells
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published, is_own, published_values
 from hashbench.reports.tables.selection import Selection
@@ -19,18 +20,27 @@ def make_cells(
     results: pd.DataFrame, layout: Layout, published: Sequence[Published], selection: Selection
 ) -> pd.DataFrame:
     """Choose what a table shows, average over seeds, and compare with the best: see `Table`; perhaps no rows."""
-    everything = mean_over_seeds(results)
-    cells = everything[_is_shown(everything, layout, published, selection.n_bits)]
-    cells = _lines(cells, everything, layout, published, has_variants=selection.variants)
+    if layout.is_over_folds:
+        cells = fold_cells(results[results["metric"].isin(layout.metrics)], has_variants=selection.variants)
+        cells = cells[cells["n_bits"].isin(selection.n_bits or cells["n_bits"])]
+        cells = cells.assign(rivals=cells["n_unseen"].astype(str))
+    else:
+        everything = mean_over_seeds(results)
+        cells = everything[_is_shown(everything, layout, published, selection.n_bits)]
+        cells = _lines(cells, everything, layout, published, has_variants=selection.variants)
+        cells = cells.assign(rivals=cells["method"] if layout.is_ablation else "")
     groups = {one.our_method: one.group for one in reversed(published_values())}
     cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(groups).fillna(""))
-    cells["rivals"] = cells["method"] if layout.is_ablation else ""
-    cells = cells.sort_values(
-        [*BLOCK, "metric", "group", *LINE, "n_bits"],
+    return _compared(in_order(cells, [*BLOCK, "metric", "group", *LINE, "n_bits"]))
+
+
+def in_order(cells: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Sort cells by columns, groups as tables have them."""
+    return cells.sort_values(
+        list(keys),
         key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column,
         ignore_index=True,
     )
-    return _compared(cells)
 
 
 def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], pd.DataFrame]]:

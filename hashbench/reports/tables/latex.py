@@ -20,7 +20,7 @@ Part = Sequence[tuple[Span, range]]  # spans with the numbers of their columns
 _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "_%&#${}"},
-        **{"±": r"$\pm$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "§": r"$^{\S}$"},
+        **{"¶": r"$^{\P}$", "±": r"$\pm$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "§": r"$^{\S}$"},
         **{"≈": r"$\approx$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "<": r"$<$", ">": r"$>$"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     }

@@ -17,6 +17,7 @@ class Layout:
     is_beside: bool = False  # whether the metrics stand in one block; its lines have values in the first of them
     is_open: bool = True  # to methods that are not in the paper's table
     is_ablation: bool = False  # of several lines of one method, instead of one line of each
+    is_over_folds: bool = False  # of datasets with unseen classes; others leave these out
     remark: str = ""  # what every caption adds
 
 
@@ -72,5 +73,11 @@ LAYOUTS = {
         metrics=("AP",),
         n_bits=(12, 16, 24, 32, 48),
         is_ablation=True,
+    ),
+    "unseen": Layout(
+        heading="Unseen classes",
+        title="Average precision of classes that training did not see",
+        metrics=("AP",),
+        is_over_folds=True,
     ),
 }

@@ -7,6 +7,7 @@ from itertools import chain
 import pandas as pd
 
 from hashbench.errors import HashbenchError
+from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published
@@ -52,7 +53,10 @@ class Selection:
         return Layout("Selection", ", ".join(metrics), metrics, tuple(self.n_bits))
 
     def of_rows(self, results: pd.DataFrame) -> pd.DataFrame:
-        """Keep the rows of the chosen datasets, methods and features, refuse names that no row has."""
+        """Keep the rows of the chosen datasets, methods and features, refuse names that no row has.
+
+        Datasets with unseen classes are kept if they are named.
+        """
         there = places(results)
         kinds = {place: names_of_features(place[1]) for place in there.unique()}
         named = {place: names_of_dataset(*place) for place in there.unique()}
@@ -64,7 +68,7 @@ class Selection:
         demand("method", self.methods, results["method"])
         if self.methods:
             is_chosen &= results["method"].isin(self.methods)
-        return results[is_chosen]
+        return without_folds(results[is_chosen], self.datasets)
 
     def has(self, one: Published) -> bool:
         """Tell whether a published value is of what was chosen."""

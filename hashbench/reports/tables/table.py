@@ -10,6 +10,7 @@ from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE
+from hashbench.reports.folds import bases
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
 from hashbench.reports.tables.formats import Block, Style, markdown
@@ -17,6 +18,7 @@ from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.nearness import tell_verdicts
 from hashbench.reports.tables.orders import Order, make_orders, tell_orders
+from hashbench.reports.tables.over_folds import make_fold_blocks
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
 from hashbench.reports.tables.uncertainty import add_confidence
@@ -60,8 +62,11 @@ class Table:
         Returns
         -------
         Table
-            With bootstrap intervals and paired tests against the best.
+            With bootstrap intervals and paired tests against the best; one over folds, which have other queries each,
+            as it is.
         """
+        if self.layout.is_over_folds:
+            return self
         rows = dict(grouped(results, CELL))
         behind = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
         return replace(self, cells=add_confidence(self.cells, behind, on_progress))
@@ -128,6 +133,8 @@ class Table:
         return make_orders(self.cells, self.published)
 
     def _blocks(self, style: Style) -> list[Block]:
+        if self.layout.is_over_folds:
+            return make_fold_blocks(self.cells, style)
         blocks = make_blocks(self.cells, self.layout, self.published, style)
         return blocks + (make_uncertainty_blocks(self.cells, style) if "p_value" in self.cells else [])
 
@@ -168,17 +175,19 @@ class Table:
         -------
         str
             CSV, one line a cell with value, spread over seeds, low and high; with `confident`, also the interval over
-            queries and the p-value of the test against the best.
+            queries and the p-value of the test against the best. Over folds, spread is over these, which are named.
         """
         more = {"confidence_low": "from_", "confidence_high": "to", "p_holm": "p_value"}
         more = {} if "p_value" not in self.cells else more
+        counts = ["n_seeds", *(["folds"] if self.layout.is_over_folds else [])]
         header = [
-            *("dataset", "features", "metric", "method", "params", "n_bits", "n_seeds"),
+            *("dataset", "features", "metric", "method", "params", "n_bits", *counts),
             *("value", "spread", "low", "high", *more, "dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = [
             [
-                *(cell.dataset, cell.features, cell.metric, cell.method, cell.params, cell.n_bits, cell.n_seeds),
+                *(cell.dataset, cell.features, cell.metric, cell.method, cell.params, cell.n_bits),
+                *(getattr(cell, name) for name in counts),
                 *(_six(getattr(cell, name)) for name in ("value", "spread", "low", "high", *more.values())),
                 *(cell.dataset_fingerprint, cell.method_version),
             ]
@@ -238,17 +247,9 @@ class Table:
             (one, cell), (other, less) = order.higher, order.lower
             rows.append(
                 [
-                    *(
-                        one.source,
-                        one.table,
-                        one.dataset,
-                        one.setting,
-                        one.metric,
-                        one.n_bits,
-                        one.method,
-                        other.method,
-                    ),
-                    *(one.value, other.value, cell.dataset, cell.features, cell.metric),
+                    *(one.source, one.table, one.dataset, one.setting, one.metric, one.n_bits),
+                    *(one.method, other.method, one.value, other.value),
+                    *(cell.dataset, cell.features, cell.metric),
                     *(cell.method, less.method, _six(cell.value), _six(less.value), order.verdict),
                     cell.dataset_fingerprint,
                 ]
@@ -369,22 +370,24 @@ def write_tables(
 
 
 def _table(results: pd.DataFrame, name: str, selection: Selection) -> Table:
-    published = [one for one in published_values() if one.layout == name]
-    cells = make_cells(selection.of_rows(results), LAYOUTS[name], published, selection)
-    return Table(name, LAYOUTS[name], cells, [one for one in published if selection.has(one)])
+    layout, published = LAYOUTS[name], [one for one in published_values() if one.layout == name]
+    chosen = selection.of_rows(bases(results) if layout.is_over_folds else results)
+    cells = make_cells(results.loc[chosen.index], layout, published, selection)
+    return Table(name, layout, cells, [one for one in published if selection.has(one)])
 
 
 def _no_results(table: Table, selection: Selection) -> HashbenchError:
-    layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits)
+    layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
     methods = sorted({one.our_method for one in table.published if not layout.is_open})
     usable = [method for method in methods or ["itq"] if method in method_names()]
     metrics = " or ".join(layout.metrics)
     several = ", with several settings of one method" if layout.is_ablation else ""
+    of = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
     return HashbenchError(
         f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "
         f"{', '.join(map(str, lengths))} bits{several}. "
         + (
-            f"Make some: hashbench run --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
+            f"Make some: hashbench run{of} --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
             if usable
             else "There is no such method here; see: hashbench list methods."
         )

@@ -1,0 +1,240 @@
+"""The figure of classes that training does not see: what methods score there against what they score on seen ones."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from hashbench._typing import BoolArray, FloatArray, Progress, silent
+from hashbench.reports.aggregate import LINE, all_lines
+from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, bases, fold_cells
+from hashbench.reports.plots.result_figures import RANGE
+from hashbench.reports.plots.selection import (
+    Block,
+    Selection,
+    chooser,
+    dataset_names,
+    drawable,
+    nearest_length,
+    short_names,
+    stems_of,
+)
+from hashbench.reports.plots.style import (
+    INK,
+    LEFT,
+    SMALL,
+    Layout,
+    group_looks,
+    in_rows,
+    make_panels,
+    panel_width,
+    text_height,
+    text_width,
+)
+from hashbench.scoring.metrics import get_metric
+
+_WHOSE = [*PLACE, "metric", *LINE, "n_bits"]
+_AXES = {"value": ("value", "low", "high"), "seen": ("seen", "seen_low", "seen_high")}
+_RIGHT, _GAP = 0.1, 0.2  # inches: at the right of a panel, and below it
+_LEAST, _HIGHEST = 2.4, 4.2  # inches of a panel
+_COLUMNS = 3  # of the legend
+_ROUND = np.stack([wave(np.linspace(0, 2 * np.pi, 24, endpoint=False)) for wave in (np.cos, np.sin)], axis=1)
+_ROUND /= abs(_ROUND).max(axis=1, keepdims=True)  # from the middle of a square to its edge
+_DETOUR = 0.3  # inches that a name stands farther off rather than cover a bar, or have its line pass another point
+_NEAR = 0.06  # inches up to which a name needs no line to its point
+_MARK = 0.045  # inches from the centre of a mark to its edge
+_RADII = np.repeat(np.arange(0.05, 1.8, 0.05), len(_ROUND))[
+    :, None
+]  # inches from a point to the names that may stand there
+_DIRECTIONS = np.tile(_ROUND, (len(_RADII) // len(_ROUND), 1))
+
+
+def choose_fold_blocks(
+    results: pd.DataFrame,
+    selection: Selection,
+    usual_bits: int | None = None,
+    layout: Layout = Layout(),  # noqa: B008  # is frozen
+    on_progress: Progress = silent,
+) -> list[Block]:
+    """Cut results to what was chosen, of datasets with unseen classes: a block a base, features and number; or none.
+
+    Its cells are means over folds of unseen classes among themselves; columns ``seen``, ``seen_low`` and ``seen_high``
+    are of the same line where training saw all classes.
+    """
+    metric = get_metric(selection.metric).name
+    of_bases = bases(results)
+    choose = chooser(of_bases, replace(selection, metric=metric, datasets=dataset_names(selection.datasets)[0]))
+    cells = fold_cells(results.loc[choose(of_bases).index], has_variants=selection.variants)
+    if cells.empty:
+        return []
+    seen = cells.loc[cells["scope"] == ALL_SEEN, [*_WHOSE, "value", "low", "high"]]
+    seen = seen.rename(columns={"value": "seen", "low": "seen_low", "high": "seen_high"})
+    cells = cells[cells["scope"] == SCOPES["unseen", "unseen"]].merge(seen, how="left")
+    cells = cells.merge(all_lines(results)[[*LINE, "label"]], how="left")
+    stems = stems_of(zip(cells["dataset"], cells["features"], strict=True))
+    blocks = []
+    for keys, part in cells.groupby(["dataset", "features"], sort=True):
+        dataset, features = map(str, keys)
+        part, notes = drawable(part)
+        has_both = np.isfinite(part["seen"])
+        if not has_both.all():
+            lacking = ", ".join(sorted(part.loc[~has_both, "label"].unique()))
+            notes.append(f"{lacking}: not run with the same settings on {part['base'].iloc[0]}, and left out.")
+        part = part[has_both] if selection.n_bits else nearest_length(part[has_both], usual_bits)
+        names, remarks = short_names(part)
+        stem = (stems[dataset, features], *([metric.replace(":", "-")] if metric != Selection.metric else []))
+        looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
+        blocks.append(
+            Block(
+                *(dataset, features, "", metric, part.reset_index(drop=True), part, looks, names, remarks),
+                *(stem, (), layout, on_progress, notes),
+            )
+        )
+    return blocks
+
+
+def unseen_against_seen(block: Block) -> Figure:
+    """Draw the metric of unseen classes against that where training saw all classes, a panel a code length.
+
+    Points are expectations, bars run from low to high over tie orders, marks are those of groups; the dotted line is at
+    the best method that learns without labels.
+    """
+    layout, cells = block.layout, block.cells
+    rows = in_rows(len(block.n_bits), layout, _LEAST, LEFT + _RIGHT, _RIGHT)
+    height = min(panel_width(layout, max(rows), LEFT + _RIGHT, _RIGHT), _HIGHEST)
+    groups = [group for group in group_looks() if group in set(cells["group"])]
+    n_lines = -(-len(groups) // _COLUMNS)
+    base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
+    folds = max(cells["folds"], key=len)
+    text = [
+        f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Up: queries "
+        f"and database of the {n_unseen} classes that training did not see; across: of all classes, all seen. "
+        f"Bar: {RANGE} Baselines have none here."
+    ]
+    if "unsupervised" in groups:
+        text.append("Dotted: the best that learns without labels, from the same items.")
+    figure, grid = make_panels(
+        *(layout, [(n_panels, height) for n_panels in rows]),
+        f"{base} ({block.features}): {block.metric} of {n_unseen} unseen classes, "
+        f"{' or '.join(map(str, block.n_bits))} bits",
+        [*text, *block.remarks],
+        gap=(LEFT + _RIGHT, _GAP),
+        right=_RIGHT,
+        above=0.15 + text_height("\n" * (n_lines - 1), SMALL),
+    )
+    spots = [axes for row in grid for axes in row]
+    for axes, n_bits in zip(spots, block.n_bits, strict=True):
+        _draw_points(figure, axes, cells[cells["n_bits"] == n_bits], block)
+        axes.set(xlabel=f"{block.metric}, all classes seen", ylabel=f"{block.metric}, unseen classes")
+        axes.set_title(
+            f"{n_bits} bits" if len(spots) > 1 else "", pad=4 + 72 * text_height("\n" * (n_lines - 1), SMALL)
+        )
+    looks = group_looks()
+    spots[0].legend(
+        handles=[Line2D([], [], linestyle="none", label=group or "other", **looks[group].points()) for group in groups],
+        loc="lower left",
+        bbox_to_anchor=(0, 1.0),
+        ncols=_COLUMNS,
+        borderaxespad=0.2,
+        borderpad=0,
+        handlelength=1.0,
+        handletextpad=0.3,
+        labelspacing=0.2,
+        columnspacing=1.0,
+    )
+    return figure
+
+
+def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) -> None:
+    """Draw a mark for each method, its bars, and its name where there is room."""
+    others = cells[cells["group"] != "baseline"]
+    for key, columns in _AXES.items():
+        ends = np.concatenate([cells[key], *(others[column].dropna() for column in columns)])
+        margin = 0.06 * (np.ptp(ends) or 1.0)
+        limits = ends.min() - margin, ends.max() + margin
+        axes.set(**{"ylim" if key == "value" else "xlim": limits})
+    unsupervised = cells.loc[cells["group"] == "unsupervised", "value"]
+    if len(unsupervised):
+        axes.axhline(unsupervised.max(), color=INK, linestyle=(0, (1, 1.5)), linewidth=0.7, zorder=1)
+    axes.grid(visible=True, axis="x")
+    bars = []
+    for cell in others.to_dict("records"):
+        look: dict[str, Any] = {"color": block.looks[cell["label"]].colour, "alpha": 0.55, "linewidth": 0.8}
+        axes.vlines(cell["seen"], cell["low"], cell["high"], label=cell["label"], zorder=1.5, **look)
+        axes.hlines(cell["value"], cell["seen_low"], cell["seen_high"], label=cell["label"], zorder=1.5, **look)
+        bars += [np.linspace((cell["seen"], cell["low"]), (cell["seen"], cell["high"]), 15)]
+        bars += [np.linspace((cell["seen_low"], cell["value"]), (cell["seen_high"], cell["value"]), 15)]
+    _write_names(figure, axes, cells, block, np.concatenate([cells[["seen", "value"]], *bars]))
+
+
+def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block, marks: FloatArray) -> None:
+    """Draw the mark of each method and write its name beside it, with a thin line if it stands farther off."""
+    inches = axes.transData - figure.dpi_scale_trans
+    points = inches.transform(cells[["seen", "value"]].to_numpy())
+    corners = inches.transform(np.stack([axes.get_xlim(), axes.get_ylim()], axis=1))
+    names = [block.names[label] for label in cells["label"]]
+    sizes = np.array([[text_width(name, SMALL), text_height(name, SMALL)] for name in names])
+    offsets = place_names(points, sizes, corners, inches.transform(marks)) - points
+    for cell, name, offset, size in zip(cells.to_dict("records"), names, offsets, sizes, strict=True):
+        look, at = block.looks[cell["label"]], (cell["seen"], cell["value"])
+        axes.plot(*at, linestyle="none", label=cell["label"], **look.points())
+        line: dict[str, Any] = {"arrowstyle": "-", "color": look.colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
+        how: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "size": SMALL}
+        if (abs(offset) - size / 2 > _NEAR).any():
+            how["arrowprops"] = {**line, "relpos": (0.5, 0.5)}
+        axes.annotate(name, at, tuple(72 * offset), textcoords="offset points", **how)
+
+
+def place_names(points: FloatArray, sizes: FloatArray, corners: FloatArray, marks: FloatArray) -> FloatArray:
+    """Place names beside points, each as near to its own as the others leave room.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n, 2)
+        In inches.
+    sizes : ndarray of shape (n, 2)
+        Width and height of the names.
+    corners : ndarray of shape (2, 2)
+        Of the panel in which they stand, the lower left and the upper right.
+    marks : ndarray of shape (n_marks, 2)
+        What they rather stand a little farther off than cover.
+
+    Returns
+    -------
+    ndarray of shape (n, 2)
+        Their centres: no name covers a point, another name, or the way from one to its point, unless there is no room.
+    """
+    placed = np.zeros((0, 2, 2))  # corners of names
+    ways = np.zeros((0, 2))  # points on the ways from names to their points
+    places = np.empty_like(points)
+    along = np.linspace(0, 1, 20)[:, None]
+    distances = np.hypot(*(points[:, None] - points).T) + np.diag(np.full(len(points), np.inf))
+    for number in np.argsort(distances.min(axis=1, initial=np.inf), kind="stable"):  # the most crowded first
+        point, half = points[number], sizes[number] / 2
+        centres = point + _DIRECTIONS * (half + _RADII)  # (n_candidates, 2)
+        boxes = np.stack([centres - half, centres + half], axis=1)  # (n_candidates, 2, 2)
+        is_inside = ((boxes >= corners[0]) & (boxes <= corners[1])).all(axis=(1, 2))
+        is_free = ~_covers(boxes, np.concatenate([points, ways]), _MARK).any(axis=1)
+        meets = (boxes[:, None, 0] < placed[:, 1]) & (placed[:, 0] < boxes[:, None, 1])
+        is_free &= ~np.any(np.all(meets, axis=2), axis=1)
+        own = point + along * (centres - point)[:, None]  # (n_candidates, 20, 2)
+        is_free &= ~_covers(placed, own.reshape(-1, 2)).any(axis=0).reshape(len(own), -1).any(axis=1)
+        others = np.delete(points, number, axis=0)
+        passed = _covers(np.stack([others - _MARK, others + _MARK], axis=1), own.reshape(-1, 2))
+        n_passed = passed.reshape(len(others), len(own), -1).any(axis=2).sum(axis=0)
+        is_clear = ~_covers(boxes, marks).any(axis=1)
+        best = np.argmin(_RADII[:, 0] + _DETOUR * (100.0 * ~is_inside + 10.0 * ~is_free + ~is_clear + n_passed))
+        places[number] = centres[best]
+        placed = np.concatenate([placed, boxes[best, None]])
+        ways = np.concatenate([ways, own[best]])
+    return places
+
+
+def _covers(boxes: FloatArray, points: FloatArray, margin: float = 0.0) -> BoolArray:
+    """Tell which boxes cover which points, (n_boxes, n_points)."""
+    near = (points > boxes[:, None, 0] - margin) & (points < boxes[:, None, 1] + margin)
+    return np.asarray(near.all(axis=2))

@@ -1,0 +1,74 @@
+"""From cells of classes that training did not see to what is seen: four columns, and how far ties could move each."""
+
+from typing import Any
+
+import pandas as pd
+
+from hashbench.reports.aggregate import LINE, line_labels
+from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES
+from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_range
+from hashbench.reports.tables.cells import grouped, in_order, records_by
+from hashbench.reports.tables.formats import Block, Entry, Line, Span, Style
+
+_COLUMNS = (*SCOPES.values(), ALL_SEEN)
+_ORACLE = (
+    "oracle-label writes the label itself, with one code for all classes that it was not fitted with: perfect among "
+    "seen classes, and no better than chance among unseen ones."
+)
+
+
+def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
+    """Lay out the cells of `hashbench.reports.folds.fold_cells`, a block a dataset, features, number of unseen classes
+    and code length.
+    """  # noqa: D205
+    blocks, labels, place = [], line_labels(cells), [*PLACE, "metric", "n_bits"]
+    for keys, block in grouped(in_order(cells, [*place, "group", *LINE]), place):
+        base, features, n_unseen, metric, n_bits = keys
+        all_folds = {scope: max(part["folds"], key=len) for (scope,), part in grouped(block, ["scope"])}
+        groups: dict[str, list[Line]] = {}
+        for (group, *line), found in records_by(block, ["group", *LINE]).items():
+            its = {cell.scope: cell for cell in found}
+            entries = [entry for scope in _COLUMNS for entry in _entries(its.get(scope), all_folds, style)]
+            groups.setdefault(group or "other", []).append(make_line(labels[tuple(line)], entries))
+        shown = list(groups.items())
+        notes = [_note_on_means(n_unseen, all_folds, style), *notes_on_marks(block, shown)]
+        if any("¶" in entry.marks for _, lines in shown for line in lines for entry in line.entries):
+            notes.append("¶: of fewer folds than others of its column, so not to be compared with them.")
+        compared = [
+            "Compared is how well codes keep classes apart that training did not see: their queries among themselves, "
+            "and among all classes; then queries of all classes, and the same methods where training saw all. Methods "
+            "compare down a column: among fewer classes any ranking scores more.",
+            *([_ORACLE] if "oracle-label" in set(block["method"]) else []),
+        ]
+        blocks.append(
+            Block(
+                f"{base} ({features}), {n_unseen} unseen classes: {metric}, {n_bits} bits",
+                f"{metric} of {n_unseen} unseen classes of {base} ({features}), {n_bits} bits.",
+                [Span(scope, (metric, "range")) for scope in _COLUMNS],
+                shown,
+                [" ".join(notes), " ".join(compared)],
+            )
+        )
+    return blocks
+
+
+def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
+    """Write a value with its spread, and its range over tie-breaking."""
+    if cell is None:
+        return [Entry(NOT_RUN), Entry(NOT_RUN)]
+    spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
+    marks = "†" * cell.overlaps + "¶" * (cell.folds != all_folds[cell.scope])
+    return [Entry(style.number(cell.value), spread, cell.is_best, marks), Entry(tie_range(style, cell.low, cell.high))]
+
+
+def _note_on_means(n_unseen: int, all_folds: dict[str, str], style: Style) -> str:
+    folds = {text: [scope for scope in all_folds if all_folds[scope] == text] for text in all_folds.values() if text}
+    told = " and ".join(
+        f"{'folds' if ',' in text else 'fold'} {text}" + f" ({', '.join(scopes)})" * (len(folds) > 1)
+        for text, scopes in folds.items()
+    )
+    spread = " (± their standard deviation; where training saw all classes, that of seeds)" if style.has_spread else ""
+    return (
+        f"Means over queries, seeds and {told}{spread}; in each fold training does not see {n_unseen} other classes. "
+        "Range: the lowest and highest value that tie-breaking could give."
+    )

@@ -1,0 +1,157 @@
+import re
+
+import pandas as pd
+import pytest
+from tabulating import cell, table
+
+from hashbench.errors import HashbenchError
+from hashbench.reports.folds import ALL_SEEN, bases, fold_cells, without_folds
+
+UNSEEN, AMONG_ALL, ALL = (f"digits-unseen3-fold{{}}{end}" for end in ("", "-database-all", "-all"))
+
+
+def fold(number, value, method="lsh", kind=UNSEEN, **changes):
+    changes = {"dataset_fingerprint": f"f{number}", **changes}
+    return cell(method, 32, value, dataset=kind.format(number), **changes)
+
+
+def cells_of(*rows, **choice):
+    cells = fold_cells(pd.DataFrame(rows), **choice)
+    return {(one.scope, one.method): one for one in cells.itertuples()}
+
+
+# ---------------------------------------------------------------- means over folds
+
+
+def test_seeds_are_averaged_first_and_then_folds():
+    found = cells_of(fold(0, 0.2, seed=0), fold(0, 0.4, seed=1), fold(1, 0.5, seed=0), fold(2, 0.7, seed=0))
+    (one,) = found.values()
+    assert one.value == pytest.approx(0.5)  # of 0.3, 0.5 and 0.7
+    assert one.spread == pytest.approx(0.2)
+    assert (one.low, one.high) == (pytest.approx(0.4), pytest.approx(0.7))
+    assert (one.folds, one.n_seeds, one.dataset_fingerprint) == ("0, 1, 2", 1, "f0 f1 f2")
+    assert (one.dataset, one.base, one.n_unseen, one.scope) == ("digits-unseen3", "digits", 3, "unseen")
+
+
+def test_protocols_and_numbers_of_classes_never_mix():
+    others = [fold(0, 0.1, kind=AMONG_ALL), fold(0, 0.3, kind=ALL), fold(0, 0.9, kind="digits-unseen2-fold{}")]
+    cells = fold_cells(pd.DataFrame([fold(0, 0.5), *others, fold(0, 0.7, features="gist")]))
+    assert sorted(zip(cells["dataset"], cells["features"], cells["value"], strict=True)) == [
+        ("digits-unseen2", "pixels", 0.9),
+        ("digits-unseen3", "gist", 0.7),
+        ("digits-unseen3", "pixels", 0.5),
+        ("digits-unseen3-all", "pixels", 0.3),
+        ("digits-unseen3-database-all", "pixels", 0.1),
+    ]
+
+
+def test_what_saw_all_classes_is_of_the_same_settings():
+    other = cell("lsh", 32, 0.9, params='{"a": 1}')
+    found = cells_of(fold(0, 0.5), cell("lsh", 32, 0.8), other, cell("lsh", 16, 0.7), cell("sh", 32, 0.6))
+    assert found.keys() == {("unseen", "lsh"), (ALL_SEEN, "lsh")}
+    assert found[ALL_SEEN, "lsh"].value == 0.8
+    assert (ALL_SEEN, "lsh") not in cells_of(fold(0, 0.5), other)
+
+
+def test_a_method_has_one_line_in_all_columns_and_all_lines_as_variants():
+    rows = [fold(0, 0.5, kind=UNSEEN), fold(0, 0.4, kind=ALL), fold(0, 0.6, params='{"a": 1}')]
+    assert {key: one.params for key, one in cells_of(*rows).items()} == {
+        ("unseen", "lsh"): "{}",
+        ("all among all", "lsh"): "{}",
+    }
+    assert len(fold_cells(pd.DataFrame(rows), has_variants=True)) == 3
+
+
+def test_a_fold_of_two_contents_is_left_out():
+    rows = [fold(0, 0.1), fold(0, 0.2, "sh", dataset_fingerprint="old"), fold(1, 0.5), fold(2, 0.7)]
+    found = cells_of(*rows)
+    assert found["unseen", "lsh"].folds == "1, 2"
+    assert found["unseen", "lsh"].value == pytest.approx(0.6)
+    assert ("unseen", "sh") not in found
+
+
+def test_results_without_folds_give_no_cells():
+    assert fold_cells(pd.DataFrame([cell()])).empty
+
+
+def test_folds_are_left_out_unless_they_are_named():
+    results = pd.DataFrame([cell(), fold(0, 0.5), fold(1, 0.5)])
+    assert list(without_folds(results)["dataset"]) == ["digits"]
+    assert list(without_folds(results, [UNSEEN.format(1) + ":pixels"])["dataset"]) == ["digits", UNSEEN.format(1)]
+    assert list(bases(results)["dataset"]) == ["digits"] * 3
+
+
+# ---------------------------------------------------------------- the table
+
+SMALL = (
+    *(fold(number, value) for number, value in enumerate((0.4, 0.5, 0.6))),
+    *(fold(number, value, "sdh") for number, value in enumerate((0.7, 0.8))),
+    *(fold(number, value, "oracle-label") for number, value in enumerate((0.3, 0.3, 0.3))),
+    *(fold(number, 0.25, kind=ALL) for number in range(3)),
+    cell("lsh", 32, 0.55),
+    cell("sdh", 32, 0.15),
+)
+
+
+def test_table_has_four_columns_with_their_ranges():
+    text = table(*SMALL, name="unseen").to_markdown(digits=2)
+    rows = [re.sub(" +", " ", line).strip("| ") for line in text.splitlines() if line.startswith("|")]
+    assert text.startswith(
+        "# Unseen classes. Average precision of classes that training did not see\n"
+        "\n"
+        "## digits (pixels), 3 unseen classes: AP, 32 bits\n"
+    )
+    assert rows[0] == (
+        "method | unseen AP | unseen range | unseen among all AP | unseen among all range | all among all AP | "
+        "all among all range | all classes seen AP | all classes seen range"
+    )
+    assert rows[2:] == [
+        "*baseline*",
+        "oracle-label | 0.30 ± 0.00 | 0.20 to 0.50 | - | - | - | - | - | -",
+        "*unsupervised*",
+        "lsh | 0.50 ± 0.10† | 0.40 to 0.70 | - | - | 0.25 ± 0.00 | 0.15 to 0.45 | **0.55** | 0.45 to 0.75",
+        "*class-based*",
+        "sdh | **0.75 ± 0.07**¶ | 0.65 to 0.95 | - | - | - | - | 0.15 | 0.05 to 0.35",
+    ]
+    assert "folds 0, 1, 2 (±" in text
+    assert "¶: of fewer folds" in text
+    assert "oracle-label writes the label itself" in text
+
+
+def test_blocks_are_of_code_lengths_and_bits_choose_them():
+    rows = [fold(0, 0.5), {**fold(0, 0.6), "n_bits": 8}]
+    headings = re.findall("## .*", table(*rows, name="unseen").to_markdown())
+    assert headings == [f"## digits (pixels), 3 unseen classes: AP, {n_bits} bits" for n_bits in (8, 32)]
+    assert re.findall("AP, .* bits", table(*rows, name="unseen", n_bits=(8,)).to_markdown()) == ["AP, 8 bits"]
+
+
+def test_csv_names_the_datasets_over_folds_and_the_folds():
+    made = table(*SMALL, name="unseen")
+    assert "digits-unseen3,pixels,AP,unsupervised,lsh,{},0.500000,0.100000,f0 f1 f2,1\n" in made.to_csv()
+    assert 'digits-unseen3,pixels,AP,sdh,{},32,1,"0, 1",0.750000,0.070711,' in made.to_tie_range_csv()
+    assert "digits,pixels,AP,lsh,{},32,1,,0.550000,," in made.to_tie_range_csv()
+
+
+def test_latex_has_a_tabular_for_what_is_wider_than_a_page():
+    text = table(*SMALL, name="unseen").to_latex()
+    assert text.count(r"\multicolumn{2}{l}{") == 4
+    assert r"$^{\P}$" in text
+
+
+def test_table_is_chosen_by_the_base_dataset():
+    other = fold(0, 0.5, kind="cifar10-s1-unseen3-fold{}")
+    made = table(*SMALL, other, name="unseen", datasets=("digits",))
+    assert set(made.cells["base"]) == {"digits"}
+    with pytest.raises(HashbenchError, match=r"no results for unseen: AP .*--dataset digits-unseen3-fold0"):
+        table(cell(), name="unseen")
+
+
+def test_table_of_the_papers_leaves_folds_out():
+    assert set(table(*SMALL).cells["dataset"]) == {"digits"}
+    named = UNSEEN.format(1)
+    assert set(table(*SMALL, n_bits=(32,), datasets=(named,)).cells["dataset"]) == {named}
+
+
+def test_a_table_over_folds_has_no_tests_over_queries():
+    made = table(*SMALL, name="unseen")
+    assert made.confident(pd.DataFrame(SMALL)) is made
