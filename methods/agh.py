@@ -8,6 +8,7 @@ import numpy as np
 from scipy.cluster.vq import kmeans2
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import gen_batches
+from threadpoolctl import threadpool_limits
 
 from hashbench._typing import FloatArray
 from hashbench.errors import Refusal
@@ -79,6 +80,7 @@ class AGH(HashMethod):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {"one-layer": {"n_layers": 1}, "paper": {}}
 
+    @threadpool_limits.wrap(limits=1)  # how sums are cut among threads would decide who is nearest, and so on
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)
         X = np.ascontiguousarray(X)  # sums then run in one order

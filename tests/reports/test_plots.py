@@ -232,8 +232,8 @@ def test_methods_are_sorted_by_group_and_then_by_score(figure_of):
     order = sorted(score, key=lambda method: (rank[method], -score[method]))
     assert [line.get_label() for panel in panels for line in panel.get_lines()] == order
     assert [text.get_text() for panel in panels for text in panel.get_legend().get_texts()] == order
-    titles = ["unsupervised (1 of 2)", "unsupervised (2 of 2)"]  # nine methods
-    titles += ["pair-based", "triplet-based and list-based", "baselines"]
+    titles = ["unsupervised (1 of 2)", "unsupervised (2 of 2)", "pair-based (1 of 2)", "pair-based (2 of 2)"]
+    titles += ["triplet-based and list-based", "class-based", "baselines"]
     assert [panel.get_title(loc="left") for panel in panels] == titles
 
 
@@ -331,7 +331,7 @@ def test_each_panel_has_the_range_of_its_own_lines_and_of_baselines_that_are_nea
         assert max(values) < high < max(values) + margin
         drawn = [y for line in panel.get_lines() for y in line.get_ydata()]
         assert low < min(drawn) < max(drawn) < high
-    assert len(set(limits.values())) == len(limits) == 4
+    assert len(set(limits.values())) == len(limits) == 6
     assert "constant 0.1" in " ".join(text.get_text() for text in figure.texts)
 
 
