@@ -22,7 +22,6 @@ from hashbench.adapter import DatasetAdapter
 from hashbench.bits import MAX_BITS
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.learning.base import LearnedHash
 from hashbench.method import GROUPS, HashMethod
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric
@@ -139,7 +138,7 @@ def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
     A learned one of classes has eight bits, since some give each class a code of its own.
     """
     if cls.reads == "features":
-        is_of_classes = issubclass(cls, LearnedHash) and cls.supervision == "labels"
+        is_of_classes = cls.supervision == "labels" and "epochs" in inspect.signature(cls).parameters
         check_estimator(cls(n_bits=8 if is_of_classes else 1), on_skip=None)
 
 
