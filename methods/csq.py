@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisation: float) -> "Tensor":
-    """Compute the central similarity loss with its quantisation term.
+    """Compute the central similarity loss with its quantisation term, a scalar.
 
     Parameters
     ----------
@@ -24,11 +24,6 @@ def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisati
         0 and 1; items without any do not count.
     quantisation : float
         Weight of the quantisation term.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
     """
     from torch.nn.functional import softplus
 
