@@ -1,7 +1,10 @@
 """What methods share that train through the signs of outputs: codes with a gradient, and pairs without labels."""
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
+from hashbench.learning.base import LearnedHash
+from hashbench.method import Supervision, choice, setting
 from hashbench.methods._pair_losses import signs
 
 if TYPE_CHECKING:
@@ -38,3 +41,19 @@ def similarity_gap(codes: "Tensor", features: "Tensor") -> "Tensor":
     half = len(codes) // 2
     by_code, by_features = (cosine_similarity(each[:half], each[half : 2 * half]) for each in (codes, features))
     return (by_code - by_features).square().sum() / max(half, 1)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class _Unlabelled(LearnedHash):
+    """Learns without labels.
+
+    Parameters
+    ----------
+    head : {"mlp", "linear"}, default="linear"
+        A hidden layer of rectified units and a linear layer, or the latter alone.
+    """
+
+    head: str = setting("linear", choice("linear", "mlp"))
+
+    supervision: ClassVar[Supervision] = "none"
+    group = "unsupervised"

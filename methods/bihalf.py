@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
-from hashbench.method import choice, real, setting
-from hashbench.methods._straight_through import similarity_gap, straight_through
+from hashbench.method import real, setting
+from hashbench.methods._straight_through import _Unlabelled, similarity_gap, straight_through
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,7 +46,7 @@ def bihalf_loss(outputs: "Tensor", features: "Tensor", gamma: float) -> "Tensor"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BiHalf(LearnedHash):
+class BiHalf(_Unlabelled):
     """Bi-half layer [1]_.
 
     Learns without labels. All other parameters are those of `hashbench.learning.base.LearnedHash`.
@@ -56,8 +55,6 @@ class BiHalf(LearnedHash):
     ----------
     gamma : float, default=6
         How strongly outputs are pulled to their codes.
-    head : {"mlp", "linear"}, default="linear"
-        A hidden layer of rectified units and a linear layer, or the latter alone.
 
     Notes
     -----
@@ -82,10 +79,7 @@ class BiHalf(LearnedHash):
     """
 
     gamma: float = setting(6.0, real(0))
-    head: str = setting("linear", choice("linear", "mlp"))
 
-    supervision = "none"
-    group = "unsupervised"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 300, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 36},

@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
-from hashbench.method import choice, real, setting
-from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
+from hashbench.method import real, setting
+from hashbench.methods._straight_through import _Unlabelled, cubic, similarity_gap, straight_through
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GreedyHashUnsupervised(LearnedHash):
+class GreedyHashUnsupervised(_Unlabelled):
     """Greedy hash without labels [1]_.
 
     All other parameters are those of `hashbench.learning.base.LearnedHash`.
@@ -22,8 +21,6 @@ class GreedyHashUnsupervised(LearnedHash):
     ----------
     alpha : float, default=0.1
         Weight of the term that keeps outputs near -1 and +1.
-    head : {"mlp", "linear"}, default="linear"
-        A hidden layer of rectified units and a linear layer, or the latter alone.
 
     Notes
     -----
@@ -46,10 +43,7 @@ class GreedyHashUnsupervised(LearnedHash):
     """
 
     alpha: float = setting(0.1, real(0))
-    head: str = setting("linear", choice("linear", "mlp"))
 
-    supervision = "none"
-    group = "unsupervised"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 60, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 0},

@@ -47,10 +47,9 @@ _ROUND /= abs(_ROUND).max(axis=1, keepdims=True)  # from the middle of a square 
 _DETOUR = 0.3  # inches that a name stands farther off rather than cover a bar, or have its line pass another point
 _NEAR = 0.06  # inches up to which a name needs no line to its point
 _MARK = 0.045  # inches from the centre of a mark to its edge
-_RADII = np.repeat(np.arange(0.05, 1.8, 0.05), len(_ROUND))[
-    :, None
-]  # inches from a point to the names that may stand there
-_DIRECTIONS = np.tile(_ROUND, (len(_RADII) // len(_ROUND), 1))
+_STEPS = np.arange(0.05, 1.8, 0.05)  # inches from a point to the names that may stand there
+_RADII = np.repeat(_STEPS, len(_ROUND))[:, None]
+_DIRECTIONS = np.tile(_ROUND, (len(_STEPS), 1))
 
 
 def choose_fold_blocks(
