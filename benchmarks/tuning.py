@@ -43,7 +43,7 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "dfh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.1, 0.5, 2.0]},
     "dpn": {"learning_rate": RATES, "margin": [0.5, 1.0, 2.0]},
     "greedyhash": {"learning_rate": [0.01, 0.03, 0.1], "alpha": [0.03, 0.1, 0.3]},
-    "hyp2": {"learning_rate": RATES, "threshold": [None, 0.0, 0.5]},
+    "hyp2": {"learning_rate": RATES, "threshold": [-0.25, None, 0.5]},
     "mdsh": {"learning_rate": RATES, "pair_weight": [0.0, 1.0, 3.0]},
     "orthohash": {"learning_rate": RATES, "margin": [0.0, 0.2, 0.4]},
     "dpsh": {"learning_rate": RATES, "eta": [1.0, None, 30.0]},

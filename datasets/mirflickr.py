@@ -38,8 +38,8 @@ class MIRFlickr(DatasetAdapter):
     names: ClassVar[list[str]] = _POTENTIAL.split()
     n_all, n_labelled, n_queries, n_train = 25_000, 24_581, 2_000, 5_000
     protocol = (
-        "2,000 queries and 5,000 training items drawn with seed 0, database = all but the queries: the numbers of "
-        "BiHalf and of cross-modal work, without the 419 photos that have no label"
+        "2,000 queries and 5,000 training items drawn with seed 0, database = all but the queries: as many "
+        "queries and training items as in BiHalf and in cross-modal work, whose databases keep other photos"
     )
 
     def prepare(self) -> Dataset:

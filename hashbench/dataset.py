@@ -51,6 +51,8 @@ class Dataset:
         The items as images, for methods that learn end to end; 1 or 3 channels.
     features_name : str, default="features"
         What the features are, such as ``pixels`` or ``gist``.
+    part_of : str, optional
+        The fingerprint of the dataset whose items these are, where others are cut from the same.
     about : mapping of str to str, optional
         Words for people: summary, protocol, licence, citation, source. Not part of the fingerprint.
 
@@ -74,6 +76,7 @@ class Dataset:
     matrix: Any = None
     images: ByteArray | None = None
     features_name: str = "features"
+    part_of: str = ""
     about: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -156,7 +159,10 @@ class Dataset:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file."""
+        """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file.
+
+        Of a part of another dataset, the first 8 of that one's and then 8 of its own: so parts of one are known.
+        """
         digest = hashlib.sha256()
         for key in _ARRAYS:
             value = getattr(self, key)
@@ -176,7 +182,7 @@ class Dataset:
                     rows = array[start : start + _FINGERPRINT_ROWS]
                     digest.update(np.ascontiguousarray(rows, dtype=kind).data)
         digest.update(canonical_json([self.rule, dict(self.rule_params)]).encode())
-        return digest.hexdigest()[:16]
+        return (self.part_of[:8] + digest.hexdigest())[:16]
 
 
 def as_slice(index: IntArray) -> Rows:

@@ -34,7 +34,7 @@ class _Classes(LearnedHash):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,), int64
-        The classes that were learned from, ascending; of several classes an item, their columns.
+        The classes that were learned from, ascending; of several classes an item, their columns, also those of none.
     """
 
     supervision: ClassVar[Supervision] = "labels"
@@ -43,11 +43,12 @@ class _Classes(LearnedHash):
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module | None":
         labels = items.labels
         assert labels is not None
-        self.classes_ = np.unique(labels) if labels.ndim == 1 else np.arange(labels.shape[1])
-        if len(self.classes_) < 2:
-            raise Refusal(
-                f"{self.label} learns to tell classes apart, and all {len(labels)} training items are of one."
-            )
+        has_one = labels.ndim == 1
+        self.classes_ = np.unique(labels).astype(np.int64) if has_one else np.arange(labels.shape[1])
+        n_seen = len(self.classes_) if has_one else int(labels.any(axis=0).sum())
+        if n_seen < 2:
+            held = "are of one" if n_seen else "have none"
+            raise Refusal(f"{self.label} learns to tell classes apart, and all {len(labels)} training items {held}.")
         return None
 
     def _of_classes(self, batch: Batch, *, whole: bool = False) -> "Tensor":
@@ -56,8 +57,8 @@ class _Classes(LearnedHash):
 
         labels = batch.all_labels if whole else batch.labels
         if labels.ndim == 1:
-            known = torch.from_numpy(np.ascontiguousarray(self.classes_)).to(labels)
-            labels = torch.nn.functional.one_hot(torch.searchsorted(known, labels), len(known))
+            known = torch.from_numpy(self.classes_).to(labels.device)
+            labels = torch.nn.functional.one_hot(torch.searchsorted(known, labels.long()), len(known))
         return labels.to(batch.outputs.dtype)
 
 

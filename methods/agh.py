@@ -29,7 +29,7 @@ class AGH(HashMethod):
     n_bits : int, default=32
         Code length; less than ``n_anchors`` a layer.
     n_anchors : int, default=300
-        Centres of k-means; all items if there are fewer.
+        Centres of k-means, or all items if there are fewer; of equal ones, one.
     n_nearest : int, default=2
         s, the nearest anchors that an item is described by.
     n_layers : {1, 2}, default=2
@@ -41,8 +41,8 @@ class AGH(HashMethod):
 
     Attributes
     ----------
-    anchors_ : ndarray of shape (n_anchors, n_features)
-        Centres a_j.
+    anchors_ : ndarray of shape (n_different, n_features)
+        Centres a_j, ascending.
     squared_width_ : float
         sigma squared, sigma the mean distance to the s-th nearest anchor.
     weights_ : ndarray of shape (n_anchors, n_eigenvectors)
@@ -72,6 +72,7 @@ class AGH(HashMethod):
     (200, 8)
     """
 
+    version = 2
     n_anchors: int = setting(300, whole(2))
     n_nearest: int = setting(2, whole(2))
     n_layers: int = setting(2, whole(1, 2))
@@ -97,7 +98,8 @@ class AGH(HashMethod):
         if len(kept) < n_wanted:
             raise Refusal(
                 f"{self.label} needs {n_wanted} eigenvectors for n_bits={self.n_bits}, and the graph of "
-                f"{len(self.anchors_)} anchors has {len(kept)}. Give fewer bits, or more n_anchors or n_nearest."
+                f"{len(self.anchors_)} different anchors has {len(kept)}. "
+                "Give fewer bits, or another n_anchors or n_nearest."
             )
         vectors = vectors[:, kept]
         vectors *= np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_wanted)] < 0, -1, 1)
@@ -107,10 +109,11 @@ class AGH(HashMethod):
 
     def _find_anchors(self, X: FloatArray) -> FloatArray:
         if len(X) <= self.n_anchors:
-            return X
+            return np.unique(X, axis=0)
         start = X[draw_rows(len(X), self.n_anchors, np.random.default_rng(self.random_state))]
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # an empty cluster keeps its old centre
-            return np.asarray(kmeans2(X, start, iter=self.n_iter, minit="matrix")[0])
+            centres = kmeans2(X, start, iter=self.n_iter, minit="matrix")[0]
+        return np.unique(centres, axis=0)  # an anchor twice would be the two nearest of an item, which say one thing
 
     def _nearest(self, X: FloatArray) -> tuple[Any, FloatArray]:
         """Find the nearest anchors of items: their numbers and squared distances, the nearest first."""

@@ -80,6 +80,7 @@ class DPN(_Targets):
         "paper": {
             **{"epochs": 200, "batch_size": 256, "learning_rate": lambda n_bits: 1e-4 * n_bits, "halve_every": 30},
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear", "targets": "bernoulli"},
+            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # as theirs beside a sum over bits, of which we take the mean
         }
     }
 

@@ -64,7 +64,7 @@ class MDSH(_Targets):
     pair_weight : float, default=1
         Weight beta of the pairs of similar items.
     pairs_after : int, default=9
-        Epochs before pairs count.
+        Epochs before pairs count; in a training of no more, they never do.
     quantisation : float, default=1e-4
         Weight of the quantisation term.
 

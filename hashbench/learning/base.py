@@ -108,8 +108,6 @@ class LearnedHash(HashMethod):
         How long training had taken when the checkpoint was left that ``fit`` went on from.
     session : Session
         Where training leaves its state and whom it tells; to be set before ``fit``.
-    own_rate : float or None
-        Learning rate of the loss's own parameters; None for that of the network.
     criterion : str
         The metric that held-out items are scored by.
     """
@@ -141,7 +139,6 @@ class LearnedHash(HashMethod):
     supervision: ClassVar[Supervision] = "affinity"
     is_slow = True
     criterion: ClassVar[str] = "AP"
-    own_rate: ClassVar[float | None] = None
     libraries = (*HashMethod.libraries, "torch")
     session = Session()
 
@@ -334,7 +331,7 @@ class LearnedHash(HashMethod):
             affinity, labels = (SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)), y
         items = Items(inputs, affinity, labels, features, vary)
         own = self._begin(items, generator)
-        loss = Loss(self._loss, own, self.own_rate, self._end_step, self._end_epoch)
+        loss = Loss(self._loss, own, self._end_step, self._end_epoch)
         named = {one.name: getattr(self, one.name) for one in fields(Settings) if one.name != "name"}
         session = self.session
         if session.checkpoint is not None:

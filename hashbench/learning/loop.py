@@ -46,14 +46,13 @@ class Settings:
 class Loss:
     """What is minimised, and what goes on beside it.
 
-    ``compute`` gives a scalar for a batch. ``own`` holds parameters of the loss, trained along at the rate ``own_rate``
-    (None: the learning rate), and buffers; both are in checkpoints, and dropped when training ends. ``end_step`` is
-    called with each batch after its step, ``end_epoch`` with the last one of each epoch.
+    ``compute`` gives a scalar for a batch. ``own`` holds parameters of the loss, trained along, and buffers; both are
+    in checkpoints, and dropped when training ends. ``end_step`` is called with each batch after its step,
+    ``end_epoch`` with the last one of each epoch.
     """
 
     compute: Callable[[Batch], "Tensor"]
     own: "nn.Module | None" = None
-    own_rate: float | None = None
     end_step: Callable[[Batch], None] = lambda batch: None
     end_epoch: Callable[[Batch], None] = lambda batch: None
 
@@ -138,8 +137,7 @@ def train(
         held, kept = held_out.split(settings.name, settings.validation, len(inputs), affinity, generator)
     groups = networks.parameter_groups(network, settings.bias_multiplier, settings.pretrained_multiplier)
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
-        rate = settings.learning_rate if loss.own_rate is None else loss.own_rate
-        groups.append({"params": list(loss.own.parameters()), "multiplier": rate / settings.learning_rate})
+        groups.append({"params": list(loss.own.parameters()), "multiplier": 1.0})
     optimizer = networks.make_optimizer(
         settings.optimizer, groups, settings.learning_rate, settings.momentum, settings.weight_decay
     )

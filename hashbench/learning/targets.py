@@ -33,11 +33,12 @@ def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generato
         Code length, any.
     kind : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
         ``"hadamard"``: rows of a Hadamard matrix, drawn and each multiplied by a random sign, so that no bit is
-        constant and none repeats another where that can be had; for more classes than bits, also their negatives.
-        Two targets differ in ``n_bits / 2`` bits, or in all. Known here where ``n_bits`` is a power of two, or a power
-        of two times q + 1, q a prime that leaves 3 divided by 4. ``"max-distance"``: random codes, each as far from
-        the others as can be found. ``"balanced"``: as many ones as zeros, else random, the best of 20 draws.
-        ``"bernoulli"``: each bit by itself. ``"auto"``: Hadamard rows where they exist, else max-distance.
+        constant and none repeats another where that can be had; for more classes than bits, also their negatives. Two
+        targets differ in ``n_bits / 2`` bits, or in all, and two alone in all. Known here where ``n_bits`` is a power
+        of two, or a power of two times q + 1, q a prime that leaves 3 divided by 4. ``"max-distance"``: random codes,
+        each as far from the others as can be found. ``"balanced"``: as many ones as zeros, else random, the best of 20
+        draws. ``"bernoulli"``: each bit by itself; of both, a target that another class has is drawn again.
+        ``"auto"``: Hadamard rows where they exist, else max-distance.
     rng : numpy.random.Generator
         What decides.
 
@@ -63,12 +64,16 @@ def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generato
     if kind == "auto":
         kind = "hadamard" if n_classes <= 2 * n_bits and _order_is_known(n_bits) else "max-distance"
     targets = _KINDS[kind](n_classes, n_bits, rng)
-    if len(np.unique(targets, axis=0)) < n_classes:
-        raise Refusal(
-            f"{kind} targets of {n_bits} bits are too few for {n_classes} classes: two classes got the same one. "
-            "Choose targets=max-distance, or more bits."
-        )
-    return targets.astype(np.int8)
+    for _ in range(_DRAWS):
+        first = np.unique(targets, axis=0, return_index=True)[1]
+        again = np.setdiff1d(np.arange(n_classes), first)
+        if not again.size:
+            return targets.astype(np.int8)
+        targets[again] = _KINDS[kind](len(again), n_bits, rng)
+    raise Refusal(
+        f"{kind} targets of {n_bits} bits are too few for {n_classes} classes: {_DRAWS} times two got the same one. "
+        "Choose targets=max-distance, or more bits."
+    )
 
 
 def least_distance(targets: AnyArray) -> int:
@@ -136,6 +141,9 @@ def _hadamard(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray
     matrix = hadamard_matrix(n_bits)
     best, fewest = matrix[:0], n_bits + 1
     for _ in range(_DRAWS):
+        if n_classes == 2:  # two rows agree in half of the bits
+            row = rng.choice([-1, 1], (1, n_bits))
+            return np.concatenate([row, -row])
         if n_classes < n_bits:
             rows = 1 + rng.choice(n_bits - 1, n_classes, replace=False)
             drawn = matrix[rows] * rng.choice([-1, 1], (n_classes, 1))

@@ -9,6 +9,7 @@ from hashbench.unseen import split_name
 
 ALL_SEEN = "all classes seen"
 SCOPES = {("unseen", "unseen"): "unseen", ("unseen", "all"): "unseen among all", ("all", "all"): "all among all"}
+_WHOLE = 8  # digits of a fingerprint, see `hashbench.dataset.Dataset.fingerprint`
 PLACE = ("base", "features", "n_unseen")  # what is shown together
 
 
@@ -40,12 +41,14 @@ def fold_cells(results: pd.DataFrame, *, has_variants: bool = False) -> pd.DataF
     DataFrame
         Columns of `mean_over_seeds`, one row a scope, line and code length. ``dataset`` is without fold, ``spread`` is
         over folds, ``folds`` names them. ``base``, ``n_unseen`` and ``scope``, of ``SCOPES`` or ``ALL_SEEN``, say what
-        a row is of; those of ``ALL_SEEN`` are of the base dataset, once for every ``n_unseen``, of the same lines. A
-        dataset whose rows are of two contents is left out: which of them go with other folds is not known.
+        a row is of; those of ``ALL_SEEN`` are of the base dataset, once for every ``n_unseen``, of the same lines.
+        Folds go together that are parts of one content of it, which the first digits of a fingerprint tell; where
+        there are several, ``dataset`` and ``base`` say which, as ``digits@cecf02ca``. A fold whose rows are of two
+        contents of its own is left out: which of them go with other folds is not known.
     """
-    cells = mean_over_seeds(results)
-    n_contents = cells.groupby(["dataset", "features", "metric"])["dataset_fingerprint"].transform("nunique")
-    cells = cells[n_contents == 1]
+    cells = mean_over_seeds(results).assign(whole=lambda all_: all_["dataset_fingerprint"].str[:_WHOLE])
+    of_one = cells.groupby(["dataset", "features", "metric", "whole"])["dataset_fingerprint"]
+    cells = cells[of_one.transform("nunique") == 1]
     parted = [(name, *split_name(name)) for name in cells["dataset"].unique()]
     of_folds = [
         (name, base, one.n_classes, SCOPES[one.queries, one.database], one.fold, one.name_of_all(base))
@@ -56,13 +59,25 @@ def fold_cells(results: pd.DataFrame, *, has_variants: bool = False) -> pd.DataF
     folds = cells.merge(pd.DataFrame(of_folds, columns=columns))
     if folds.empty:
         return folds
-    folds = _over_folds(folds)
+    place = ["base", "features", "whole"]
+    known = folds[place].drop_duplicates()
+    several = known.duplicated(["base", "features"], keep=False)
+    known["of"] = ("@" + known["whole"]).where(several, "")
+    folds = folds.merge(known)
+    folds = _over_folds(folds.assign(base=folds["base"] + folds["of"], over_folds=folds["over_folds"] + folds["of"]))
     if not has_variants:
         named = folds.assign(dataset=folds["base"] + "-" + folds["n_unseen"].astype(str), dataset_fingerprint="")
         folds = folds.merge(main_lines(named, named)[[*PLACE, "metric", *LINE]].drop_duplicates())
     beside = folds[[*PLACE, "metric", *LINE, "n_bits"]].drop_duplicates()
-    seen = cells.assign(base=cells["dataset"], scope=ALL_SEEN, folds="").merge(beside)
-    return pd.concat([folds, seen], ignore_index=True)
+    seen = cells.assign(base=cells["dataset"]).merge(known)  # of the content that the folds are parts of
+    seen = seen.assign(base=seen["base"] + seen["of"], scope=ALL_SEEN, folds="").merge(beside)
+    return pd.concat([folds, seen], ignore_index=True).drop(columns=["whole", "of"])
+
+
+def most_folds(folds: "pd.Series[str]") -> str:
+    """Give the folds that most rows of those with the most folds are of, such as ``"0, 1, 2"``."""
+    n_folds = folds.str.count(",")
+    return str(folds[n_folds == n_folds.max()].mode().iloc[0])
 
 
 def _over_folds(cells: pd.DataFrame) -> pd.DataFrame:

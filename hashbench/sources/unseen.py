@@ -27,7 +27,8 @@ def leave_out(dataset: Dataset, protocol: UnseenClasses) -> Dataset:
     Returns
     -------
     Dataset
-        Under a name of its own. Labels stay as they are; arrays that lose no item are not copied.
+        Under a name of its own. Labels stay as they are; arrays that lose no item are not copied. Relevant is the same
+        class: superclasses are left out, since training sees other classes of them.
 
     Raises
     ------
@@ -52,12 +53,15 @@ def leave_out(dataset: Dataset, protocol: UnseenClasses) -> Dataset:
         if not rows.size:
             raise HashbenchError(f"{name} has no {role} items, since {dataset.name} has none of those classes.")
     kept = np.unique(np.concatenate([*roles.values()]))
-    arrays = {key: getattr(dataset, key) for key in ("features", "labels", "coarse_labels", "images")}
+    arrays = {key: getattr(dataset, key) for key in ("features", "labels", "images")}
     if len(kept) < dataset.n_samples:
         arrays = {key: None if array is None else array[kept] for key, array in arrays.items()}
     return replace(
         dataset,
         name=name,
+        rule="same-label",
+        coarse_labels=None,
+        part_of=dataset.fingerprint,
         **arrays,
         **{role: np.searchsorted(kept, rows) for role, rows in roles.items()},
         about={**dataset.about, **_about(dataset, protocol, unseen, len(classes))},
@@ -89,7 +93,7 @@ def _about(dataset: Dataset, protocol: UnseenClasses, unseen: IntArray, n_classe
         "protocol": f"unseen classes: training sees {n_classes - len(unseen)} of {n_classes} classes, not "
         f"{', '.join(map(str, unseen))} (fold {protocol.fold} of {len(unseen)} classes each, in an order drawn with "
         f"seed {_SEED}); queries are of {protocol.queries} classes, the database is of {protocol.database} classes"
-        + f"; out of: {split}"
-        * bool(split),
+        + "; relevant is the same class, not the same superclass" * (dataset.rule == "hierarchy")
+        + f"; out of: {split}" * bool(split),
         "citation": "; ".join(filter(None, (citation, f"protocol: {_CITATION}"))),
     }

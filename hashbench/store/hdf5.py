@@ -101,6 +101,8 @@ def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping
     """Write a dataset file; ``code`` is the digest of its adapter's, ``choices`` what the user chose."""
     with _writing(path) as file:
         words = {key: getattr(dataset, key) for key in ("name", "rule", "features_name", "fingerprint")}
+        if dataset.part_of:
+            words["part_of"] = dataset.part_of
         mappings = {"rule_params": dataset.rule_params, "about": dataset.about, "choices": choices or {}}
         lines = {key: canonical_json(dict(value)) for key, value in mappings.items()}
         _put(file, {"hashbench": "dataset", "code": code, **words, **lines})
@@ -132,6 +134,7 @@ def read_dataset(path: Path) -> Dataset:
             matrix = whole(file, "matrix")
         content = {
             **{key: str(attributes[key]) for key in ("name", "rule", "features_name")},
+            "part_of": str(attributes.get("part_of", "")),
             **{key: json.loads(attributes[key]) for key in ("rule_params", "about")},
             **{key: _mapped(file, key) if key in file else None for key in _DATASET_ARRAYS},
             "matrix": matrix,

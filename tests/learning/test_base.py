@@ -226,7 +226,7 @@ AUTHORS = {  # learning rate, halved every so many epochs, momentum, weight deca
     ("orthohash", "paper"): (1e-4, halving(80, 0.1), 0.9, 5e-4, 256, 100, (1.0, 0.1), ORTHO),
     ("greedyhash", "paper"): (1e-3, halving(30, 0.1), 0.9, 5e-4, 32, 50, (1.0, 1.0), {"alpha": 0.1}),
     ("greedyhash-unsupervised", "paper"): (1e-4, 0, 0.9, 5e-4, 32, 60, (1.0, 1.0), {"alpha": 0.1}),
-    ("dpn", "paper"): (16e-4, halving(100, 0.1), 0.9, 5e-4, 256, 200, (1.0, 1.0), {"targets": "bernoulli"}),
+    ("dpn", "paper"): (16e-4, halving(100, 0.1), 0.9, 5e-4 / 16, 256, 200, (1.0, 1.0), {"targets": "bernoulli"}),
     ("dch", "paper"): (0.05, 0, 0.9, 5e-4, 128, 50, (2.0, 0.1), {"gamma": 20.0}),
     ("adsh", "paper"): (1e-3, halving(30, 0.1), 0.0, 5e-4, 64, 150, (1.0, 1.0), {"gamma": 200.0}),
     ("dfh", "paper"): (0.01, halving(50, 0.1), 0.9, 5e-4, 128, 150, (1.0, 1.0), {"eta": 0.5, "margin": 0.0}),

@@ -204,7 +204,6 @@ class Proxies(LearnedHash):
     weight: float = 1.0
 
     supervision = "labels"
-    own_rate = 0.05
 
     def _begin(self, items, generator):
         self.classes_ = np.unique(items.labels)
@@ -241,9 +240,9 @@ def test_a_loss_may_have_labels_targets_parameters_and_hooks(example):
     assert (np.where(longer.transform(X), 1, -1) == longer.targets_[y]).mean() > 0.95
 
 
-def test_a_step_on_parameters_of_a_loss_has_their_own_rate(example, optimizer_states):
+def test_a_step_on_parameters_of_a_loss_has_the_rate_of_new_layers(example, optimizer_states):
     Proxies(16, epochs=1, batch_size=250, learning_rate=0.2).fit(*example)
-    assert [group["lr"] for group in optimizer_states[0]] == pytest.approx([0.2, 0.02, 0.05])
+    assert [group["lr"] for group in optimizer_states[0]] == pytest.approx([0.2, 0.02, 0.2])
 
 
 def test_parameters_of_a_loss_and_what_hooks_count_resume_with_training(example, tmp_path):

@@ -41,7 +41,7 @@ def test_a_length_without_a_known_hadamard_matrix_is_refused_and_auto_takes_othe
     assert draw(4, order).shape == (4, order)
 
 
-@pytest.mark.parametrize(("n_classes", "n_bits"), [(2, 8), (10, 12), (10, 16), (10, 32), (21, 32), (31, 32), (38, 64)])
+@pytest.mark.parametrize(("n_classes", "n_bits"), [(3, 8), (10, 12), (10, 16), (10, 32), (21, 32), (31, 32), (38, 64)])
 def test_hadamard_targets_differ_in_half_of_the_bits(n_classes, n_bits):
     assert set(distances(draw(n_classes, n_bits, "hadamard"))) == {n_bits // 2}
 
@@ -97,14 +97,27 @@ def test_balanced_targets_have_as_many_ones_as_zeros():
         ((17, 4, "auto"), "17 classes need 17 different targets, and 4 bits have 16."),
         ((65, 32, "hadamard"), "Hadamard targets are 64 at most in 32 bits, for 65 classes"),
         (
-            (200, 8, "bernoulli"),
-            "bernoulli targets of 8 bits are too few for 200 classes: two classes got the same one",
+            (10, 4, "balanced"),
+            "balanced targets of 4 bits are too few for 10 classes: 100 times two got the same one",
         ),
     ],
 )
 def test_targets_that_cannot_be_had_are_refused(parts, message):
     with pytest.raises(Refusal, match=message):
         draw(*parts)
+
+
+def test_two_classes_differ_in_all_bits():
+    for seed in range(5):
+        targets = draw(2, 64, "hadamard", seed)
+        assert (targets[0] == -targets[1]).all()
+        assert abs(targets[0].sum()) < 40
+
+
+@pytest.mark.parametrize("kind", ["bernoulli", "balanced"])
+def test_a_target_that_another_class_has_is_drawn_again(kind):
+    for seed in range(20):  # one in seven of such draws has two alike
+        assert len(np.unique(draw(38, 12, kind, seed), axis=0)) == 38
 
 
 def test_as_many_classes_as_codes_get_one_each():

@@ -85,12 +85,23 @@ def test_an_anchor_that_is_near_to_no_item_is_left_out(items):
 def test_more_bits_than_eigenvectors_are_refused_and_parts_without_a_link_give_no_bits():
     rng = np.random.default_rng(0)
     apart = np.concatenate([rng.normal(size=(50, 3)) + 100 * part for part in range(3)])  # three parts
-    with pytest.raises(Refusal, match=r"30 eigenvectors for n_bits=60, and the graph of 20 anchors has"):
+    with pytest.raises(Refusal, match=r"30 eigenvectors for n_bits=60, and the graph of 20 different anchors has"):
         AGH(60, n_anchors=20).fit(apart)
     method = AGH(4, n_anchors=20, n_layers=1).fit(apart)
     parts = np.arange(150) // 50
     constant = [len(np.unique(bit[parts == part])) == 1 for bit in method.transform(apart).T for part in range(3)]
     assert not all(constant)
+
+
+def test_items_that_repeat_are_one_anchor_and_not_the_two_nearest():
+    X = np.random.default_rng(0).normal(size=(40, 6))
+    once, twice = AGH(8).fit(X), AGH(8).fit(np.concatenate([X, X]))
+    assert len(once.anchors_) == len(twice.anchors_) == 40
+    assert once.squared_width_ == pytest.approx(twice.squared_width_)
+    binary = np.random.default_rng(0).integers(0, 2, size=(1000, 6)).astype(float)  # 64 different items
+    method = AGH(8).fit(binary)
+    assert len(np.unique(method.anchors_, axis=0)) == len(method.anchors_) <= 64
+    assert method.squared_width_ > 0.01
 
 
 def test_quality_on_digits_is_as_known_of_both_forms():

@@ -10,11 +10,12 @@ from effort import slow
 
 from hashbench import registry
 from hashbench.affinity import SameLabel, SharedLabels
+from hashbench.errors import Refusal
 from hashbench.learning import networks
 from hashbench.learning.batch import Batch
 from hashbench.learning.loop import Items
 from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
-from hashbench.methods.adsh import adsh_loss, best_codes, zero_sum
+from hashbench.methods.adsh import _pulls, adsh_loss, best_codes, zero_sum
 from hashbench.methods.bihalf import bihalf_loss, halves
 from hashbench.methods.csq import csq_loss
 from hashbench.methods.dch import dch_loss
@@ -82,7 +83,8 @@ def test_csq_is_the_cross_entropy_of_tanh_outputs_and_a_quantisation_term():
 def test_csq_has_a_gradient_where_tanh_saturates_and_none_at_the_target():
     u = torch.full((1, 2), -50.0).double()
     slope = gradient(lambda f: csq_loss(f, -torch.sign(u), torch.ones(1, 2).double(), 1e-4), u)
-    np.testing.assert_allclose(slope.numpy(), 2 * -0.5 * -u.sign().numpy() * -1 * -1)  # -2 T sigma(-2 T u) / n_bits
+    target, n_bits = 1.0, 2  # against outputs of -50: -2 T sigmoid(-2 T u), the mean over bits
+    np.testing.assert_allclose(slope.numpy(), -2 * target / (1 + math.exp(2 * target * -50)) / n_bits)
     assert float(csq_loss(1e3 * signs(2, 4), signs(2, 4), torch.ones(2, 2).double(), 1.0)) == 0
 
 
@@ -401,18 +403,24 @@ def test_codes_of_adsh_are_best_column_by_column(seed):
 # ---------------------------------------------------------------- all
 
 
-def loss_of(name, outputs, labels, *, cache=None, epoch=20, **params):
-    """The loss that a method gives a batch that is the whole training set, late in training."""
+def begun(name, outputs, labels, *, cache=None, epoch=20, learned=None, **params):
+    """A method late in training, and a batch that is the whole training set; ``learned``: labels it began with."""
     n_items = len(outputs)
     affinity = (SameLabel if labels.ndim == 1 else SharedLabels)(labels, labels)
     features = normal(n_items, 5, seed=7, dtype=outputs.dtype)
     method, rows = registry.get_method(name)(outputs.shape[1], **params), np.arange(n_items)
-    own = method._begin(Items(features, affinity, labels, features), torch.Generator().manual_seed(1))
+    items = Items(features, affinity, labels if learned is None else learned, features)
+    own = method._begin(items, torch.Generator().manual_seed(1))
     own = own if own is None else own.to(outputs.dtype)
     if name == "adsh":
         own.codes.copy_(signs(n_items, outputs.shape[1], seed=5))
     parts = (rows, outputs.detach() if cache is None else cache, affinity, rows, epoch)
-    return method._loss(Batch(outputs, *parts, given_labels=labels, given_features=features, own=own))
+    return method, Batch(outputs, *parts, given_labels=labels, given_features=features, own=own)
+
+
+def loss_of(*args, **kwargs):
+    method, batch = begun(*args, **kwargs)
+    return method._loss(batch)
 
 
 @pytest.mark.parametrize("name", [*(one for one in OF_CLASSES if one != "greedyhash"), "dch", "adsh"])
@@ -429,7 +437,7 @@ def test_items_without_a_class_do_not_count(name):
     if name != "dfh":  # whose pairs and distances to signs they keep
         assert not slope[3:5].any()
     assert slope[:3].abs().max() > 1e-4
-    assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels), normal(6, 8))).all()
+    assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels, learned=labels), normal(6, 8))).all()
 
 
 @pytest.mark.parametrize("name", [one for one in OF_CLASSES if one != "mdsh"])
@@ -448,8 +456,9 @@ def test_loss_and_gradient_are_finite_at_any_scale_and_batch_size(name, n_items,
     outputs = scale * normal(n_items, 16, dtype=torch.float32)
     labels = np.eye(10, dtype=np.uint8)[np.arange(n_items) % 10]  # several classes, also of one item
     for some in (labels, np.roll(labels, 1, axis=1) | labels, np.eye(10, dtype=np.uint8)[np.zeros(n_items, dtype=int)]):
-        assert torch.isfinite(gradient(lambda f, some=some: loss_of(name, f, some), outputs)).all()
-        assert torch.isfinite(loss_of(name, outputs, some))
+        given = {"labels": some, "learned": np.eye(10, dtype=np.uint8)}
+        assert torch.isfinite(gradient(lambda f, given=given: loss_of(name, f, **given), outputs)).all()
+        assert torch.isfinite(loss_of(name, outputs, **given))
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
@@ -457,3 +466,103 @@ def test_one_class_an_item_is_the_same_as_labels_or_as_a_column(name):
     labels, outputs = np.array([3, 5, 9, 5]), normal(4, 8)
     found = [float(loss_of(name, outputs, some).detach()) for some in (labels, np.eye(3, dtype=np.uint8)[[0, 1, 2, 1]])]
     assert found[0] == pytest.approx(found[1], abs=1e-12)
+
+
+# ---------------------------------------------------------------- what methods keep from step to step
+
+
+LABELS = np.array([0, 1, 2, 0, 1])
+
+
+def test_mdsh_averages_outputs_and_its_pairs_count_after_the_epochs_that_were_asked():
+    outputs = normal(5, 4)
+    method, batch = begun("mdsh", outputs, LABELS, epoch=9)
+    before = batch.own.averages.clone()
+    assert before.std() > 0.5  # they begin anywhere
+    method._end_step(batch)
+    np.testing.assert_allclose(batch.own.averages, 0.9 * before + 0.1 * outputs)
+    early, late = (loss_of("mdsh", outputs, LABELS, epoch=epoch) for epoch in (8, 9))
+    method, batch = begun("mdsh", outputs, LABELS, epoch=9)
+    similar = torch.tensor(np.equal.outer(LABELS, LABELS))
+    assert float(late - early) == pytest.approx(float(attraction(outputs, batch.own.averages, similar)), abs=1e-12)
+    assert float(loss_of("mdsh", outputs, LABELS, pair_weight=0.0)) == pytest.approx(float(early), abs=1e-12)
+
+
+def test_dfh_finds_its_centres_in_each_step_and_pushes_outputs_towards_them():
+    outputs = normal(5, 4)
+    method, batch = begun("dfh", outputs, LABELS)
+    assert not batch.own.centres.any()
+    np.testing.assert_array_equal(method._codes(batch), outputs.sign())
+    method._end_step(batch)
+    centres = torch.zeros(3, 4).double()
+    update_centres(centres, outputs.sign(), torch.eye(3).double()[LABELS], 1.0)
+    np.testing.assert_array_equal(batch.own.centres, centres)
+    far = 10 * torch.ones(3, 4).double()
+    batch.own.centres.copy_(far)
+    assert (method._codes(batch) == 1).all()  # u + mu M, and M is large
+
+
+@pytest.mark.parametrize("block", [3, 100])
+def test_what_pulls_codes_of_adsh_is_the_product_with_all_similarities(monkeypatch, block):
+    monkeypatch.setattr("hashbench.methods.adsh._BLOCK", block)
+    method, batch = begun("adsh", normal(5, 4), LABELS)
+    s = np.equal.outer(LABELS, LABELS).astype(float)
+    s[s == 0] = -s.sum() / (s == 0).sum()
+    np.testing.assert_allclose(_pulls(batch, batch.all_outputs.tanh()), s.T @ batch.all_outputs.tanh().numpy())
+    before = batch.own.codes.clone()
+    expected = before.clone()
+    best_codes(expected, batch.all_outputs.tanh(), torch.from_numpy(s.T) @ batch.all_outputs.tanh(), 200.0)
+    for epoch, is_sweep in ((19, False), (21, True)):  # every third
+        method, batch = begun("adsh", normal(5, 4), LABELS, epoch=epoch)
+        method._end_epoch(batch)
+        np.testing.assert_array_equal(batch.own.codes, expected if is_sweep else before)
+
+
+def test_proxies_of_hyp2_begin_as_those_of_the_authors_do():
+    """Kaiming's normal of fan-out: n_classes proxies of standard deviation sqrt(2 / n_classes)."""
+    labels = np.arange(400) % 200
+    _, batch = begun("hyp2", normal(400, 64), labels)
+    (proxies,) = batch.own.parameters()
+    assert proxies.shape == (200, 64)
+    assert float(proxies.detach().std()) == pytest.approx((2 / 200) ** 0.5, rel=0.05)
+
+
+def test_bits_that_tie_are_of_both_values():
+    method, _ = begun("csq", normal(5, 64), LABELS)
+    assert {*method.tie_bits_} == {-1, 1}
+    assert abs(method.tie_bits_.sum()) < 40
+
+
+def test_losses_have_the_parameters_of_their_methods():
+    outputs = normal(5, 4)
+    classes = torch.eye(3).double()[LABELS]
+    method, _ = begun("csq", outputs, LABELS)
+    targets = torch.from_numpy(method.targets_).double()
+    expected = {
+        "csq": csq_loss(outputs, targets[LABELS], classes, 1e-4),
+        "orthohash": orthohash_loss(outputs, targets, classes, 4**0.5, 0.2, "cosine"),
+        "dch": dch_loss(outputs, torch.tensor(np.equal.outer(LABELS, LABELS)), 20.0, 0.1),
+    }
+    for name, value in expected.items():
+        assert float(loss_of(name, outputs, LABELS)) == pytest.approx(float(value), abs=1e-12), name
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.uint16, np.uint32, np.uint64, np.int32])
+@pytest.mark.parametrize("name", ["csq", "hyp2"])
+def test_labels_may_be_of_any_whole_numbers(name, dtype):
+    X, y = normal(40, 5).float().numpy(), np.arange(40) % 2
+    fitted = [registry.get_method(name)(8, epochs=1).fit(X, labels) for labels in (y, y.astype(dtype))]
+    np.testing.assert_array_equal(fitted[0].transform(X), fitted[1].transform(X))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros(5, dtype=np.int64), "all 5 training items are of one"),
+        (np.eye(3, dtype=np.uint8)[[1, 1, 1]], "all 3 training items are of one"),
+        (np.zeros((4, 3), dtype=np.uint8), "all 4 training items have none"),
+    ],
+)
+def test_fewer_classes_than_two_are_refused(labels, message):
+    with pytest.raises(Refusal, match=message):
+        begun("csq", normal(len(labels), 8), labels)

@@ -70,4 +70,5 @@ def test_orders_are_written_a_line_each():
     assert [row[key] for key in ("our_higher", "our_lower", "ours_higher", "ours_lower")] == [
         *("hyp2", "csq", "0.600000", "0.500000")
     ]
+    assert [row[f"our_{key}_higher"] for key in ("params", "version")] == ["{}", "1"]
     assert "1 hold here" in made.to_markdown()

@@ -6,6 +6,7 @@ import pytest
 
 from hashbench.errors import HashbenchError
 from hashbench.sources.unseen import leave_out
+from hashbench.store.hdf5 import read_dataset, write_dataset
 from hashbench.unseen import UnseenClasses
 
 SCOPES = [("unseen", "unseen"), ("unseen", "all"), ("all", "all")]
@@ -58,13 +59,34 @@ def test_training_items_outside_the_database_stay_there(dataset):
     assert not {*made.train} & {*made.database}
 
 
-def test_superclasses_and_images_are_cut_with_the_items(dataset):
+def test_images_are_cut_with_the_items_and_relevant_is_the_class_not_the_superclass(dataset):
     images = np.arange(40 * 12, dtype=np.uint16).astype(np.uint8).reshape(40, 2, 2, 3)
     whole = dataclasses.replace(dataset, rule="hierarchy", coarse_labels=dataset.labels // 10, images=images)
     made = leave_out(whole, UnseenClasses(4))
     rows = [next(row for row in range(40) if (whole.features[row] == item).all()) for item in made.features]
-    np.testing.assert_array_equal(made.coarse_labels, whole.coarse_labels[rows])
+    assert (made.rule, made.coarse_labels) == ("same-label", None)
+    assert "not the same superclass" in made.about["protocol"]
     np.testing.assert_array_equal(made.images, images[rows])
+
+
+@pytest.mark.parametrize("rule", ["same-label", "hierarchy"])
+@pytest.mark.parametrize("database", ["unseen", "all"])
+def test_nothing_relevant_to_an_unseen_query_is_of_a_class_that_training_saw(dataset, rule, database):
+    whole = dataclasses.replace(dataset, rule=rule, coarse_labels=dataset.labels // 10 if rule == "hierarchy" else None)
+    made = leave_out(whole, UnseenClasses(3, 0, "unseen", database))
+    relevant = made.affinity().block(np.arange(len(made.query)), np.arange(len(made.database))) > 0
+    assert relevant.any(axis=1).all()
+    found = made.labels[made.database][relevant.any(axis=0)]
+    assert not {*found} & classes_of(made, "train")
+
+
+def test_parts_of_a_dataset_are_known_by_the_first_digits_of_its_fingerprint(dataset, tmp_path):
+    made = [leave_out(dataset, UnseenClasses(3, fold)) for fold in (0, 1)]
+    assert {one.fingerprint[:8] for one in made} == {dataset.fingerprint[:8]}
+    assert len({one.fingerprint for one in [dataset, *made]}) == 3
+    assert all(len(one.fingerprint) == 16 for one in made)
+    write_dataset(made[0], tmp_path / "part.h5")
+    assert read_dataset(tmp_path / "part.h5").fingerprint == made[0].fingerprint
 
 
 def test_name_content_and_protocol_are_its_own(dataset):

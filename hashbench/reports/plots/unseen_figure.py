@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from hashbench._typing import BoolArray, FloatArray, Progress, silent
 from hashbench.reports.aggregate import LINE, all_lines
-from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, bases, fold_cells
+from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, bases, fold_cells, most_folds
 from hashbench.reports.plots.result_figures import RANGE
 from hashbench.reports.plots.selection import (
     Block,
@@ -108,7 +108,7 @@ def unseen_against_seen(block: Block) -> Figure:
     groups = [group for group in group_looks() if group in set(cells["group"])]
     n_lines = -(-len(groups) // _COLUMNS)
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
-    folds = max(cells["folds"], key=len)
+    folds = most_folds(cells["folds"])
     text = [
         f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Up: queries "
         f"and database of the {n_unseen} classes that training did not see; across: of all classes, all seen. "

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
-from hashbench.reports.folds import fold_cells
+from hashbench.reports.folds import fold_cells, most_folds
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published, is_own, published_values
 from hashbench.reports.tables.selection import Selection
@@ -118,13 +118,22 @@ def _lines(
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
-    """Say which cell of each column with several is the best, baselines aside, and which tie ranges overlap its."""
+    """Say which cell of each column with several is the best, baselines aside, and which tie ranges overlap its.
+
+    Of means over folds, those of other folds than most are neither.
+    """
     column = [cells[key] for key in COLUMN]
     sign = [-1 if is_error(name) else 1 for name in cells["metric"]]
-    candidates = (cells["value"].round(6) * sign).where(cells["group"] != "baseline")
+    is_rival = cells["group"] != "baseline"
+    if "folds" in cells:
+        is_of_most = cells["folds"] == cells.groupby(column)["folds"].transform(most_folds)
+        is_rival &= is_of_most
+    candidates = (cells["value"].round(6) * sign).where(is_rival)
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
     lowest = cells["low"].where(is_best).groupby(column).transform("min")
     highest = cells["high"].where(is_best).groupby(column).transform("max")
     overlaps = ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
+    if "folds" in cells:
+        overlaps &= is_of_most
     return cells.assign(is_best=is_best, overlaps=overlaps)

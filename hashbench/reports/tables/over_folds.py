@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.reports.aggregate import LINE, line_labels
-from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES
+from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
 from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_range
 from hashbench.reports.tables.cells import grouped, in_order, records_by
 from hashbench.reports.tables.formats import Block, Entry, Line, Span, Style
@@ -24,7 +24,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
     blocks, labels, place = [], line_labels(cells), [*PLACE, "metric", "n_bits"]
     for keys, block in grouped(in_order(cells, [*place, "group", *LINE]), place):
         base, features, n_unseen, metric, n_bits = keys
-        all_folds = {scope: max(part["folds"], key=len) for (scope,), part in grouped(block, ["scope"])}
+        all_folds = {scope: most_folds(part["folds"]) for (scope,), part in grouped(block, ["scope"])}
         groups: dict[str, list[Line]] = {}
         for (group, *line), found in records_by(block, ["group", *LINE]).items():
             its = {cell.scope: cell for cell in found}
@@ -33,7 +33,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
         shown = list(groups.items())
         notes = [_note_on_means(n_unseen, all_folds, style), *notes_on_marks(block, shown)]
         if any("¶" in entry.marks for _, lines in shown for line in lines for entry in line.entries):
-            notes.append("¶: of fewer folds than others of its column, so not to be compared with them.")
+            notes.append("¶: not of the folds named above, so neither compared with the others nor the best.")
         compared = [
             "Compared is how well codes keep classes apart that training did not see: their queries among themselves, "
             "and among all classes; then queries of all classes, and the same methods where training saw all. Methods "

@@ -241,6 +241,7 @@ class Table:
             *("source", "table", "dataset", "setting", "metric", "n_bits", "higher", "lower"),
             *("published_higher", "published_lower", "our_dataset", "our_features", "our_metric"),
             *("our_higher", "our_lower", "ours_higher", "ours_lower", "verdict", "dataset_fingerprint"),
+            *("our_params_higher", "our_params_lower", "our_version_higher", "our_version_lower"),
         ]
         rows: list[list[object]] = []
         for order in self._orders:
@@ -252,6 +253,7 @@ class Table:
                     *(cell.dataset, cell.features, cell.metric),
                     *(cell.method, less.method, _six(cell.value), _six(less.value), order.verdict),
                     cell.dataset_fingerprint,
+                    *(cell.params, less.params, cell.method_version, less.method_version),
                 ]
             )
         return csv_text(header, rows)
