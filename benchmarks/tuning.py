@@ -1,6 +1,6 @@
 """Settings of the learned methods, each method with as many, judged on held-out training items.
 
-    .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--epochs N] [--jobs N]
+    .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--method NAME ...] [--epochs N] [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
     .venv/bin/python benchmarks/tuning.py --summary
 
@@ -115,10 +115,10 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     return {**trial, **{name: round(value, 6) for name, value in scores.items()}, "seconds": round(seconds, 1)}
 
 
-def run(spec: str, epochs: int, n_jobs: int, weights: str | None) -> None:
+def run(spec: str, methods: list[str], epochs: int, n_jobs: int, weights: str | None) -> None:
     dataset, _ = load_dataset(spec)
     done = {tuple(map(str, row)) for row in read()[KEY].itertuples(index=False)}
-    planned = trials(spec, dataset, epochs)
+    planned = [trial for trial in trials(spec, dataset, epochs) if not methods or trial["method"] in methods]
     left = [trial for trial in planned if tuple(map(str, trial.values())) not in done]
     print(f"{len(left)} trials left of {len(planned)}", flush=True)
     judged = (delayed(judge)(dataset, trial, weights) for trial in left)
@@ -158,13 +158,14 @@ def summary() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
+    parser.add_argument("--method", action="append", default=[], choices=list(SPACES), help="these alone")
     parser.add_argument("--weights", help="of the network, for images")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     chosen = parser.parse_args()
     if chosen.dataset:
-        run(chosen.dataset, chosen.epochs, chosen.jobs, chosen.weights)
+        run(chosen.dataset, chosen.method, chosen.epochs, chosen.jobs, chosen.weights)
     if chosen.summary or not chosen.dataset:
         summary()
     return 0
