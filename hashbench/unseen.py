@@ -56,7 +56,8 @@ class UnseenClasses:
     @property
     def in_words(self) -> str:
         """What was learned and what is scored, for a caption."""
-        hidden = f"the {self.n_classes} classes of fold {self.fold} that training did not see"
+        classes = "class" if self.n_classes == 1 else f"{self.n_classes} classes"
+        hidden = f"the {classes} of fold {self.fold} that training did not see"
         if self.database == "unseen":
             return f"queries and database of {hidden}"
         if self.queries == "unseen":
@@ -81,3 +82,8 @@ def split_name(name: str) -> tuple[str, UnseenClasses | None]:
     queries, database = next(key for key, known in _SUFFIXES.items() if known == suffix)
     protocol = UnseenClasses(int(n_classes), int(fold), queries, database)
     return (base, protocol) if protocol.name_of(base) == name else (name, None)  # such as fold00
+
+
+def lacks_fold(name: str) -> bool:
+    """Tell whether a name is one of a dataset with unseen classes but for the fold, such as ``digits-unseen3``."""
+    return re.fullmatch(r".+-unseen\d+", name) is not None

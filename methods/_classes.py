@@ -69,7 +69,8 @@ class _Targets(_Classes):
     Parameters
     ----------
     targets : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
-        How targets are drawn, see `hashbench.learning.targets.draw_targets`.
+        How targets are drawn: rows of a Hadamard matrix, as far from each other as can be found, with as many ones as
+        zeros, or at random; ``auto`` takes Hadamard rows where there are such.
 
     Attributes
     ----------

@@ -17,7 +17,7 @@ from hashbench.methods._training_items import check_items_differ, draw_rows, ori
 
 _BATCH = 8192  # items whose distances to anchors are held at once
 _LARGEST = 1 - 1e-3  # eigenvalue; above, parts of the graph that hang together by nothing else
-_SMALLEST = 1e-10  # below it is rounding
+_SMALLEST = 1e-8  # below it is rounding: of eigenvalues, and of a vector's entries beside its largest
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -29,7 +29,8 @@ class AGH(HashMethod):
     n_bits : int, default=32
         Code length; less than ``n_anchors`` a layer.
     n_anchors : int, default=300
-        Centres of k-means, or all items if there are fewer; of equal ones, one.
+        Centres of k-means, or all items if there are fewer; of equal ones, one. Give far fewer than items: else the
+        graph falls into small parts, and bits tell these.
     n_nearest : int, default=2
         s, the nearest anchors that an item is described by.
     n_layers : {1, 2}, default=2
@@ -103,6 +104,7 @@ class AGH(HashMethod):
             )
         vectors = vectors[:, kept]
         vectors *= np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_wanted)] < 0, -1, 1)
+        vectors[abs(vectors) < _SMALLEST * abs(vectors).max(axis=0)] = 0  # of anchors in other parts of the graph
         self.weights_ = np.sqrt(len(X)) * root[:, None] * vectors / np.sqrt(values[kept])
         if self.n_layers == 2:
             self.thresholds_ = _second_cuts(graph, root**2, graph @ self.weights_)

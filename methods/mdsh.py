@@ -60,7 +60,7 @@ class MDSH(_Targets):
     Parameters
     ----------
     targets : {"max-distance", "auto", "hadamard", "balanced", "bernoulli"}, default="max-distance"
-        How targets are drawn, see `hashbench.learning.targets.draw_targets`.
+        How targets are drawn, as in `hashbench.methods.csq.CSQ`.
     pair_weight : float, default=1
         Weight beta of the pairs of similar items.
     pairs_after : int, default=9

@@ -221,7 +221,7 @@ def _describe_method(name: str) -> str:
     for preset in card.presets:
         settings = sorted(card.preset(preset, n_bits).items())
         with table.section(f"--preset {preset}, at {n_bits} bits"):
-            table.write_text(", ".join(f"{key}={value}" for key, value in settings))
+            table.write_text(", ".join(f"{key}={value}" for key, value in settings) or "the defaults")
     return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
 
 

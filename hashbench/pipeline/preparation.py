@@ -22,7 +22,7 @@ from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.inputs import reading
 from hashbench.store.provenance import code_that_decides
-from hashbench.unseen import UnseenClasses, split_name
+from hashbench.unseen import UnseenClasses, lacks_fold, split_name
 
 _AGAIN = "re-prepared damaged"
 _REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
@@ -296,6 +296,10 @@ def _file_of(spec_or_path: str) -> Path:
         return path
     if dataset_path(spec_or_path).is_file():
         return dataset_path(spec_or_path)
+    if lacks_fold(spec_or_path):
+        raise HashbenchError(
+            f"{spec_or_path!r} names unseen classes without a fold; say which, such as {spec_or_path}-fold0."
+        )
     raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
 
 
@@ -352,6 +356,7 @@ def results_name(spec_or_path: str) -> str:
 def _own_names() -> list[str]:
     """Names of the datasets that users prepared from own files."""
     stems = sorted(path.stem for path in (data_dir() / "datasets").glob("*.h5"))
+    stems = [stem for stem in stems if not split_name(stem)[1]]
     built_in = dataset_names()
     return [stem for stem in stems if not any(stem == name or stem.startswith(f"{name}-") for name in built_in)]
 

@@ -43,6 +43,11 @@ def leave_out(dataset: Dataset, protocol: UnseenClasses) -> Dataset:
             f"rule {dataset.rule}; choose another dataset."
         )
     classes = np.unique(labels[np.concatenate([dataset.query, dataset.database, dataset.train])])
+    if protocol.n_classes == 1 and protocol.database == "unseen":
+        raise HashbenchError(
+            f"{name} has one unseen class alone in its database, so that every item is relevant to every query; "
+            "choose 2 classes or more, or --unseen-database all."
+        )
     unseen = _draw(classes, protocol, dataset.name)
     is_unseen = np.isin(labels, unseen)
     is_wanted = {"train": ~is_unseen}
@@ -91,8 +96,9 @@ def _about(dataset: Dataset, protocol: UnseenClasses, unseen: IntArray, n_classe
     return {
         "summary": f"{summary or dataset.name}; {protocol.in_words}",
         "protocol": f"unseen classes: training sees {n_classes - len(unseen)} of {n_classes} classes, not "
-        f"{', '.join(map(str, unseen))} (fold {protocol.fold} of {len(unseen)} classes each, in an order drawn with "
-        f"seed {_SEED}); queries are of {protocol.queries} classes, the database is of {protocol.database} classes"
+        f"{', '.join(map(str, unseen))} (in the order of their names; fold {protocol.fold} of {len(unseen)} classes "
+        f"each, in an order drawn with seed {_SEED}); queries are of {protocol.queries} classes, the database is of "
+        f"{protocol.database} classes"
         + "; relevant is the same class, not the same superclass" * (dataset.rule == "hierarchy")
         + f"; out of: {split}" * bool(split),
         "citation": "; ".join(filter(None, (citation, f"protocol: {_CITATION}"))),

@@ -1,5 +1,10 @@
 """AGH against what the paper says of its graph, formed whole here."""
 
+import os
+import platform
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
@@ -91,6 +96,37 @@ def test_more_bits_than_eigenvectors_are_refused_and_parts_without_a_link_give_n
     parts = np.arange(150) // 50
     constant = [len(np.unique(bit[parts == part])) == 1 for bit in method.transform(apart).T for part in range(3)]
     assert not all(constant)
+
+
+def test_what_a_vector_does_not_tell_of_is_0_and_not_rounding():
+    rng = np.random.default_rng(0)
+    apart = np.concatenate([rng.normal(size=(60, 3)) + 100 * part for part in range(2)])
+    along = AGH(6, n_anchors=20, n_layers=1).fit(apart).project(apart)
+    tells = np.stack([abs(along[:60]).max(axis=0), abs(along[60:]).max(axis=0)])
+    assert (tells.min(axis=0) == 0).all()  # a vector is of one part
+    assert (tells.max(axis=0) > 0.1).all()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="names kernels of that processor")
+def test_codes_do_not_depend_on_the_kernels_of_linear_algebra():
+    code = """
+from hashbench.datasets.digits import Digits
+from hashbench.methods.agh import AGH
+digits = Digits().prepare()
+X = digits.features[digits.train]
+print(AGH(12).fit(X).transform(X).nonzero()[0].sum())
+"""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OPENBLAS_CORETYPE": kernel},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for kernel in ("Haswell", "Prescott")
+    }
+    assert len(found) == 1
 
 
 def test_items_that_repeat_are_one_anchor_and_not_the_two_nearest():

@@ -470,39 +470,39 @@ def test_own_data_are_not_made_of_the_file_that_they_replace(hashbench, tmp_path
 
 def test_unseen_classes_are_cut_out_of_the_prepared_dataset(toy, data):
     load_dataset("toy:far")
-    dataset, how = load_dataset("toy-unseen1-fold2:far")
-    assert (dataset.name, dataset.features_name, how) == ("toy-unseen1-fold2", "far", "prepared")
-    assert (data / "datasets" / "toy-unseen1-fold2-far.h5").is_file()
-    assert load_dataset("toy-unseen1-fold2:far")[1] == ""
-    assert preparation.find_dataset("toy-unseen1-fold2:far").fingerprint == dataset.fingerprint
+    dataset, how = load_dataset("toy-unseen1-fold2-all:far")
+    assert (dataset.name, dataset.features_name, how) == ("toy-unseen1-fold2-all", "far", "prepared")
+    assert (data / "datasets" / "toy-unseen1-fold2-all-far.h5").is_file()
+    assert load_dataset("toy-unseen1-fold2-all:far")[1] == ""
+    assert preparation.find_dataset("toy-unseen1-fold2-all:far").fingerprint == dataset.fingerprint
     assert len(toy) == 1
-    assert load_dataset("toy-unseen1-fold2:near")[0].fingerprint != dataset.fingerprint
+    assert load_dataset("toy-unseen1-fold2-all:near")[0].fingerprint != dataset.fingerprint
     assert len(toy) == 2
 
 
 def test_unseen_classes_are_cut_anew_when_what_they_are_cut_of_changed(toy, source):
-    before = prepare("toy-unseen1-fold0", Options(source=source))[0].fingerprint
+    before = prepare("toy-unseen1-fold0-all", Options(source=source))[0].fingerprint
     source.write_text("6")
-    assert preparation.find_dataset("toy-unseen1-fold0") is None
-    dataset, _, how = prepare("toy-unseen1-fold0")
+    assert preparation.find_dataset("toy-unseen1-fold0-all") is None
+    dataset, _, how = prepare("toy-unseen1-fold0-all")
     assert how == "prepared"
     assert dataset.fingerprint != before
-    assert prepare("toy-unseen1-fold0")[2] == ""
-    assert prepare("toy-unseen1-fold0", force=True)[2] == "prepared"
+    assert prepare("toy-unseen1-fold0-all")[2] == ""
+    assert prepare("toy-unseen1-fold0-all", force=True)[2] == "prepared"
 
 
 def test_a_damaged_file_with_unseen_classes_is_cut_anew(toy):
-    path = prepare("toy-unseen1-fold0")[1]
+    path = prepare("toy-unseen1-fold0-all")[1]
     with h5py.File(path, "r+") as file:
         file["labels"][0] += 1
-    assert load_dataset("toy-unseen1-fold0")[1] == AGAIN
+    assert load_dataset("toy-unseen1-fold0-all")[1] == AGAIN
 
 
 def test_unseen_classes_of_the_kind_that_is_prepared_are_meant(toy):
     load_dataset("toy:far")
-    with pytest.raises(HashbenchError, match=r"prepared with features far alone[.] .* toy-unseen1-fold0:far [(]or"):
-        load_dataset("toy-unseen1-fold0")
-    assert load_dataset("toy-unseen1-fold0:near")[0].features_name == "near"
+    with pytest.raises(HashbenchError, match=r"prepared with features far alone[.] .* toy-unseen1-fold0-all:far [(]or"):
+        load_dataset("toy-unseen1-fold0-all")
+    assert load_dataset("toy-unseen1-fold0-all:near")[0].features_name == "near"
 
 
 @pytest.mark.parametrize("name", ["tow-unseen1-fold0", "toy-unseen1-fold0:fra", "mine-unseen1-fold0"])
@@ -517,14 +517,16 @@ def test_unseen_classes_of_own_data(hashbench, tmp_path, data):
     np.save(tmp_path / "y.npy", np.arange(40) % 4)
     own = ["--from", tmp_path / "X.npy", "--labels", tmp_path / "y.npy", "--queries-per-label", 2]
     assert hashbench("prepare", *own, "--name", "mine").exit_code == 0
-    assert hashbench("prepare", "mine", "--unseen-classes", 1, "--fold", 3).exit_code == 0
-    dataset, how = load_dataset("mine-unseen1-fold3")
-    assert (len(dataset.query), len(dataset.database), len(dataset.train), how) == (2, 8, 24, "")
-    assert "leave out --source" in hashbench("prepare", "mine-unseen1-fold3", "--source", tmp_path).stderr
+    one_class = ["--unseen-classes", 1, "--fold", 3]
+    assert hashbench("prepare", "mine", *one_class, "--unseen-database", "all").exit_code == 0
+    assert "every item is relevant" in hashbench("prepare", "mine", *one_class).stderr
+    dataset, how = load_dataset("mine-unseen1-fold3-database-all")
+    assert (len(dataset.query), len(dataset.database), len(dataset.train), how) == (2, 32, 24, "")
+    assert "leave out --source" in hashbench("prepare", "mine-unseen1-fold3-database-all", "--source", tmp_path).stderr
     assert "reads like a dataset with unseen" in hashbench("prepare", *own, "--name", "a-unseen1-fold3").stderr
     np.save(tmp_path / "X.npy", np.random.default_rng(1).normal(size=(40, 3)))
     assert hashbench("prepare", *own, "--name", "mine").exit_code == 0
-    assert load_dataset("mine-unseen1-fold3")[1] == "prepared"
+    assert load_dataset("mine-unseen1-fold3-database-all")[1] == "prepared"
 
 
 @pytest.mark.parametrize(

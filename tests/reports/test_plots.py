@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean, median, stdev
 
 import h5py
 import hypothesis.strategies as st
@@ -117,7 +117,9 @@ def folds(tmp_path_factory):
         for dataset in ("digits", *(f"digits-unseen3-fold{fold}" for fold in range(3))):
             value = rng.uniform(0.2, 0.4) if method in ("lsh", "itq", "random") else rng.uniform(0.5, 0.8)
             texts = [f"{number:.6f}" for number in (value, value - 0.02, value + 0.03)]
-            rows.append(results.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, dataset, 1))
+            rows.append(
+                results.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, "89abcdef" + dataset, 1)
+            )
     results.merge_rows(folder / "some.csv", rows)
     return folder
 
@@ -143,6 +145,26 @@ def test_unseen_classes_stand_against_seen_ones(folds, width):
     assert [line.get_ydata()[0] for line in panel.get_lines() if line.get_linestyle() not in ("None", "-")] == [best]
     assert {text.get_text() for text in panel.texts} == points.keys()
     assert "unsupervised" in [text.get_text() for text in panel.get_legend().get_texts()]
+    assert_all_can_be_read(drawing.figure)
+
+
+def test_queries_of_unseen_classes_among_all_have_a_panel_of_their_own_and_folds_a_thick_bar(folds, tmp_path):
+    rows = list(results.read_rows(folds / "some.csv"))
+    among_all = [
+        row._replace(dataset=f"{row.dataset}-database-all", value="0.300000", low="0.200000", high="0.400000")
+        for row in rows
+        if "unseen" in row.dataset
+    ]
+    results.merge_rows(tmp_path / "some.csv", [*rows, *among_all])
+    drawing = draw("unseen", tmp_path, Layout(6.9))
+    assert [panel.get_ylabel() for panel in drawing.figure.axes] == ["AP, unseen", "AP, unseen among all"]
+    left, right = drawing.figure.axes
+    heights = [line.get_ydata()[0] for line in right.get_lines() if line.get_label() == "csq"]
+    assert heights == pytest.approx([0.3])
+    thick = [bar for bar in left.collections if bar.get_linewidth()[0] == 3]
+    values = [float(row.value) for row in rows if row.method == "csq" and "unseen" in row.dataset]
+    spans = [np.ptp(bar.get_segments()[0][:, 1]) for bar in thick]
+    assert any(span == pytest.approx(2 * stdev(values), abs=1e-5) for span in spans)
     assert_all_can_be_read(drawing.figure)
 
 

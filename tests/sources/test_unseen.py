@@ -94,7 +94,9 @@ def test_name_content_and_protocol_are_its_own(dataset):
     assert len({one.fingerprint for one in [dataset, *made]}) == len({one.name for one in [dataset, *made]}) == 7
     assert made[0].name == "tiny-unseen3-fold0"
     listed = ", ".join(map(str, sorted({*dataset.labels} - classes_of(made[0], "train"))))
-    assert f"training sees 7 of 10 classes, not {listed} (fold 0" in made[0].about["protocol"]
+    assert (
+        f"training sees 7 of 10 classes, not {listed} (in the order of their names; fold 0" in made[0].about["protocol"]
+    )
     assert "seed 0" in made[0].about["protocol"]
     assert "Sablayrolles" in made[0].about["citation"]
 

@@ -37,6 +37,7 @@ from hashbench.reports.plots.style import (
 )
 from hashbench.scoring.metrics import get_metric
 
+_AMONG = {SCOPES["unseen", "unseen"]: "themselves", SCOPES["unseen", "all"]: "all classes"}
 _WHOSE = [*PLACE, "metric", *LINE, "n_bits"]
 _AXES = {"value": ("value", "low", "high"), "seen": ("seen", "seen_low", "seen_high")}
 _RIGHT, _GAP = 0.1, 0.2  # inches: at the right of a panel, and below it
@@ -61,8 +62,8 @@ def choose_fold_blocks(
 ) -> list[Block]:
     """Cut results to what was chosen, of datasets with unseen classes: a block a base, features and number; or none.
 
-    Its cells are means over folds of unseen classes among themselves; columns ``seen``, ``seen_low`` and ``seen_high``
-    are of the same line where training saw all classes.
+    Its cells are means over folds of queries of unseen classes, among these and among all; columns ``seen``,
+    ``seen_low`` and ``seen_high`` are of the same line where training saw all classes.
     """
     metric = get_metric(selection.metric).name
     of_bases = bases(results)
@@ -72,7 +73,8 @@ def choose_fold_blocks(
         return []
     seen = cells.loc[cells["scope"] == ALL_SEEN, [*_WHOSE, "value", "low", "high"]]
     seen = seen.rename(columns={"value": "seen", "low": "seen_low", "high": "seen_high"})
-    cells = cells[cells["scope"] == SCOPES["unseen", "unseen"]].merge(seen, how="left")
+    cells = cells[cells["scope"].isin(_AMONG)].merge(seen, how="left")
+    cells["dataset"] = cells["dataset"].str.replace("-database-all", "")  # a panel beside the other
     cells = cells.merge(all_lines(results)[[*LINE, "label"]], how="left")
     stems = stems_of(zip(cells["dataset"], cells["features"], strict=True))
     blocks = []
@@ -97,22 +99,27 @@ def choose_fold_blocks(
 
 
 def unseen_against_seen(block: Block) -> Figure:
-    """Draw the metric of unseen classes against that where training saw all classes, a panel a code length.
+    """Draw the metric of unseen classes against that where training saw all classes.
 
-    Points are expectations, bars run from low to high over tie orders, marks are those of groups; the dotted line is at
-    the best method that learns without labels.
+    A panel shows a code length and what is searched, the unseen classes alone or all. Points are expectations, thin
+    bars run from low to high over tie orders, thick ones span the standard deviation over folds; marks are those of
+    groups, and the dotted line is at the best method that learns without labels.
     """
     layout, cells = block.layout, block.cells
-    rows = in_rows(len(block.n_bits), layout, _LEAST, LEFT + _RIGHT, _RIGHT)
+    scopes = [scope for scope in _AMONG if scope in set(cells["scope"])]
+    places = [(n_bits, scope) for n_bits in block.n_bits for scope in scopes]
+    rows = in_rows(len(places), layout, _LEAST, LEFT + _RIGHT, _RIGHT)
     height = min(panel_width(layout, max(rows), LEFT + _RIGHT, _RIGHT), _HIGHEST)
     groups = [group for group in group_looks() if group in set(cells["group"])]
     n_lines = -(-len(groups) // _COLUMNS)
     base, n_unseen = cells[["base", "n_unseen"]].iloc[0]
     folds = most_folds(cells["folds"])
     text = [
-        f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Up: queries "
-        f"and database of the {n_unseen} classes that training did not see; across: of all classes, all seen. "
-        f"Bar: {RANGE} Baselines have none here."
+        f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Vertical: "
+        f"queries of the {n_unseen} classes that training did not see, among "
+        f"{' or '.join(_AMONG[one] for one in scopes)}; horizontal: queries of all classes among all, all seen. "
+        f"Fewer classes give any ranking more, so compare heights with heights. Thin bar: {RANGE} "
+        "Thick bar: standard deviation over folds. Baselines have neither here."
     ]
     if "unsupervised" in groups:
         text.append("Dotted: the best that learns without labels, from the same items.")
@@ -126,11 +133,11 @@ def unseen_against_seen(block: Block) -> Figure:
         above=0.15 + text_height("\n" * (n_lines - 1), SMALL),
     )
     spots = [axes for row in grid for axes in row]
-    for axes, n_bits in zip(spots, block.n_bits, strict=True):
-        _draw_points(figure, axes, cells[cells["n_bits"] == n_bits], block)
-        axes.set(xlabel=f"{block.metric}, all classes seen", ylabel=f"{block.metric}, unseen classes")
+    for axes, (n_bits, scope) in zip(spots, places, strict=True):
+        _draw_points(figure, axes, cells[(cells["n_bits"] == n_bits) & (cells["scope"] == scope)], block)
+        axes.set(xlabel=f"{block.metric}, all classes seen", ylabel=f"{block.metric}, {scope}")
         axes.set_title(
-            f"{n_bits} bits" if len(spots) > 1 else "", pad=4 + 72 * text_height("\n" * (n_lines - 1), SMALL)
+            f"{n_bits} bits" if len(block.n_bits) > 1 else "", pad=4 + 72 * text_height("\n" * (n_lines - 1), SMALL)
         )
     looks = group_looks()
     spots[0].legend(
@@ -164,6 +171,9 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) 
     for cell in others.to_dict("records"):
         look: dict[str, Any] = {"color": block.looks[cell["label"]].colour, "alpha": 0.55, "linewidth": 0.8}
         axes.vlines(cell["seen"], cell["low"], cell["high"], label=cell["label"], zorder=1.5, **look)
+        if np.isfinite(cell["spread"]):
+            ends = cell["value"] - cell["spread"], cell["value"] + cell["spread"]
+            axes.vlines(cell["seen"], *ends, label="_", zorder=1.4, **{**look, "alpha": 0.35, "linewidth": 3})
         axes.hlines(cell["value"], cell["seen_low"], cell["seen_high"], label=cell["label"], zorder=1.5, **look)
         bars += [np.linspace((cell["seen"], cell["low"]), (cell["seen"], cell["high"]), 15)]
         bars += [np.linspace((cell["seen_low"], cell["value"]), (cell["seen_high"], cell["value"]), 15)]

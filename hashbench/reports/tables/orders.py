@@ -52,4 +52,8 @@ def tell_orders(orders: Sequence[Order]) -> str:
     """Count verdicts in a sentence; nothing if there are none."""
     counts = Counter(order.verdict for order in orders)
     told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
-    return f"Of {len(orders)} orders of two methods in one table of a paper {told}." if orders else ""
+    if not orders:
+        return ""
+    sources = Counter(order.higher.published.source.partition(" (")[0] for order in orders)
+    named = ", ".join(f"{source} {n}" for source, n in sources.most_common())
+    return f"Of {len(orders)} orders of two methods in one table of a paper ({named}) {told}."

@@ -31,7 +31,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
             entries = [entry for scope in _COLUMNS for entry in _entries(its.get(scope), all_folds, style)]
             groups.setdefault(group or "other", []).append(make_line(labels[tuple(line)], entries))
         shown = list(groups.items())
-        notes = [_note_on_means(n_unseen, all_folds, style), *notes_on_marks(block, shown)]
+        notes = [_note_on_means(block, n_unseen, all_folds, style), *notes_on_marks(block, shown)]
         if any("¶" in entry.marks for _, lines in shown for line in lines for entry in line.entries):
             notes.append("¶: not of the folds named above, so neither compared with the others nor the best.")
         compared = [
@@ -42,8 +42,8 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
         ]
         blocks.append(
             Block(
-                f"{base} ({features}), {n_unseen} unseen classes: {metric}, {n_bits} bits",
-                f"{metric} of {n_unseen} unseen classes of {base} ({features}), {n_bits} bits.",
+                f"{base} ({features}), {n_unseen} unseen class{'es' * (n_unseen > 1)}: {metric}, {n_bits} bits",
+                f"{metric} of {n_unseen} unseen class{'es' * (n_unseen > 1)} of {base} ({features}), {n_bits} bits.",
                 [Span(scope, (metric, "range")) for scope in _COLUMNS],
                 shown,
                 [" ".join(notes), " ".join(compared)],
@@ -61,14 +61,23 @@ def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
     return [Entry(style.number(cell.value), spread, cell.is_best, marks), Entry(tie_range(style, cell.low, cell.high))]
 
 
-def _note_on_means(n_unseen: int, all_folds: dict[str, str], style: Style) -> str:
+def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str], style: Style) -> str:
     folds = {text: [scope for scope in all_folds if all_folds[scope] == text] for text in all_folds.values() if text}
     told = " and ".join(
         f"{'folds' if ',' in text else 'fold'} {text}" + f" ({', '.join(scopes)})" * (len(folds) > 1)
         for text, scopes in folds.items()
     )
     spread = " (± their standard deviation; where training saw all classes, that of seeds)" if style.has_spread else ""
+    classes = "another class" if n_unseen == 1 else f"{n_unseen} other classes"
     return (
-        f"Means over queries, seeds and {told}{spread}; in each fold training does not see {n_unseen} other classes. "
-        "Range: the lowest and highest value that tie-breaking could give."
+        f"Means over queries, seeds{_of_seeds(block)} and {told}{spread}; in each fold training does not see "
+        f"{classes}. Range: the lowest and highest value that tie-breaking could give."
     )
+
+
+def _of_seeds(block: pd.DataFrame) -> str:
+    """Say how many seeds, where columns differ in it."""
+    most = block.groupby("scope", sort=False)["n_seeds"].max()
+    if most.nunique() < 2:
+        return ""
+    return f" ({', '.join(f'{scope}: {number}' for scope, number in most.items())})"
