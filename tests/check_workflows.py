@@ -64,7 +64,7 @@ def shellcheck():
     n_bad = 0
     for place, script in shell_steps():
         if run(program, "--shell=bash", "--severity=style", "-", input=f"set -e\n{script}", text=True):
-            print(f"^ {place}")
+            sys.stdout.write(f"^ {place}\n")
             n_bad += 1
     return n_bad
 
