@@ -17,7 +17,7 @@ UNSUPERVISED := itq lsh sph sh sklsh pcah
 COLUMN := --format svg --width 3.3 --no-title --output docs/figures
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev format lint types links test test-cluster test-browser test-all golden reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev format lint workflows types links dist test test-dist test-cluster test-browser test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -66,13 +66,27 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 test: $(VENV)/.installed ## Run the tests, as before every commit
 	$(TEST) -m "not slow" --durations 5
 
-test-cluster: $(VENV)/.installed ## Run those of clusters, which start and kill processes; test-all has them, too
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py --durations 3
+dist: $(VENV)/.dev ## Build the source distribution and the wheel into dist/, and check what they say of themselves
+	rm -rf dist build/lib build/bdist.* build/from-tree *.egg-info
+	$(BIN)/python -m build --quiet --outdir dist .
+	$(BIN)/python -m build --quiet --wheel --outdir build/from-tree .
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/cffconvert --validate
+
+test-dist: dist ## Build them and test what is in them, types of a user's project, and plug-ins of other packages
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py tests/test_packaging.py
+
+test-cluster: $(VENV)/.installed ## Run those of jobs side by side, which start and kill processes; test-all has them, too
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/pipeline/test_cluster.py \
+	tests/pipeline/test_workers.py --durations 3
+
+test-originals: $(VENV)/.installed ## Run those of scripts beside the libraries they stand for; test-all has them, too
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py --durations 3
 
 test-browser: $(VENV)/.installed ## Run those of the report in a browser; test has a few of them, test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_report_*.py --durations 3
 
-test-all: $(VENV)/.bench ## Run them in their long forms, too, and beside the libraries they are of
+test-all: $(VENV)/.bench dist ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20
 
 format: $(VENV)/.dev ## Format the code
@@ -89,6 +103,9 @@ lint: $(VENV)/.dev links ## Check style, docstrings and the order of imports
 	cd build/types && $(CURDIR)/$(BIN)/lint-imports --config $(CURDIR)/pyproject.toml --no-cache --no-logo > lint-imports.log 2>&1 || { cat lint-imports.log; exit 1; }
 	$(BIN)/python -m numpydoc.hooks.validate_docstrings --config . $$(git ls-files 'hashbench/*.py' 'methods/*.py' 'datasets/*.py')
 
+workflows: $(VENV)/.dev ## Check the workflows of GitHub by actionlint and shellcheck
+	$(BIN)/python tests/check_workflows.py
+
 types: $(VENV)/.dev links ## Check types
 	$(BIN)/mypy
 
@@ -102,7 +119,7 @@ bench: $(VENV)/.bench ## Measure speed side by side with peers
 	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python benchmarks/report.py
 
-check: lint types test ## All that must be green before a commit
+check: lint workflows types test ## All that must be green before a commit
 
 clean: ## Remove the virtual environment and build products
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) build dist *.egg-info

@@ -133,7 +133,10 @@ def test_commands_in_the_documents_have_options_that_exist(name):
     commands = [(command, rest) for command, rest in lines if command in COMMANDS]
     assert commands or name not in ("README.md", "CONTRIBUTING.md")
     for command, rest in commands:
-        parameters = cli.get_command(None, command).params
+        found = cli.get_command(None, command)
+        if isinstance(found, click.Group) and found.commands:
+            found = found.commands[rest.split()[0]] if rest.strip() else found
+        parameters = found.params
         known = {"--help"}.union(*(parameter.opts + parameter.secondary_opts for parameter in parameters))
         assert set(re.findall(r"(--[a-z-]+)", rest.partition("#")[0].partition(" | ")[0])) <= known
 

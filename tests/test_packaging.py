@@ -2,15 +2,13 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
-from importlib.metadata import distribution, entry_points
 
 import numpy as np
 import pytest
 from effort import ALL
 from places import ROOT, built_in_datasets, built_in_methods
 
-from hashbench import registry
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork there")]
 
 METHOD = '''
 """Coin: one random bit after the other."""
@@ -179,24 +177,6 @@ def told(tmp_path_factory):
 def third_party(told):
     """What commands say beside a distribution that brings a method and a dataset; and the folder they ran in."""
     return told[0] / "third party", {name: outcome[:3] for name, outcome in told[1]["third party"].items()}
-
-
-def test_script_and_names_are_those_of_the_project():
-    (point,) = entry_points(group="console_scripts", name="hashbench")
-    assert point.value == "hashbench.cli.main:cli"
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    assert distribution("hashbench").version == registry.import_module("hashbench").__version__
-    assert project["project"]["scripts"]["hashbench"] == point.value
-
-
-def test_every_package_and_plugin_folder_is_in_the_distribution():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("hashbench/**/__init__.py")}
-    expected = {".".join(folder.parts) for folder in folders} | {"hashbench.methods", "hashbench.datasets"}
-    assert set(project["packages"]) == expected
-    data = {path for path in ROOT.glob("hashbench/**/*.*") if path.suffix != ".py" and "__pycache__" not in path.parts}
-    packaged = {ROOT.joinpath(*name.split(".")): forms for name, forms in project["package-data"].items()}
-    assert data == {path for folder, forms in packaged.items() for form in forms for path in folder.glob(form)}
 
 
 def test_names_of_the_plugin_folders_are_left_to_others():

@@ -72,6 +72,8 @@ class _Cli(click.Group):
             formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
 
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        if sys.platform == "win32":
+            _write_as_elsewhere(sys.stdout, sys.stderr)
         with _told():
             return super().make_context(*args, **extra)
 
@@ -80,6 +82,13 @@ class _Cli(click.Group):
             if sys.stdout is None:
                 raise HashbenchError("standard output is closed, and what this command says lost; send it to a file.")
             return super().invoke(ctx)
+
+
+def _write_as_elsewhere(*streams: Any) -> None:
+    """Let what goes into files and pipes be UTF-8 with LF, which on Windows it is not; a console knows better."""
+    for stream in streams:
+        if stream is not None and not stream.isatty():
+            stream.reconfigure(encoding="utf-8", newline="\n")
 
 
 @contextmanager

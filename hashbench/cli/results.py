@@ -1,10 +1,17 @@
 """The commands that keep result files in order."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
+
+if TYPE_CHECKING:
+    from hashbench.store.results import Row
+
+_FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
+_AGAINST = click.option("--against", metavar="REVISION", help="What is accepted: a commit, branch, folder or file.")
 
 
 @click.group()
@@ -40,3 +47,76 @@ def merge(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
             f"{'; ...' if len(conflicts) > 3 else ''}. In {name or ours} they stand between git's markers; "
             "keep one of each."
         )
+
+
+@results.command()
+@_FILES
+@_AGAINST
+def check(paths: tuple[Path, ...], against: str | None) -> None:
+    """Say what is wrong with result files, as of a pull request; by default those in results/.
+
+    Columns, types, ranges, order and spelling are those that hashbench writes, and no key stands twice. Fingerprints of
+    a dataset agree with each other, with those accepted and with the dataset as it is prepared here. Metrics exist, and
+    methods are not ahead of their version. What is wrong is a sentence each, and the exit code is 1.
+    """
+    from hashbench.reports.submissions import about_rows, changed_cells, read_files, result_files
+
+    files = result_files(paths or (Path("results"),))
+    rows, problems = read_files(files)
+    base = _accepted(against)
+    _end(problems + about_rows(rows, base))
+    n_cells = f", {counted(len(changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
+    click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well{n_cells}.")
+
+
+@results.command()
+@_FILES
+@_AGAINST
+@click.option("--cells", "n_cells", type=click.IntRange(1), default=1, show_default=True, help="How many to run.")
+def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
+    """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
+
+    A cell is a dataset, method, parameters, code length and seed. It is chosen among those that are new or changed,
+    always the same one of the same rows, of a dataset that is built in or prepared here; slow methods come last. Rows
+    that come out otherwise are named, and the exit code is 1.
+    """
+    from hashbench.reports.submissions import changed_cells, choose, read_files, result_files
+    from hashbench.reports.submissions import rerun as run_again
+
+    rows, problems = read_files(result_files(paths or (Path("results"),)))
+    _end(problems)
+    cells = changed_cells(rows, _accepted(against))
+    chosen = choose(cells, n_cells)
+    if not chosen:
+        click.echo(
+            f"None of the {counted(len(cells), 'new or changed cell')} can be run here: their datasets are not "
+            "prepared, or their methods or parameters not known."
+            if cells
+            else "No cell is new or changed."
+        )
+    problems = []
+    for job, cell in chosen:
+        click.echo(f"{job}: {counted(len(cell), 'row')} ...")
+        problems += run_again(job, cell)
+    _end(problems)
+    if chosen:
+        click.echo(f"{counted(len(chosen), 'cell')} of {len(cells):,} run again: every digit is the same.")
+
+
+def _accepted(against: str | None) -> dict[tuple[Any, ...], "Row"]:
+    """Read the rows that are accepted already."""
+    if against is None:
+        return {}
+    from hashbench.reports.revisions import read_side
+
+    return read_side(against, Path("results")).rows
+
+
+def _end(problems: list[str]) -> None:
+    """End the command if something is wrong: one sentence, or all with their number below."""
+    if len(problems) == 1:
+        raise HashbenchError(problems[0])
+    if problems:
+        for problem in problems:
+            click.echo(problem, err=True)
+        raise HashbenchError(f"{len(problems)} things are wrong; each is told above.")

@@ -21,7 +21,7 @@ from hashbench.learning.batch import Batch
 from hashbench.learning.collapse import Stopped
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.method import HashMethod, Supervision, choice, real, setting, whole
-from hashbench.sources._torch import find_device
+from hashbench.sources._torch import HOW_TO_INSTALL, find_device
 from hashbench.sources.features.backbones import FIRST_LAYER, TRAINABLE, get_backbone
 
 if TYPE_CHECKING:
@@ -187,9 +187,7 @@ class LearnedHash(HashMethod):
                 f"validation={self.validation}, leave it at 0."
             )
         if find_spec("torch") is None:
-            raise HashbenchError(
-                f"{self.label} needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
-            )
+            raise HashbenchError(f"{self.label} needs PyTorch, which is not installed: {HOW_TO_INSTALL}.")
 
     @property
     def input_kind(self) -> Literal["features", "images"]:

@@ -40,7 +40,7 @@ def connected(address: str) -> "Iterator[Client]":
             "--workers needs Dask, which is not installed: pip install 'hashbench[cluster]'."
         ) from error
     try:
-        where = json.loads(Path(address).read_text())["address"] if Path(address).is_file() else address
+        where = json.loads(Path(address).read_text(encoding="utf-8"))["address"] if Path(address).is_file() else address
         get_address_host_port(where, strict=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HashbenchError(

@@ -10,6 +10,7 @@
     revisions     the two sides of a comparison: results at a git revision, in a folder or file
     diff          what changed between them, and does it matter
     diff_text     a diff in words: for a terminal, a comment, or a program
+    submissions   results by others: whether files are as we write them, and a cell comes out again
     python        run, tables and plot as functions
     formatting    tables as text, which all of them and the command line share
 

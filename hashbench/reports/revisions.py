@@ -105,7 +105,7 @@ def _unknown(text: str) -> HashbenchError:
 def _top() -> Path | None:
     """Find the top folder of the git repository here."""
     found = _git("rev-parse", "--show-toplevel")
-    return Path(found.stdout.decode().rstrip("\n")) if found.returncode == 0 else None
+    return Path(found.stdout.decode().rstrip("\n")).resolve() if found.returncode == 0 else None
 
 
 def _checked(*arguments: str) -> bytes:

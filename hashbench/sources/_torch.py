@@ -10,6 +10,10 @@ from hashbench.errors import HashbenchError
 if TYPE_CHECKING:
     from torch import device as Device
 
+HOW_TO_INSTALL = (
+    "pip install torch --index-url https://download.pytorch.org/whl/cpu (for a GPU: pip install 'hashbench[learned]')"
+)
+
 
 def import_torch() -> ModuleType:
     """Import PyTorch, or say how to install it; one that is installed but broken keeps its own error."""
@@ -18,7 +22,7 @@ def import_torch() -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise HashbenchError("this needs PyTorch: pip install 'hashbench[learned]'.") from error
+        raise HashbenchError(f"this needs PyTorch: {HOW_TO_INSTALL}.") from error
 
 
 def find_device(name: str) -> "Device":

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -69,7 +70,7 @@ def replacing(path: Path) -> Iterator[Path]:
         _remove_leftovers(path)
         try:
             yield part
-            with part.open("rb") as written:
+            with part.open("r+b") as written:  # Windows flushes what is open for writing alone
                 os.fsync(written.fileno())
             if path.exists():
                 shutil.copymode(path, part)
@@ -152,7 +153,7 @@ def _holding(path: Path) -> Iterator[None]:
     holder = _holder_of(path)
     try:
         with suppress(OSError):  # it is for people alone; the lock's own file is its library's
-            holder.write_text(f"process {os.getpid()} on {node()}")
+            holder.write_text(f"process {os.getpid()} on {node()}", encoding="utf-8")
         yield
     finally:
         with suppress(OSError):
@@ -169,7 +170,7 @@ def _wait(lock: FileLock, path: Path) -> None:
     """Wait for another process's lock, and say so; it ends with that process, whatever becomes of it."""
     holder = "another process"
     with suppress(OSError):
-        holder = _holder_of(path).read_text(errors="replace")[:200] or holder
+        holder = _holder_of(path).read_text(encoding="utf-8", errors="replace")[:200] or holder
     limit = lock_timeout.get()
     if limit > _PATIENCE:
         _log.warning("Waiting for %s, which holds %s ...", holder, path)
@@ -203,6 +204,8 @@ def _remove_leftovers(path: Path) -> None:
 
 
 def _is_alive(pid: int) -> bool:
+    if sys.platform == "win32":  # where os.kill(pid, 0) interrupts; an open file cannot be removed there anyhow
+        return _is_alive_on_windows(pid)
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -210,3 +213,15 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True
     return True
+
+
+def _is_alive_on_windows(pid: int) -> bool:
+    import ctypes
+
+    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
+    handle = kernel.OpenProcess(0x00100000, False, pid)  # SYNCHRONIZE
+    if not handle:
+        return False
+    is_running: bool = kernel.WaitForSingleObject(handle, 0) == 0x102  # WAIT_TIMEOUT
+    kernel.CloseHandle(handle)
+    return is_running

@@ -81,7 +81,7 @@ def _free_of_machine(root: Path) -> int:
 def _free_of_groups(root: Path) -> Iterator[int]:
     """Give what is left below the limit of each control group around this process, of version 2 or 1."""
     try:
-        lines = (root / "proc/self/cgroup").read_text().splitlines()
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:  # such as on other systems
         return
     for line in lines:
@@ -98,7 +98,7 @@ def _free_of_groups(root: Path) -> Iterator[int]:
 
 def _numbers(path: Path) -> dict[str, int]:
     """Read the lines of a file of the system: a name, a number, perhaps a unit."""
-    lines = map(str.split, path.read_text().splitlines())
+    lines = map(str.split, path.read_text(encoding="utf-8").splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
 

@@ -163,7 +163,8 @@ def test_missing_torch_is_told_in_one_sentence_with_the_remedy(hashbench, digits
     result = hashbench("run", "--method", "talr-ap", "--bits", 8)
     assert result.exit_code == 1
     assert result.stderr.strip().splitlines() == [
-        "Error: talr-ap needs PyTorch, which is not installed: pip install 'hashbench[learned]'."
+        "Error: talr-ap needs PyTorch, which is not installed: pip install torch --index-url "
+        "https://download.pytorch.org/whl/cpu (for a GPU: pip install 'hashbench[learned]')."
     ]
 
 

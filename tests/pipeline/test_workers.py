@@ -14,6 +14,8 @@ from hashbench.pipeline.runner import Demands, run
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.store import hdf5
 
+pytestmark = pytest.mark.slow
+
 
 class Deadly(LSH):
     """A method that takes its process along."""

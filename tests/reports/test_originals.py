@@ -17,6 +17,7 @@ from hashbench.reports.explain import orders
 from hashbench.reports.explain.emulation import explain
 from hashbench.reports.explain.evaluators import named
 
+pytestmark = pytest.mark.slow
 N_CASES, N_QUERIES = 1000, 10
 EXTRA = "is not there: pip install 'hashbench[originals]'"
 SCRIPTS = (

@@ -1,0 +1,202 @@
+"""Results that somebody submits: whether the files are as hashbench writes them, and whether a cell comes out again."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hashbench._typing import Progress, silent
+from hashbench.cards import method_card
+from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.grid import Job, grid
+from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
+from hashbench.pipeline.runner import run
+from hashbench.registry import dataset_class, dataset_spec, is_dataset, method_names
+from hashbench.scoring.metrics import get_metric
+from hashbench.store.provenance import digest
+from hashbench.store.results import COLUMNS, UNKNOWN, Row, csv_text, read_content, results_path, unite
+from hashbench.unseen import split_name
+
+_NUMBER = re.compile(r"[01]\.\d{6}|nan")
+_Rows = dict[tuple[Any, ...], Row]
+
+
+def result_files(paths: Iterable[Path]) -> list[Path]:
+    """Give the results files that are meant: of a folder all in it, sorted by name."""
+    found = [one for path in paths for one in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    if not found:
+        raise HashbenchError("there is no results file here. Name one, or the folder: hashbench results check results.")
+    return found
+
+
+def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
+    """Read results files; give their rows by key, and of each file that is not as hashbench writes it why."""
+    rows: _Rows = {}
+    problems = []
+    for path in paths:
+        try:
+            found = unite([(content := read_content(path), str(path))])
+            rows |= found
+            if wrong := _about_file(path, content, found):
+                problems.append(f"{path} {wrong}")
+        except HashbenchError as error:
+            problems.append(str(error))
+    return rows, problems
+
+
+def _about_file(path: Path, content: bytes, rows: _Rows) -> str:
+    """Say what is wrong with a file whose rows can be read; nothing if it is as hashbench writes it."""
+    if not rows:
+        return "holds no row. Remove it."
+    for row in rows.values():
+        if results_path("", row.dataset).name != path.name:
+            home = results_path("", row.dataset).name
+            return f"holds rows of {row.dataset}, which belong into {home}. Move them there."
+    for row in rows.values():
+        texts = [getattr(row, name) for name in ("value", "low", "high")]
+        if not all(map(_NUMBER.fullmatch, texts)):
+            return f"has {', '.join(texts)} for {_told(row)}, expected six decimals each. Run it again."
+    if content != csv_text(COLUMNS, sorted(rows.values())).encode():
+        return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
+    return ""
+
+
+def about_rows(rows: _Rows, base: _Rows) -> list[str]:
+    """Say what in rows does not agree with each other, with this version of hashbench and with accepted ones."""
+    told: dict[str, None] = {}  # each sentence once
+    contents: dict[tuple[str, str], Row] = {}
+    for row in (*base.values(), *rows.values()):
+        first = contents.setdefault((row.dataset, row.features), row)
+        if base.get(row.key) == row:
+            continue
+        if row.dataset_fingerprint == UNKNOWN:
+            told[f"{_told(row)} does not say of which content of {row.dataset} it is. Run it again."] = None
+        elif row.dataset_fingerprint != first.dataset_fingerprint:
+            told[
+                f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_told(row)} and "
+                f"{first.dataset_fingerprint} in {_told(first)}. Prepare the dataset as docs/datasets.md says, and run "
+                "again."
+            ] = None
+        elif row.n_queries != first.n_queries:
+            told[
+                f"{_told(row)} is over {row.n_queries} queries and {_told(first)} over {first.n_queries}; scores are "
+                "over all queries of a dataset."
+            ] = None
+        told.update(dict.fromkeys(_about_row(row)))
+    for (dataset, features), row in contents.items():
+        if not any(row.dataset == key[0] for key in rows):
+            continue
+        here = _fingerprint_here(dataset, features)
+        if here not in (None, row.dataset_fingerprint) and row.dataset_fingerprint != UNKNOWN:
+            told[
+                f"{dataset} with features {features} is {row.dataset_fingerprint} in {_told(row)}, and {here} as it is "
+                "prepared here. Prepare it as docs/datasets.md says, and run again."
+            ] = None
+    return list(told)
+
+
+def _about_row(row: Row) -> Iterator[str]:
+    """Say what of a row this version of hashbench knows otherwise; methods of other packages are taken as they are."""
+    try:
+        name = get_metric(row.metric).name
+        if name != row.metric:
+            yield f"{_told(row)} calls the metric {row.metric}, which results call {name}. Run it again."
+    except HashbenchError as error:
+        yield f"{_told(row)}: {error}"
+    if row.method in method_names() and row.method_version > method_card(row.method).version:
+        yield (
+            f"{_told(row)} is of version {row.method_version} of {row.method}, which is at "
+            f"{method_card(row.method).version} here. Raise the version in the same pull request."
+        )
+
+
+def _fingerprint_here(dataset: str, features: str) -> str | None:
+    """Tell the fingerprint of a dataset as it is prepared here; None if it is not."""
+    try:
+        found = find_dataset(dataset_spec(dataset, features)) if is_dataset(split_name(dataset)[0]) else None
+    except HashbenchError:
+        return None
+    return found.fingerprint if found is not None and found.features_name == features else None
+
+
+def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
+    """Give the rows that are new or changed, a list for each job, in an order that only their content decides."""
+    cells: dict[tuple[Any, ...], list[Row]] = {}
+    for key, row in sorted(rows.items()):
+        if base.get(key) != row:
+            cells.setdefault(key[:6], []).append(row)
+    return sorted(cells.values(), key=lambda cell: digest([list(row) for row in cell]))
+
+
+def choose(cells: Sequence[list[Row]], n_cells: int) -> list[tuple[Job, list[Row]]]:
+    """Choose the first cells that can be run here: built-in or prepared data, a known method with these parameters.
+
+    Methods that take long come last.
+    """
+    jobs = [(job, cell) for cell in cells if (job := _job_of(cell[0])) is not None]
+    return sorted(jobs, key=lambda one: one[0].card.is_slow)[:n_cells]
+
+
+def _job_of(row: Row) -> Job | None:
+    """Give the job that a row is of; None if it cannot be run here."""
+    spec = dataset_spec(row.dataset, row.features)
+    if row.method not in method_names() or not is_dataset(split_name(row.dataset)[0]):
+        return None
+    try:
+        if find_dataset(spec) is None and dataset_class(split_name(row.dataset)[0]).needs:
+            return None
+        card = method_card(row.method)
+        recorded = json.loads(row.params)
+        changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
+        (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
+    except HashbenchError:
+        return None
+    is_same = canonical_json({**job.estimator.recorded_params()}) == row.params
+    return job if is_same and job.seed == row.seed else None
+
+
+def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> list[str]:
+    """Do a job again from nothing but its dataset, in a fresh folder; say which rows come out otherwise."""
+    prepare(job.dataset)
+    data = dataset_path(job.dataset)
+    with _fresh_folder():
+        again = Job(str(data), job.card, job.n_bits, job.seed, job.params)
+        (outcome,) = run([again], [row.metric for row in cell], on_progress=on_progress)
+    if outcome.refusal:
+        return [f"{job} ends here with: {outcome.refusal}"]
+    made = {row.metric: row for row in outcome.rows}
+    return [
+        f"{_told(row)} is {_numbers(row)} as submitted and {_numbers(made[row.metric])} when it is run again. Run it "
+        "again with the versions of constraints.txt, or say in the pull request why it differs."
+        for row in cell
+        if made[row.metric] != row
+    ]
+
+
+@contextmanager
+def _fresh_folder() -> Iterator[None]:
+    """Let the cache be an empty folder for a while."""
+    before = os.environ.get("HASHBENCH_DATA")
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        os.environ["HASHBENCH_DATA"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["HASHBENCH_DATA"]
+            if before is not None:
+                os.environ["HASHBENCH_DATA"] = before
+
+
+def _told(row: Row) -> str:
+    """Name a row."""
+    return f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed} {row.metric}"
+
+
+def _numbers(row: Row) -> str:
+    """Tell the part of a row that is no key."""
+    return " ".join(map(str, row[len(row.key) :]))

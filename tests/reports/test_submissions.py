@@ -1,0 +1,148 @@
+"""Submitted results: what is wrong with a file is a sentence, and a cell that does not come out again is named."""
+
+import re
+from pathlib import Path
+
+import pytest
+from diffing import commit, needs_git, row, write
+from places import ROOT
+
+from hashbench.reports import submissions
+from hashbench.store.results import read_rows
+
+FINGERPRINT = "cecf02ca0edd5963"  # of digits
+PIXELS = {"features": "pixels", "dataset_fingerprint": FINGERPRINT}
+
+
+def ours(**changes):
+    return row(**(PIXELS | changes))
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_good_files_are_counted(hashbench):
+    write(Path("results/digits.csv"), ours(), ours(seed=1))
+    write(Path("results/digits-pairs.csv"), ours(dataset="digits-pairs"))
+    result = hashbench("results", "check")
+    assert (result.exit_code, result.stdout) == (0, "2 files with 3 rows: all is well.\n")
+
+
+def test_committed_results_pass(hashbench):
+    assert hashbench("results", "check", ROOT / "results").exit_code == 0
+
+
+SPOILT = {  # what is done to the text of a good file, and what is said of it
+    "cut short": (lambda text: text[:-20], "cells, expected 14"),
+    "no number": (lambda text: text.replace("0.400000", "low"), "could not convert string to float"),
+    "lacks a column": (
+        lambda text: text.replace(",n_bits,", ",bits,"),
+        "has columns dataset,features,method,params,bits,",
+    ),
+    "mean below low": (lambda text: text.replace("0.500000", "0.300000"), "lies outside its range over tie orders"),
+    "above 1": (lambda text: text.replace("0.600000", "1.600000"), "are not all between 0 and 1"),
+    "four decimals": (lambda text: text.replace("0.500000", "0.5000"), "expected six decimals each. Run it again."),
+    "twice": (lambda text: text + text.splitlines()[-1] + "\n", "a second time, after line 3, with the same numbers"),
+    "not sorted": (lambda text: "\n".join([*(lines := text.splitlines())[:1], *lines[:0:-1], ""]), "sorted by key"),
+    "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"{'0' * 16} in digits (pixels)"),
+    "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "scores are over all queries of a dataset"),
+    "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
+    "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP. Run it again."),
+    "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
+    "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not say of which content"),
+    "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row. Remove it."),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+@pytest.mark.usefixtures("empty_folder")
+def test_what_is_wrong_with_a_spoilt_file_is_told(hashbench, how):
+    spoil, sentence = SPOILT[how]
+    path = write(Path("results/digits.csv"), ours(), ours(seed=1))
+    path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    result = hashbench("results", "check", "results")
+    assert result.exit_code == 1
+    assert sentence in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_a_file_of_another_name_and_a_broken_one_are_both_told(hashbench):
+    write(Path("results/mine.csv"), ours())
+    Path("results/other.csv").write_text("no results\n", encoding="utf-8")
+    result = hashbench("results", "check")
+    first, second, last = result.stderr.splitlines()
+    assert re.search(r"mine.csv holds rows of digits, which belong into digits.csv. Move them there.$", first)
+    assert re.search(r"other.csv is no results file", second)
+    assert last == "Error: 2 things are wrong; each is told above."
+
+
+@pytest.mark.usefixtures("empty_folder", "digits_data")
+def test_a_fingerprint_is_held_to_the_dataset_as_it_is_prepared_here(hashbench):
+    write(Path("results/digits.csv"), ours(dataset_fingerprint="0" * 16))
+    result = hashbench("results", "check")
+    assert f"and {FINGERPRINT} as it is prepared here" in result.stderr
+
+
+@needs_git
+@pytest.mark.usefixtures("repository")
+def test_a_fingerprint_is_held_to_the_accepted_one_and_accepted_rows_stay_as_they_are(hashbench):
+    old = ours(dataset="far", metric="XP")  # as accepted then
+    commit(old, file="results/far.csv")
+    write(Path("results/far.csv"), ours(dataset="far"), old)
+    result = hashbench("results", "check", "--against", "HEAD")
+    assert result.stdout == "1 file with 2 rows: all is well, 1 cell of them new or changed.\n"
+    write(Path("results/far.csv"), ours(dataset="far", dataset_fingerprint="1" * 16), old)
+    assert f"is {'1' * 16} in far (pixels) lsh" in hashbench("results", "check", "--against", "HEAD").stderr
+
+
+@pytest.fixture
+def made(hashbench, repository, digits_data):
+    """A results file of two cells that a run here made."""
+    run = ("run", "--method", "lsh", "--bits", 8, "--seed", 0, "--seed", 1, "--metric", "AP", "--metric", "P@10")
+    assert hashbench(*run).exit_code == 0
+    return Path("results/digits.csv")
+
+
+@needs_git
+def test_a_cell_is_run_again_and_comes_out_the_same(hashbench, made, data):
+    before = sorted(data.rglob("*"))
+    result = hashbench("results", "rerun", "--cells", 2)
+    assert result.stdout.splitlines()[-1] == "2 cells of 2 run again: every digit is the same."
+    assert sorted(data.rglob("*")) == before  # another folder is its cache
+
+
+@needs_git
+def test_a_digit_that_does_not_come_out_again_is_named(hashbench, made):
+    (first, *_) = read_rows(made)
+    text = made.read_text(encoding="utf-8")
+    value = f"{float(first.value) + 1e-6:.6f}"
+    made.write_text(text.replace(f",AP,{first.value},", f",AP,{value},"), encoding="utf-8", newline="\n")
+    result = hashbench("results", "rerun", "--cells", 2)
+    assert result.exit_code == 1
+    assert f"AP is {value} " in result.stderr
+    assert f"and {first.value} {first.low} " in result.stderr
+
+
+@needs_git
+def test_only_what_is_new_or_changed_is_run_again(hashbench, made):
+    commit(*read_rows(made)[:2])
+    write(made, *read_rows(made)[:2], *(one._replace(seed=1) for one in read_rows(made)[:2]))
+    result = hashbench("results", "rerun", "--against", "HEAD")
+    assert result.stdout.startswith("digits lsh 8 bits seed 1: 2 rows ...")
+    commit(*read_rows(made))
+    assert hashbench("results", "rerun", "--against", "HEAD").stdout == "No cell is new or changed.\n"
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench):
+    strange = ours(params='{"sides": 3}')
+    write(Path("results/digits.csv"), strange, ours(method="someone-else", params="{}"))
+    result = hashbench("results", "rerun")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("None of the 2 new or changed cells can be run here")
+
+
+def test_the_choice_depends_on_the_rows_alone_and_slow_methods_come_last():
+    rows = {one.key: one for one in (ours(seed=seed) for seed in range(5))}
+    chosen = submissions.choose(submissions.changed_cells(rows, {}), 1)
+    again = submissions.choose(submissions.changed_cells(dict(reversed(rows.items())), {}), 1)
+    assert [str(job) for job, _ in chosen] == [str(job) for job, _ in again]

@@ -1,0 +1,149 @@
+"""What is in dist/, as `make dist` builds it: the wheel, the source distribution, and types for those who use them."""
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+from zipfile import ZipFile
+
+import pytest
+from places import ROOT
+
+from hashbench import __version__
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (ROOT / "dist").exists(), reason="nothing is built: make dist"),
+]
+INFO = f"hashbench-{__version__}.dist-info"
+HOMES = {"hashbench/methods/": "methods/", "hashbench/datasets/": "datasets/"}
+USER = '''
+"""A project that uses hashbench, as strict as can be."""
+
+import numpy as np
+
+import hashbench
+from hashbench.methods.itq import ITQ
+
+
+def score(n_bits: int) -> float:
+    X = np.random.default_rng(0).normal(size=(120, 32))
+    labels = np.arange(120) % 3
+    codes = ITQ(n_bits=n_bits).fit(X).transform(X)
+    evaluation: hashbench.Evaluation = hashbench.evaluate(codes[:20], codes[20:], (labels[:20], labels[20:]), ["AP"])
+    return evaluation.summary["AP"].mean
+
+
+print(score(8))
+'''
+
+
+def the_only(pattern, folder="dist"):
+    (path,) = (ROOT / folder).glob(pattern)
+    return path
+
+
+def content_of(path):
+    """Give the files of a wheel by name."""
+    with ZipFile(path) as wheel:
+        return {name: wheel.read(name) for name in wheel.namelist()}
+
+
+@pytest.fixture(scope="module")
+def wheel():
+    return content_of(the_only("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def sdist():
+    """Names in the source distribution, without its folder."""
+    with tarfile.open(the_only("*.tar.gz")) as archive:
+        return {name.partition("/")[2] for name in archive.getnames()}
+
+
+def test_both_are_of_the_version_of_the_source():
+    assert the_only("*.whl").name == f"hashbench-{__version__}-py3-none-any.whl"
+    assert the_only("*.tar.gz").name == f"hashbench-{__version__}.tar.gz"
+
+
+def test_the_wheel_has_the_package_and_nothing_else(wheel):
+    assert {name.partition("/")[0] for name in wheel} == {"hashbench", INFO}
+    endings = {name.rpartition(".")[2] for name in wheel if name.startswith("hashbench/")}
+    assert endings == {"py", "typed", "css", "html", "js", "csv"}
+
+
+def test_every_file_of_the_wheel_is_that_of_the_source(wheel):
+    modules = {name: content for name, content in wheel.items() if name.startswith("hashbench/")}
+    for name, content in modules.items():
+        home = next((name.replace(key, place) for key, place in HOMES.items() if name.startswith(key)), name)
+        assert content == (ROOT / home).read_bytes(), f"{name} is not that of the source: make dist"
+    listed = {path for folder in ("hashbench", "methods", "datasets") for path in (ROOT / folder).rglob("*.py")}
+    assert len(listed) == sum(name.endswith(".py") for name in modules)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hashbench/py.typed",
+        "hashbench/reports/tables/published.csv",
+        "hashbench/reports/html/page.html",
+        "hashbench/reports/html/page.css",
+        "hashbench/reports/html/js/main.js",
+        f"{INFO}/licenses/LICENSE",
+    ],
+)
+def test_the_wheel_has_what_is_no_module(wheel, name):
+    assert name in wheel
+    assert wheel[name] or name.endswith("py.typed")
+
+
+def test_the_wheel_says_where_the_project_is(wheel):
+    metadata = wheel[f"{INFO}/METADATA"].decode()
+    assert len(re.findall(r"^Project-URL: ", metadata, re.MULTILINE)) == 4
+    assert "License-Expression: BSD-3-Clause\n" in metadata
+    assert "hashbench = hashbench.cli.main:cli" in wheel[f"{INFO}/entry_points.txt"].decode()
+
+
+def test_the_source_distribution_has_what_builds_and_no_tests_nor_results(sdist):
+    assert {"LICENSE", "README.md", "CHANGELOG.md", "CITATION.cff", "pyproject.toml"} <= sdist
+    assert not {name.partition("/")[0] for name in sdist} & {"tests", "results", "benchmarks", "docs", ".github"}
+
+
+def test_the_source_distribution_builds_the_wheel_that_the_tree_builds(wheel):
+    from_tree = content_of(the_only("*.whl", "build/from-tree"))  # dist/*.whl comes of the source distribution
+    assert from_tree.keys() == wheel.keys()
+    assert [name for name in wheel if wheel[name] != from_tree[name]] == []
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory):
+    """An environment with the wheel in it, and what it needs from the one that the tests run in; its Python."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    where = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", where], capture_output=True, text=True, check=True).stdout.strip()
+    with ZipFile(the_only("*.whl")) as archive:
+        archive.extractall(site)
+    own = [path for path in sys.path if path.endswith("site-packages")] or [sysconfig.get_path("purelib")]
+    with open(f"{site}/others.pth", "w", encoding="utf-8") as file:  # noqa: PTH123
+        file.write("\n".join(own) + "\n")
+    return python
+
+
+def test_a_project_that_uses_the_wheel_runs_and_is_checked_strictly(environment, tmp_path):
+    (tmp_path / "user.py").write_text(USER, encoding="utf-8")
+    done = subprocess.run([environment, "user.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert 0 < float(done.stdout) < 1
+    options = ["--strict", "--config-file=", f"--cache-dir={tmp_path / 'cache'}", f"--python-executable={environment}"]
+    command = [sys.executable, "-m", "mypy", *options, "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout == "Success: no issues found in 1 source file\n", done.stdout + done.stderr
+    wrong = USER.replace("score(8)", 'score("8")').replace('["AP"].mean', '["AP"].median')
+    (tmp_path / "user.py").write_text(wrong, encoding="utf-8")
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert {"[arg-type]", "[attr-defined]"} <= set(re.findall(r"\[[a-z-]+\]", done.stdout))

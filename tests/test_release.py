@@ -1,0 +1,78 @@
+"""What a release says of itself, in each of the places where it does."""
+
+import io
+import re
+import tomllib
+from importlib.metadata import distribution, entry_points
+
+import yaml
+from places import ROOT
+
+from hashbench import __version__
+from hashbench.cli.main import _write_as_elsewhere
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+WORKFLOWS = {path.name: path.read_text(encoding="utf-8") for path in ROOT.glob(".github/workflows/*.yml")}
+
+
+def test_the_installed_version_is_that_of_the_source():
+    assert distribution("hashbench").version == __version__
+
+
+def test_the_citation_and_the_changelog_know_the_version():
+    assert str(CITATION["version"]) == __version__
+    assert re.search(rf"^## {re.escape(__version__)}( |$)", CHANGELOG, re.MULTILINE)
+
+
+def test_the_changelog_begins_with_what_is_not_released():
+    assert re.findall(r"^## (.*)$", CHANGELOG, re.MULTILINE)[0] == "Unreleased"
+
+
+def test_each_release_in_the_changelog_closes_with_the_numbers_that_changed():
+    for release in re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[2:]:
+        assert re.findall(r"^### (.*)$", release, re.MULTILINE)[-1] == "Numbers that changed"
+
+
+def test_the_citation_has_the_addresses_of_the_project():
+    urls = PROJECT["project"]["urls"]
+    assert (CITATION["repository-code"], CITATION["url"]) == (urls["Repository"], urls["Documentation"])
+    assert CITATION["license"] == PROJECT["project"]["license"]
+
+
+def test_script_is_that_of_the_project():
+    (point,) = entry_points(group="console_scripts", name="hashbench")
+    assert point.value == "hashbench.cli.main:cli"
+    assert PROJECT["project"]["scripts"]["hashbench"] == point.value
+
+
+def test_every_package_and_plugin_folder_is_in_the_distribution():
+    project = PROJECT["tool"]["setuptools"]
+    folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("hashbench/**/__init__.py")}
+    expected = {".".join(folder.parts) for folder in folders} | {"hashbench.methods", "hashbench.datasets"}
+    assert set(project["packages"]) == expected
+    data = {path for path in ROOT.glob("hashbench/**/*.*") if path.suffix != ".py" and "__pycache__" not in path.parts}
+    packaged = {ROOT.joinpath(*name.split(".")): forms for name, forms in project["package-data"].items()}
+    assert data == {path for folder, forms in packaged.items() for form in forms for path in folder.glob(form)}
+
+
+def test_classifiers_name_the_pythons_that_the_workflow_tests():
+    named = re.findall(r":: (3\.\d+)", " ".join(PROJECT["project"]["classifiers"]))
+    matrix = yaml.safe_load(WORKFLOWS["tests.yml"])["jobs"]["tests"]["strategy"]["matrix"]
+    tested = {*matrix["python"], *(one["python"] for one in matrix["include"])}
+    assert sorted(tested) == sorted(named)
+    assert PROJECT["project"]["requires-python"] == f">={named[0]}"
+
+
+def test_pages_are_deployed_by_one_workflow_alone():
+    assert [name for name, text in WORKFLOWS.items() if "actions/deploy-pages" in text] == ["hashbench.yml"]
+
+
+def test_what_is_written_into_pipes_has_the_same_bytes_on_windows():
+    content = io.BytesIO()
+    stream = io.TextIOWrapper(content, encoding="cp1252", newline="\r\n")
+    _write_as_elsewhere(stream, None)
+    stream.write("low ─ high\n")
+    stream.flush()
+    assert content.getvalue() == "low ─ high\n".encode()
