@@ -1,5 +1,7 @@
 """From codes and an affinity to the scores of every query, in parts that fit memory."""
 
+from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -26,6 +28,7 @@ _ALL = slice(None)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
 
+@telling_of_compilation()
 def evaluate(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
