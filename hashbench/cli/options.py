@@ -65,7 +65,7 @@ class OneEach(click.ParamType[Any]):
         return self.kind.convert(value, param, ctx)
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:  # noqa: D102
-        return "`hashbench list methods` names them." if param.name == "methods" else None
+        return {"methods": "`hashbench list methods` names them.", "n_bits": "Such as --bits 32."}.get(param.name or "")
 
 
 class Word(click.Choice[str]):

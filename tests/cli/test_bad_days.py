@@ -62,6 +62,8 @@ def test_info_suggests_a_file_or_a_dataset_of_ones_own(hashbench, data, tiny_fil
 
 USAGE = [
     (["run"], "Missing option '--method'. `hashbench list methods` names them."),
+    (["run", "--method", "itq"], "Missing option '--bits'. Such as --bits 32."),
+    (["lst"], "No such command 'lst'. Did you mean 'list'?"),
     (["list", "method"], "Did you mean 'methods'?"),
     (["check", "methods", "itq"], "Did you mean 'method'?"),
     ([*RUN, "--bits", "16,32"], "'16,32' holds several; repeat the option: --bits 16 --bits 32."),
