@@ -1,10 +1,8 @@
 """Work in parts, on all processors; loops compiled when they are first run."""
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -13,8 +11,6 @@ from hashbench._typing import Progress
 T = TypeVar("T")
 
 QUERY_CHUNK = 1024  # queries that one thread handles at a time
-
-_is_telling: ContextVar[bool] = ContextVar("_is_telling", default=False)
 
 
 def query_chunks(n_queries: int) -> list[slice]:
@@ -63,22 +59,12 @@ def compiled(function: Callable[..., Any]) -> Any:
     return call
 
 
-def on_stderr(what: str, n_done: int, n_all: int, /) -> None:
-    """Tell on standard error what goes on, in a line; whoever calls from Python sees nothing else of it."""
-    with suppress(OSError, ValueError, AttributeError):  # it is full or closed, which is no reason to stop
-        sys.stderr.write(f"hashbench: {what} ...\n")
-        sys.stderr.flush()
-
-
 @contextmanager
-def telling_of_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
+def telling_of_compilation(on_progress: Progress) -> Iterator[None]:
     """Tell ``on_progress``, once, if numba compiles a loop meanwhile, and does not find it on disk.
 
-    It is called as (what, 0, 0), maybe from another thread. Inside another of its kind, that one tells.
+    It is called as (what, 0, 0), maybe from another thread.
     """
-    if _is_telling.get():
-        yield
-        return
     from numba.core import event
 
     class Teller(event.Listener):
@@ -87,14 +73,10 @@ def telling_of_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
         def on_start(self, event: Any) -> None:
             if not self.has_told:
                 self.has_told = True
-                on_progress("compiling the loops that count and score, once on this machine (10 to 60 s)", 0, 0)
+                on_progress("compiling the loops that count and score, once on this machine", 0, 0)
 
         def on_end(self, event: Any) -> None:
             pass
 
-    token = _is_telling.set(True)
-    try:
-        with event.install_listener("numba:compile", Teller()):
-            yield
-    finally:
-        _is_telling.reset(token)
+    with event.install_listener("numba:compile", Teller()):
+        yield

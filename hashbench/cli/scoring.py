@@ -177,9 +177,9 @@ def evaluate(
     hashbench evaluate --query-codes c.mat:B_test --database-codes c.mat:B_train --dataset digits --save mine
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench._parallel import telling_of_compilation
     from hashbench.cli import console
     from hashbench.cli.progress import Progress
+    from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
 

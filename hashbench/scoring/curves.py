@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._parallel import telling_of_compilation
 from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
+from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_compilation
+from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
+from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hashbench._parallel import telling_of_compilation
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import MAX_LEVEL, as_array
 from hashbench.errors import HashbenchError
+from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
