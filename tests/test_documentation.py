@@ -1,5 +1,4 @@
 import ast
-import csv
 import doctest
 import importlib
 import pkgutil
@@ -82,41 +81,10 @@ def test_commands_of_a_page_run_on_the_files_that_it_makes(name, hashbench, tmp_
             assert hashbench(*shlex.split(command)[1:]).exit_code == 0, command
 
 
-def test_numbers_on_scripts_are_those_of_the_committed_rows():
-    with (ROOT / "benchmarks/why_numbers_differ.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["metric"] == "AP@1000" and "divisor" not in row["causes"]]
-    cells = {(row["codes"], row["order"], row["script"]): float(row["value"]) for row in rows}
-    exact = {row["codes"]: float(row["exact"]) for row in rows}
-    page = " ".join((ROOT / "docs/why-numbers-differ.md").read_text().split())
-    for name in ("calc-top-map", "calc-top-map-here"):
-        assert f"{cells['classifier-10', 'by-class', name]:.3f}" in README
-    scripts = [value for (codes, order, _), value in cells.items() if (codes, order) == ("hashnet-12", "by-class")]
-    assert f"gains {exact['hashnet-32'] - exact['hashnet-12']:.3f} of exact AP@1000" in page
-    assert f"12 bits anything from {min(scripts):.3f} to {max(scripts):.3f}." in page
-
-
 def test_the_table_of_all_scripts_has_those_that_give_ap_at_a_cut():
     table = (ROOT / "docs/why-numbers-differ.md").read_text().partition("<!-- scripts -->")[2].partition("<!-- end")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.strip().splitlines()[2:]]
     assert rows == [[one.name, one.used_by] for one in EVALUATORS if "AP@k" in one.gives]
-
-
-def test_readme_shows_the_ranges_of_the_committed_table():
-    with (ROOT / "results/tables/table1-tie-range.csv").open() as file:
-        cells = {
-            row["method"]: row for row in csv.DictReader(file) if (row["dataset"], row["n_bits"]) == ("digits", "12")
-        }
-    shown = re.findall(
-        r"^\| (\S+) +\| ([\d.]+) \| \*\*([\d.]+)\*\* \| ([\d.]+) \| `([·─●]+)` \|$", README, re.MULTILINE
-    )
-    assert len(shown) == 4
-    for method, low, mean, high, bar in shown:
-        values = [float(cells[method][key]) for key in ("low", "value", "high")]
-        assert [low, mean, high] == [f"{value:.4f}" for value in values]
-        first, dot, last = (round(len(bar) * value - 0.5) for value in values)
-        assert abs(bar.index("●") - dot) <= 1
-        assert abs(len(bar) - len(bar.lstrip("·")) - first) <= 1
-        assert abs(len(bar.rstrip("·")) - 1 - last) <= 1
 
 
 def test_readme_shows_what_the_quick_start_prints(hashbench, digits_data, tmp_path):

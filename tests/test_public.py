@@ -1,5 +1,6 @@
 """The names that users and plug-in authors import are listed in one document, and there."""
 
+import pydoc
 import re
 import sys
 from importlib import import_module
@@ -35,6 +36,15 @@ def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatc
     monkeypatch.setitem(sys.modules, module.__name__, module)
     exec(text, module.__dict__)
     check(module.MyMethod)
+
+
+@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tables", "plot"])
+def test_help_shows_types_as_they_are_written(name):
+    signature = pydoc.plain(pydoc.render_doc(getattr(hashbench, name))).splitlines()[2]
+    assert signature.startswith(f"{name}(")
+    assert "_NestedSequence" not in signature
+    assert "collections.abc" not in signature
+    assert "hashbench." not in signature
 
 
 def test_other_names_are_refused():

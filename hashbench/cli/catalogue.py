@@ -1,6 +1,7 @@
 """The commands that tell what there is, and whether it keeps the contract: list, info, check."""
 
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,54 +12,82 @@ from hashbench.errors import HashbenchError
 
 
 @click.command("list")
-@click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]))
+@click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]), required=False)
 @click.option(
     "--speed",
     type=click.Choice(["quick", "slow"]),
     help="Only our own methods that fit quickly, or slowly.",
 )
-def list_command(kind: str, speed: str | None) -> None:
+def list_command(kind: str | None, speed: str | None) -> None:
     """List methods, datasets, metrics or scoring scripts, each with a line about it; or how to add missing datasets.
 
-    Scripts are those that explain knows: which metrics each gives, where it is used, and what of it was read.
+    Scripts are those that explain knows: which metrics each gives, where it is used, and what of it was read. Without
+    any of these words, what can be listed and how many there are.
     """
-    from hashbench import registry
-    from hashbench.cards import method_card
-
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
-    if kind == "methods":
-        names = registry.method_names()
-        if speed is not None:
-            names = registry.built_in_methods()
-            names = [name for name in names if method_card(name).is_slow == (speed == "slow")]
-        rows = [(name, registry.method_summary(name)) for name in names]
-    elif kind == "datasets":
-        rows = [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]
-    elif kind == "missing":
-        from hashbench.pipeline.preparation import find_prepared
-
-        rows = list(find_prepared()[1].items())
-    elif kind == "scripts":
-        from hashbench.reports.explain.evaluators import EVALUATORS
-
-        rows = []
-        for one in EVALUATORS:
-            parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (one.used_by, one.source))
-            more = [f"\n    {line}" for part in parts for line in part]
-            rows.append((one.name, ", ".join(one.gives) + "".join(more)))
+    if kind is None:
+        rows = [(f"hashbench list {one}", f"{len(found()):3}  {what}") for one, (what, found) in _LISTS.items()]
+        rows.append(("hashbench info NAME", "     all about one of these, or about a file"))
     else:
-        from hashbench.scoring.metrics import FAMILIES, metric_names
-
-        rows = []
-        for name in metric_names():
-            family = FAMILIES[name]
-            options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
-            also = f" Also {', '.join(family.aliases)}." if family.aliases else ""
-            rows.append((name, f"{family.summary}{options}{also} [{family.source}]"))
+        rows = _LISTS[kind][1]() if speed is None else _methods(speed)
     width = max((len(name) for name, _ in rows), default=0)
     for name, text in rows:
         click.echo(f"{name.ljust(width)}  {text}")
+
+
+def _methods(speed: str | None = None) -> list[tuple[str, str]]:
+    from hashbench import registry
+    from hashbench.cards import method_card
+
+    names = registry.method_names()
+    if speed is not None:
+        names = [name for name in registry.built_in_methods() if method_card(name).is_slow == (speed == "slow")]
+    return [(name, registry.method_summary(name)) for name in names]
+
+
+def _datasets() -> list[tuple[str, str]]:
+    from hashbench import registry
+
+    return [(name, registry.dataset_summary(name)) for name in registry.dataset_names()]
+
+
+def _metrics() -> list[tuple[str, str]]:
+    from hashbench.scoring.metrics import FAMILIES, metric_names
+
+    rows = []
+    for name in metric_names():
+        family = FAMILIES[name]
+        options = f" Options: {', '.join(':' + option for option in family.options)}." if family.options else ""
+        also = f" Also {', '.join(family.aliases)}." if family.aliases else ""
+        rows.append((name, f"{family.summary}{options}{also} [{family.source}]"))
+    return rows
+
+
+def _scripts() -> list[tuple[str, str]]:
+    from hashbench.reports.explain.evaluators import EVALUATORS
+
+    rows = []
+    for one in EVALUATORS:
+        parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (one.used_by, one.source))
+        more = [f"\n    {line}" for part in parts for line in part]
+        rows.append((one.name, ", ".join(one.gives) + "".join(more)))
+    return rows
+
+
+def _missing() -> list[tuple[str, str]]:
+    from hashbench.pipeline.preparation import find_prepared
+
+    return list(find_prepared()[1].items())
+
+
+_LISTS: dict[str, tuple[str, Callable[[], list[tuple[str, str]]]]] = {
+    "methods": ("methods, which make codes of features or images", _methods),
+    "datasets": ("datasets, each with its split and what is relevant", _datasets),
+    "metrics": ("metrics, exact over all orders of tied items", _metrics),
+    "scripts": ("scoring scripts of others, which `hashbench explain` runs", _scripts),
+    "missing": ("datasets that are not prepared, each with the command that would", _missing),
+}
 
 
 @click.command()

@@ -78,13 +78,32 @@ def _describe_metric(name: str) -> str:
             return _describe_family(name, FAMILIES[name])
         if name and Path(name).is_dir():
             raise HashbenchError(f"{name} is a folder; name a file in it.") from None
-        known = {one.casefold(): one for one in (*FAMILIES, *registry.dataset_names(), *registry.method_names())}
-        near = get_close_matches(name.casefold(), known, n=1)
-        hint = f" Did you mean {known[near[0]]!r}?" if near else ""
         raise HashbenchError(
-            f"{name!r} is no dataset, method, metric or file.{hint} See: hashbench list datasets|methods|metrics."
+            f"{name!r} is no dataset, method, metric or file.{_meant(name)} "
+            "See: hashbench list datasets|methods|metrics."
         ) from None
     return _describe_family(metric.name, metric.family)
+
+
+def _meant(name: str) -> str:
+    """Ask what was meant by a name that is nothing: a file beside it, or a near name of what there is."""
+    from hashbench.scoring.metrics import FAMILIES
+    from hashbench.store.files import data_dir
+    from hashbench.store.inputs import near_file
+
+    if asked := near_file(Path(name)):
+        return asked
+    stem, at, cutoff = name.partition("@")
+    generic = stem + at + ("rN" if cutoff.startswith("r") else "k") * bool(at)
+    own = [path.stem for path in (data_dir() / "datasets").glob("*.h5")]
+    metrics = [pattern for family in FAMILIES.values() for pattern in (*family.aliases, family.pattern)]
+    known = {one.casefold(): one for one in (*own, *metrics, *registry.dataset_names(), *registry.method_names())}
+    for typed in (name, generic):
+        if near := get_close_matches(typed.casefold(), known, n=1):
+            found = known[near[0]]
+            is_cut = cutoff.removeprefix("r").isdecimal() and found in metrics and ":" not in found
+            return f" Did you mean {found.partition('@')[0] + at + cutoff if is_cut else found!r}?"
+    return ""
 
 
 def _describe_family(name: str, family: "Family") -> str:

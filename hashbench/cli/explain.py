@@ -49,11 +49,11 @@ def explain(
     hashbench explain CODES.h5 --metric AP@1000 --database-order by-class
     hashbench explain CODES.h5 --metric mAP@5000 --value 0.731
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench._parallel import telling_of_compilation
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation, layout
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged
+    from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.evaluator import check_counts
     from hashbench.store.files import check_output
 

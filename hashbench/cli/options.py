@@ -64,6 +64,9 @@ class OneEach(click.ParamType[Any]):
             self.fail(f"{value!r} holds several; repeat the option: {each}.", param, ctx)
         return self.kind.convert(value, param, ctx)
 
+    def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:  # noqa: D102
+        return {"methods": "`hashbench list methods` names them.", "n_bits": "Such as --bits 32."}.get(param.name or "")
+
 
 class Word(click.Choice[str]):
     """One of some words; one that is not gets a near one suggested."""
@@ -85,12 +88,19 @@ RESULTS = click.option(
 
 def several(flag: str, name: str, help_text: str) -> Callable[[Any], Any]:
     """Make an option that is repeated; ``name`` is its parameter's, and of what shells complete."""
-    return click.option(flag, name, type=OneEach(), multiple=True, shell_complete=completing(name), help=help_text)
+    return click.option(
+        *(flag, name),
+        type=OneEach(),
+        multiple=True,
+        metavar=flag.removeprefix("--").upper(),
+        shell_complete=completing(name),
+        help=help_text,
+    )
 
 
-METRIC = several("--metric", "metrics", "Metric, repeatable; see `hashbench list metrics`.")
-METHOD = several("--method", "methods", "Method, repeatable.")
-BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable.")
+METRIC = several("--metric", "metrics", "Such as AP, NDCG@100 or P@r2, repeatable; see `hashbench list metrics`.")
+METHOD = several("--method", "methods", "Such as itq, ksh or csq, repeatable; see `hashbench list methods`.")
+BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, such as 32, repeatable.")
 SEED = click.option(
     "--seed",
     "seeds",
@@ -98,7 +108,7 @@ SEED = click.option(
     multiple=True,
     help="Random seed, repeatable; a method that draws nothing runs with 0 alone. [0]",
 )
-DATASET = several("--dataset", "datasets", "Dataset name or HDF5 file, repeatable. [digits]")
+DATASET = several("--dataset", "datasets", "Name or HDF5 file, repeatable; see `hashbench list datasets`. [digits]")
 PARAM = click.option(
     "--param",
     "params",

@@ -262,6 +262,8 @@ def run(
     finally:  # what is done is told, whatever stops the rest
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
+            files = dict.fromkeys(str(results_path(results, outcome.rows[0].dataset)) for outcome in outcomes)
+            click.echo(f"Rows are in {', '.join(files)}.", err=True)
 
 
 def _jobs_of(study: "Study", part: tuple[int, int] | None) -> list["Job"]:

@@ -8,7 +8,7 @@ import click
 
 from hashbench.cli.options import LENGTH, METRIC, RESULTS, completing, several
 
-_METHODS = several("--method", "methods", "Method, repeatable. [all]")
+_METHODS = several("--method", "methods", "Method that has results, repeatable. [all]")
 _FEATURES = several("--features", "features", "Kind of features, repeatable. [all]")
 _VARIANTS = click.option(
     "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
@@ -17,7 +17,7 @@ _VARIANTS = click.option(
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[TABLE]...", shell_complete=completing("tables"))
-@several("--dataset", "datasets", "Dataset, or NAME:FEATURES, repeatable. [all]")
+@several("--dataset", "datasets", "Name, or NAME:FEATURES, that has results, repeatable. [all]")
 @_METHODS
 @METRIC
 @_FEATURES
@@ -86,15 +86,16 @@ def tables(
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[FIGURE]...", shell_complete=completing("figures"))
-@several("--dataset", "datasets", "Dataset name or HDF5 file, repeatable. [all]")
+@several("--dataset", "datasets", "Name or HDF5 file that has results, repeatable. [all]")
 @_METHODS
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
 @click.option(
     "--metric",
     default="AP",
     show_default=True,
+    metavar="METRIC",
     shell_complete=completing("metrics"),
-    help="What methods are judged by.",
+    help="What methods are judged by; see `hashbench list metrics`.",
 )
 @_FEATURES
 @_VARIANTS
@@ -194,7 +195,10 @@ def diff(
     limit: float | None,
     resamples: int,
 ) -> None:
-    """Compare results at A and B: revisions, tags, folders or files; by default HEAD and the working tree."""
+    """Compare results at A and B: revisions, tags, folders or files; by default HEAD and the working tree.
+
+    As with git diff, A..B is A and B, and A...B what B changed since it left A: their merge base and B.
+    """
     if limit is not None and math.isnan(limit):
         raise click.BadParameter("nan is no amount.", param_hint="--fail-on-drop")
     from hashbench.cli.progress import Progress

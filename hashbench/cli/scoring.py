@@ -57,6 +57,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the optio
 _OWN_CODES = (
     click.option(
         "--dataset",
+        metavar="DATASET",
         shell_complete=completing("datasets"),
         help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your "
         "own.",
@@ -141,8 +142,8 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
 @click.option(
     "--curves",
     type=Drawn(or_numbers=True),
-    help="Also write precision-recall curves, by radius and by rank, to this CSV file, - for stdout; or draw them: "
-    ".svg, .png or .pdf.",
+    help="Also write precision and recall, with low and high over tie orders, at each Hamming radius and at up to 50 "
+    "ranks from 1 to all, to this CSV file, - for stdout; or draw those by rank: .svg, .png or .pdf.",
 )
 @click.option("--save", metavar="NAME", help="Add rows of your own codes to the results, under this name.")
 @click.option(
@@ -176,9 +177,9 @@ def evaluate(
     hashbench evaluate --query-codes c.mat:B_test --database-codes c.mat:B_train --dataset digits --save mine
     hashbench evaluate --run run.txt --qrels qrels.txt
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench._parallel import telling_of_compilation
     from hashbench.cli import console
     from hashbench.cli.progress import Progress
+    from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
 

@@ -1,5 +1,7 @@
 """From Python: what the commands run, tables and plot do, as data frames, tables and figures."""
 
+from __future__ import annotations  # so that help() shows types as they are written
+
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,7 +34,7 @@ def run(
     resume: bool = False,
     n_jobs: int = 1,
     workers: str | None = None,
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Prepare, encode and score, whatever of it is not done yet, as ``hashbench run`` does.
 
     Parameters
@@ -111,7 +113,7 @@ def tables(
     features: Sequence[str] = (),
     n_bits: Sequence[int] = (),
     variants: bool = False,
-) -> "dict[str, Table]":
+) -> dict[str, Table]:
     """Lay out results like the papers' tables, as ``hashbench tables`` does; nothing is written.
 
     Parameters
@@ -157,7 +159,7 @@ def plot(
     width: float = 6.9,
     has_title: bool = True,
     bands: bool | None = None,
-) -> "Figure":
+) -> Figure:
     """Draw one figure of the results, as ``hashbench plot`` does.
 
     Parameters

@@ -1,7 +1,8 @@
 """The two sides of a comparison: results at a git revision, in the working tree, or in any folder or file."""
 
+import re
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -24,10 +25,15 @@ class Side:
 def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[Side, Side]:
     """Read the two sides, each a revision or path; without a second one it is the working tree.
 
-    By default the results folder is the nearest ``results`` with CSV files in it, in the current folder or above, up to
-    the top of the git repository.
+    A first one ``A..B`` gives both, and ``A...B`` the commit where B left A, and B, as ``git diff`` has it; a side that
+    is left out there is ``HEAD``. By default the results folder is the nearest ``results`` with CSV files in it, in the
+    current folder or above, up to the top of the git repository.
     """
     folder = results or _find_results()
+    if ends := _ends_of_range(old):
+        if new is not None:
+            raise HashbenchError(f"{old!r} gives both sides already; leave out {new!r}, or name one revision there.")
+        return _side_at(*ends[0], folder), _side_at(*ends[1], folder)
     first = read_side(old, folder)
     second = Side("working tree", read_folder(folder)) if new is None else read_side(new, folder)
     return (first, second) if results is None else (replace(first, is_named=True), replace(second, is_named=True))
@@ -40,13 +46,8 @@ def read_side(text: str, results: Path) -> Side:
     there are no commits yet and it is ``HEAD``. Raises HashbenchError if there is neither such a revision nor such a
     path, or git is missing.
     """
-    found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
-    if found.returncode == 0:
-        commit = found.stdout.decode().strip()
-        try:
-            return Side(f"{text} ({commit[:10]})", unite(_files_at(commit, text, results), is_past=True))
-        except Unreadable as error:
-            raise HashbenchError(f"{error.args[0]} What is committed stays as it is; give another commit.") from error
+    if commit := _commit(text):
+        return _side_at(commit, text, results)
     path = Path(text)
     if text and path.is_dir():
         return Side(text, read_folder(path), is_named=True)
@@ -55,6 +56,52 @@ def read_side(text: str, results: Path) -> Side:
     if text == "HEAD" and _top() is not None:
         return Side("HEAD (no commits yet)", {})
     raise _unknown(text)
+
+
+def _side_at(commit: str, name: str, results: Path) -> Side:
+    """Read the results at a commit that users call by a name."""
+    try:
+        return Side(f"{name} ({commit[:10]})", unite(_files_at(commit, name, results), is_past=True))
+    except Unreadable as error:
+        raise HashbenchError(f"{error.args[0]} What is committed stays as it is; give another commit.") from error
+
+
+def _commit(text: str) -> str:
+    """Find the commit of a revision; nothing if it is none."""
+    found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+    return found.stdout.decode().strip() if found.returncode == 0 else ""
+
+
+def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
+    """Give commit and name of both sides of ``A..B`` or ``A...B``; nothing if it is no range of revisions."""
+    match = re.fullmatch(r"(.*?)(\.{2,3})([^./].*|)", text)
+    if match is None or Path(text).exists() or _commit(text):
+        return None
+    names = [match[1] or "HEAD", match[3] or "HEAD"]
+    commits = [_commit(name) for name in names]
+    for name, commit in zip(names, commits, strict=True):
+        if not commit:
+            raise _unknown(text, name)
+    if match[2] == "...":
+        commits[0], names[0] = _merge_base(commits, names), f"merge base of {names[0]} and {names[1]}"
+    return (commits[0], names[0]), (commits[1], names[1])
+
+
+def _merge_base(commits: Sequence[str], names: Sequence[str]) -> str:
+    """Find the commit where two others parted; refuse those that never were one, or parted and met more than once."""
+    found = _git("merge-base", "--all", *commits).stdout.decode().split()
+    if len(found) == 1:
+        return found[0]
+    if found:
+        several = ", ".join(commit[:10] for commit in found)
+        raise HashbenchError(
+            f"{names[0]} and {names[1]} have {len(found)} merge bases, {several}, since each was merged into the "
+            f"other; name one: hashbench diff {found[0][:10]} {names[1]}."
+        )
+    raise HashbenchError(
+        f"{names[0]} and {names[1]} have no commit in common{_SHALLOW if _is_shallow() else ''}. "
+        f"Compare them as they are: hashbench diff {names[0]} {names[1]}."
+    )
 
 
 def _find_results() -> Path:
@@ -84,21 +131,29 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, st
             yield _checked("-C", str(top), "cat-file", "blob", f"{commit}:{name}"), f"{text}:{name}"
 
 
-def _unknown(text: str) -> HashbenchError:
-    """Build the error for a side that is nothing, with what may help."""
+def _is_shallow() -> bool:
+    return _git("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
+
+
+_SHALLOW = " in this shallow clone; fetch more of it, such as by git fetch --deepen=100"
+
+
+def _unknown(text: str, part: str = "") -> HashbenchError:
+    """Build the error for a side that is nothing, or of which a part is none, with what may help."""
     inside = _git("rev-parse", "--git-dir")
     if inside.returncode:
         return HashbenchError(
             f"{text!r} is neither a file nor a folder, and no revision can be looked up: {_said(inside)}. "
             "Compare two folders or files: hashbench diff OLD NEW."
         )
-    first, dots, second = text.partition("..")
-    near = get_close_matches(text, _git("for-each-ref", "--format=%(refname:short)").stdout.decode().split(), n=1)
+    near = get_close_matches(
+        part or text, _git("for-each-ref", "--format=%(refname:short)").stdout.decode().split(), n=1
+    )
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    if dots:
-        hint = f" Give the two sides apart: hashbench diff {first} {second.lstrip('.')}."
-    elif _git("rev-parse", "--is-shallow-repository").stdout.strip() == b"true":
+    if _is_shallow():
         hint += " This clone is shallow; fetch what it lacks: git fetch --depth=1 origin BRANCH, or --deepen=100."
+    if part:
+        return HashbenchError(f"{part!r} of {text!r} is no revision of this git repository.{hint}")
     return HashbenchError(f"{text!r} is neither a revision of this git repository nor a file or folder.{hint}")
 
 

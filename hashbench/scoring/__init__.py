@@ -1,6 +1,7 @@
 """From packed codes and an affinity to the scores of every query.
 
     evaluator        the way through all of the below: `hashbench.evaluate`, in parts that fit memory
+    compilation      who is told that numba compiles
     equal_rows       queries and database rows that are equal are counted once
     counting         the database in blocks, each prepared for the rule of its affinity
     kernels          the counting loops: XOR, popcount, tally

@@ -1,5 +1,7 @@
 """Precision-recall curves as data: by Hamming radius, and by rank averaged over ties."""
 
+from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
+
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy.typing as npt
 
 from hashbench.affinity import as_affinity
 from hashbench.bits import as_packed_pair
+from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+@telling_of_compilation()
 def curves(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,
@@ -22,7 +26,7 @@ def curves(
     n_bits: int | None = None,
     bit_order: str | None = None,
     distance: str = "hamming",
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Compute precision-recall curves of codes of any origin.
 
     Parameters
@@ -64,7 +68,7 @@ def curve_metrics(n_bits: int, n_database: int, *, by_radius: bool = True, n_ran
     return [f"{name}@{cutoff}" for cutoff in [*cutoffs, *map(str, ranks)] for name in "PR"]
 
 
-def lay_out(evaluation: Evaluation) -> "pd.DataFrame":
+def lay_out(evaluation: Evaluation) -> pd.DataFrame:
     """Lay out the points of the curves, one a row, of what was scored on `curve_metrics`.
 
     Columns are ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, each the mean over the

@@ -1,5 +1,7 @@
 """From codes and an affinity to the scores of every query, in parts that fit memory."""
 
+from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
+
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench._parallel import chunks, in_threads, query_chunks, telling_of_compilation
+from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
 from hashbench.affinity import Affinity, as_affinity
 from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
+from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.cosine import CosineRanking
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks, n_blocks
 from hashbench.scoring.equal_rows import sort_equal_rows
@@ -26,6 +29,7 @@ _ALL = slice(None)
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
 
+@telling_of_compilation()
 def evaluate(
     query_codes: npt.ArrayLike,
     database_codes: npt.ArrayLike,

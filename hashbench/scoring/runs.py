@@ -1,5 +1,7 @@
 """Runs: for each query a list of documents with scores; tie groups are documents of one score."""
 
+from __future__ import annotations  # so that help() shows types as they are written
+
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -9,6 +11,7 @@ import numpy as np
 from hashbench._typing import FloatArray, IntArray
 from hashbench._validation import MAX_LEVEL, as_array
 from hashbench.errors import HashbenchError
+from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
@@ -23,9 +26,10 @@ _GRADE = ("relevance", "rel", "label", "score")
 _AT_A_TIME = 64  # queries
 
 
+@telling_of_compilation()
 def evaluate_run(
-    run: "Mapping[str, Mapping[str, float]] | pd.DataFrame",
-    qrels: "Mapping[str, Mapping[str, int]] | pd.DataFrame",
+    run: Mapping[str, Mapping[str, float]] | pd.DataFrame,
+    qrels: Mapping[str, Mapping[str, int]] | pd.DataFrame,
     metrics: Iterable[str] = RUN_METRICS,
     *,
     complete: bool = False,
@@ -96,7 +100,7 @@ class _Judged(NamedTuple):
     is_tied_in_32_bits: bool  # some scores that differ are
 
     @classmethod
-    def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any]) -> "_Judged":
+    def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any]) -> _Judged:
         score = _numbers(scores, f"scores of query {query!r} in the run")
         if np.isnan(score).any():
             document = list(scores)[int(np.isnan(score).argmax())]

@@ -29,13 +29,25 @@ def check_file(path: Path) -> None:
         except (FileNotFoundError, NotADirectoryError):
             if path.is_symlink():
                 raise HashbenchError(f"{path} is a link to {path.readlink()}, where there is nothing.") from None
-            raise HashbenchError(f"there is no file {path}.") from None
+            raise HashbenchError(f"there is no file {path}.{near_file(path)}") from None
         if stat.S_ISDIR(mode):
             raise HashbenchError(f"{path} is a folder, expected a file.")
         if not stat.S_ISREG(mode):
             raise HashbenchError(f"{path} is a pipe or a device, expected a regular file: copy what it gives into one.")
         with path.open("rb"):
             pass
+
+
+def near_file(path: Path) -> str:
+    """Ask whether a file beside the missing one was meant, in a sentence with a space before; else nothing."""
+    from difflib import get_close_matches
+
+    try:
+        there = [one.name for one in path.parent.iterdir() if one.is_file()]
+    except OSError:
+        return ""
+    near = get_close_matches(path.name, there, n=1, cutoff=0.8)
+    return f" Did you mean {str(path.parent / near[0])!r}?" if near else ""
 
 
 @contextmanager

@@ -34,6 +34,9 @@ MISTAKES = [
     (["info", "ITQ"], "Did you mean 'itq'?"),
     (["info", "Digits"], "Did you mean 'digits'?"),
     (["info", "rprec"], "Did you mean 'RPrec'?"),
+    (["info", "NDGC@100"], "Did you mean 'NDCG@100'?"),
+    (["info", "Recal@10"], "Did you mean 'Recall@10'?"),
+    (["info", "cifar10-s4"], "Did you mean 'cifar10-s3'?"),
 ]
 
 
@@ -46,7 +49,21 @@ def test_mistake_is_one_sentence(hashbench, data, arguments, words):
     assert not list(data.rglob("*.log"))
 
 
+def test_info_suggests_a_file_or_a_dataset_of_ones_own(hashbench, data, tiny_file, tmp_path):
+    path = tiny_file(name="flowers")
+    assert (
+        f"there is no file {tmp_path / 'flower.h5'}. Did you mean {str(path)!r}?"
+        in hashbench("info", tmp_path / "flower.h5").stderr
+    )
+    (data / "datasets").mkdir()
+    path.rename(data / "datasets" / "flowers.h5")
+    assert "Did you mean 'flowers'?" in hashbench("info", "flwers").stderr
+
+
 USAGE = [
+    (["run"], "Missing option '--method'. `hashbench list methods` names them."),
+    (["run", "--method", "itq"], "Missing option '--bits'. Such as --bits 32."),
+    (["lst"], "No such command 'lst'. Did you mean 'list'?"),
     (["list", "method"], "Did you mean 'methods'?"),
     (["check", "methods", "itq"], "Did you mean 'method'?"),
     ([*RUN, "--bits", "16,32"], "'16,32' holds several; repeat the option: --bits 16 --bits 32."),

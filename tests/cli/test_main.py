@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -12,6 +13,7 @@ from places import built_in_datasets, built_in_methods
 from hashbench import __version__, registry, testing
 from hashbench.cli.main import COMMANDS, cli
 from hashbench.errors import HashbenchError
+from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.results import COLUMNS
 
@@ -108,6 +110,38 @@ def test_lists_have_a_line_a_name(hashbench):
     metrics = hashbench("list", "metrics").stdout
     assert {"AP", "AP@k", "NDCG", "NDCG@k", "P@k", "P@rN"} <= {line.split()[0] for line in metrics.splitlines()}
     assert "Options: :retrieved, :relevant, :capped. Also mAP@k, MAP@k." in metrics
+
+
+def test_list_alone_counts_what_can_be_listed_and_names_the_command(hashbench):
+    result = hashbench("list")
+    assert result.exit_code == 0
+    shown = re.findall(r"^(hashbench list \w+) +(\d+)  ", result.stdout, re.MULTILINE)
+    (kinds,) = [
+        parameter.type.choices for parameter in cli.get_command(None, "list").params if parameter.name == "kind"
+    ]
+    assert [command for command, _ in shown] == [f"hashbench list {kind}" for kind in kinds]
+    for command, count in shown:
+        lines = hashbench(*command.split()[1:]).stdout.splitlines()
+        assert int(count) == len([line for line in lines if not line.startswith(" ")]) > 0
+
+
+def test_options_that_take_names_say_where_these_are_and_their_examples_exist(hashbench):
+    known = {"METHOD": registry.get_method, "METRIC": get_metric, "DATASET": registry.dataset_class}
+    for name in COMMANDS:
+        for option in cli.get_command(None, name).params:
+            if option.opts[0] in ("--method", "--metric", "--dataset"):
+                assert option.metavar == option.opts[0].removeprefix("--").upper(), name
+                example = re.match(r"Such as ([^;]+), repeatable", option.help)
+                for one in re.split(", | or ", example[1]) if example else ():
+                    known[option.metavar](one)
+    shown = " ".join(hashbench("run", "--help").stdout.split())
+    assert "--method METHOD Such as " in shown
+    assert all(f"see `hashbench list {kind}`" in shown for kind in ("methods", "metrics", "datasets"))
+
+
+def test_run_says_where_its_rows_are(hashbench, digits_data, tmp_path):
+    result = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path / "mine")
+    assert result.stderr.splitlines()[-1] == f"Rows are in {tmp_path / 'mine' / 'digits.csv'}."
 
 
 @pytest.mark.parametrize("name", ["itq", "digits", "AP@100"])

@@ -3,6 +3,7 @@
 import math
 import re
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -321,3 +322,38 @@ def test_a_number_of_few_digits_says_too_little(printed):
 def test_what_is_no_score_is_refused(printed):
     with pytest.raises(HashbenchError, match=r"expected a score such as 0\.731, or 73\.1 in percent"):
         answers(explained(["AP"]), printed)
+
+
+# ---------------------------------------------------------------- which metric of ours CalcTopMap is: docs/metrics.md
+
+
+def calc_top_map(query, database, labels, metric):
+    (found,) = explain(
+        pack(query), pack(database), query.shape[1], SameLabel(*labels), [metric], [named("calc-top-map")]
+    )
+    return found.value
+
+
+@pytest.mark.parametrize(("asked", "ours"), [("AP@5", "AP@5"), ("AP@100", "AP@100"), ("AP", "AP@16")])
+def test_calc_top_map_without_ties_is_ap_at_k_by_the_papers_convention(asked, ours):
+    database = np.tri(17, 16, -1, dtype=bool)[
+        np.random.default_rng(0).permutation(17)
+    ]  # at distances 0 to 16, each once
+    query = np.repeat([[False] * 16], 4, axis=0)
+    labels = np.array([0, 1, 2, 9]), np.arange(17) % 3  # nothing is relevant to the last query
+    exact = evaluate(query, database, labels, [ours], undefined="paper").summary[ours]
+    assert exact.low == exact.high
+    assert calc_top_map(query, database, labels, asked) == pytest.approx(exact.mean, abs=1e-12)
+    other = evaluate(query, database, labels, ["AP@5:relevant"], undefined="paper").summary["AP@5:relevant"]
+    assert abs(other.mean - exact.mean) > 1e-3
+
+
+@pytest.mark.parametrize("metric", ["AP@2", "AP@4"])
+def test_calc_top_map_over_all_orders_of_tied_items_is_ap_at_k(metric):
+    database, query = bits("00 00 01 01 10"), bits("00 11")
+    levels = np.array([0, 1]), np.array([0, 1, 0, 1, 1])
+    orders_of_it = [np.array(order) for order in permutations(range(5))]
+    values = [calc_top_map(query, database[order], (levels[0], levels[1][order]), metric) for order in orders_of_it]
+    exact = evaluate(query, database, levels, [metric], undefined="paper").summary[metric]
+    assert np.mean(values) == pytest.approx(exact.mean, abs=1e-12)
+    assert exact.low - 1e-12 <= min(values) < exact.mean < max(values) <= exact.high + 1e-12

@@ -97,7 +97,7 @@ def test_shallow_clone_compares_what_it_has_and_says_what_it_lacks(repository, h
 @needs_git
 @pytest.mark.parametrize(
     ("typed", "hint"),
-    [("mian", "Did you mean 'main'?"), ("main..topic", "hashbench diff main topic."), ("", "''"), ("xyzzy", "folder.")],
+    [("mian", "Did you mean 'main'?"), ("", "''"), ("xyzzy", "folder.")],
 )
 def test_revision_typed_wrong_is_one_sentence(repository, hashbench, typed, hint):
     commit(row())
@@ -107,6 +107,94 @@ def test_revision_typed_wrong_is_one_sentence(repository, hashbench, typed, hint
     assert result.stderr.count("\n") == 1
     assert f"{typed!r} is neither a revision of this git repository nor a file or folder." in result.stderr
     assert hint in result.stderr
+
+
+@pytest.fixture
+def forked(repository):
+    """A row at 0.4 on main when topic leaves it, then 0.5 on main and 0.6 on topic; what the three commits are."""
+    base = commit(row(0.4))
+    git("switch", "--quiet", "--create", "topic")
+    topic = commit(row(0.6))
+    git("switch", "--quiet", "main")
+    return base, commit(row(0.5)), topic
+
+
+@needs_git
+@pytest.mark.parametrize(
+    ("typed", "name", "sides"),
+    [
+        ("main..topic", "main", (0.5, 0.6)),
+        ("..topic", "HEAD", (0.5, 0.6)),
+        ("topic..", "topic", (0.6, 0.5)),
+        ("main...topic", "merge base of main and topic", (0.4, 0.6)),
+        ("topic...main", "merge base of topic and main", (0.4, 0.5)),
+        ("topic...", "merge base of topic and HEAD", (0.4, 0.5)),
+    ],
+)
+def test_two_dots_are_both_sides_and_three_start_where_they_parted(forked, diff_json, hashbench, typed, name, sides):
+    write(Path("results/digits.csv"), row(0.9))  # the working tree has no say
+    (change,) = diff_json(typed)["changed"]
+    assert (change["old"]["value"], change["new"]["value"]) == sides
+    commits = dict(zip((0.4, 0.5, 0.6), forked, strict=True))
+    assert hashbench("diff", typed).stdout.startswith(f"{name} ({commits[sides[0]]}) -> ")
+
+
+@needs_git
+def test_three_dots_are_those_of_git(forked, diff_json):
+    changed = git("diff", "main...topic", "--", "results/digits.csv").splitlines()
+    assert [line for line in changed if line.startswith("-digits") and "0.400000" in line]
+    assert [line for line in changed if line.startswith("+digits") and "0.600000" in line]
+    assert diff_json("main...topic")["counts"]["changed"] == 1
+
+
+@needs_git
+def test_a_range_beside_another_side_is_refused(forked, hashbench):
+    result = hashbench("diff", "main...topic", "main")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: 'main...topic' gives both sides already; leave out 'main', or name one revision there.\n"
+    )
+
+
+@needs_git
+@pytest.mark.parametrize("typed", ["main...tpic", "tpic..main"])
+def test_a_side_of_a_range_typed_wrong_is_told(forked, hashbench, typed):
+    result = hashbench("diff", typed)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"Error: 'tpic' of {typed!r} is no revision of this git repository. Did you mean 'topic'?\n"
+    )
+
+
+@needs_git
+def test_paths_with_dots_are_paths(forked, hashbench):
+    write(Path("a..main/digits.csv"), row(0.6))
+    assert hashbench("diff", "a..main").stdout.startswith("a..main -> working tree: 1 changed.")
+    result = hashbench("diff", "../old")
+    assert "'../old' is neither a revision of this git repository nor a file or folder." in result.stderr
+
+
+@needs_git
+def test_revisions_without_a_commit_in_common_have_no_three_dots(forked, hashbench):
+    git("switch", "--quiet", "--orphan", "other")
+    commit(row(0.7))
+    result = hashbench("diff", "main...other")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr == (
+        "Error: main and other have no commit in common. Compare them as they are: hashbench diff main other.\n"
+    )
+
+
+@needs_git
+def test_revisions_merged_both_ways_have_no_three_dots(forked, hashbench):
+    base, main, topic = forked
+    for branch, other in (("main", topic), ("topic", main)):
+        git("switch", "--quiet", branch)
+        git("merge", "--quiet", "--strategy=ours", "--message", "merge", other)
+    result = hashbench("diff", "main...topic")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert "main and topic have 2 merge bases, " in result.stderr
+    assert {main, topic} == {word.strip(",") for word in result.stderr.split()} & {base, main, topic}
 
 
 def test_folders_and_files_are_compared_without_git(empty_folder, hashbench, monkeypatch):

@@ -1,0 +1,40 @@
+import os
+import subprocess
+import sys
+from contextlib import nullcontext
+
+import pytest
+from numba.core import event
+
+from hashbench.scoring import compilation
+
+EVALUATE = """
+import numpy as np, hashbench
+codes, labels = np.eye(4, dtype=bool), np.arange(4) % 2
+for _ in range(2):
+    hashbench.evaluate(codes, codes, (labels, labels), ["AP"])
+hashbench.curves(codes, codes, (labels, labels))
+"""
+
+
+@pytest.mark.slow
+def test_the_first_scoring_from_python_says_on_standard_error_that_it_compiles(tmp_path):
+    def told():
+        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", EVALUATE], env=env, capture_output=True, text=True, check=True)
+        assert done.stdout == ""
+        return done.stderr.splitlines()
+
+    assert set(told()) == {"hashbench: compiling the loops that count and score, once on this machine (10 to 60 s) ..."}
+    assert told() == []
+
+
+def test_only_the_outermost_tells_of_compilation(monkeypatch):
+    told, listeners = [], []
+    monkeypatch.setattr(event, "install_listener", lambda kind, listener: listeners.append(listener) or nullcontext())
+    telling = compilation.telling_of_compilation
+    with telling(lambda *what: told.append("outer")), telling(lambda *what: told.append("inner")):
+        for _ in range(2):
+            for listener in listeners:
+                listener.on_start(None)
+    assert told == ["outer"]

@@ -1,0 +1,130 @@
+"""The page on what lies inside the files, letter by letter, beside files that hashbench writes."""
+
+import json
+import re
+import shlex
+
+import h5py
+import numpy as np
+import pytest
+from places import ROOT
+from scipy.sparse import csr_array
+
+from hashbench.store import hdf5
+
+PAGE = (ROOT / "docs" / "files.md").read_text()
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+def listed(title):
+    """What the first columns of the tables below a heading name: the first table, and the second if there is one."""
+    part = PAGE.partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+    tables = re.findall(r"(?:^\|.*\n)+", part, re.MULTILINE)
+    rows = [[line.split("|")[1:-1] for line in table.splitlines()[2:]] for table in tables]
+    return [{name: row for row in table for name in re.findall(r"`([^`]+)`", row[0])} for table in rows]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the page's command has run, to work in."""
+    from click.testing import CliRunner
+
+    from hashbench.cli.main import cli
+
+    home = tmp_path_factory.mktemp("files")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(home)
+        patch.setenv("HASHBENCH_DATA", "data")
+        for command in "".join(blocks("sh")).splitlines():
+            assert CliRunner().invoke(cli, shlex.split(command)[1:], catch_exceptions=False).exit_code == 0
+    return home
+
+
+@pytest.fixture
+def run(folder, monkeypatch):
+    """Run a block of Python of the page in that folder; give the names that it leaves."""
+
+    def run(number):
+        scope = {}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            exec(blocks("python")[number], scope)
+        return scope
+
+    return run
+
+
+def test_bits_and_labels_that_the_first_snippet_reads_are_those_of_the_dataset(run, digits, folder):
+    scope = run(0)
+    assert len(blocks("python")[0].strip().splitlines()[3:]) <= 5
+    with hdf5.open_codes(folder / "data/codes/digits/itq-32-s0.h5") as codes:
+        packed = np.packbits(scope["bits"], axis=1, bitorder="little")
+        assert np.array_equal(packed, codes.database[:])
+    assert scope["bits"].shape == (1597, 32)
+    assert np.array_equal(scope["labels"], digits.labels[digits.database])
+
+
+def test_neighbours_that_the_second_snippet_finds_are_the_nearest(run, folder):
+    pytest.importorskip("faiss")
+    scope = run(1)
+    with hdf5.open_codes(folder / "data/codes/digits/itq-32-s0.h5") as codes:
+        differ = np.bitwise_count(codes.query[:, None] ^ codes.database[:]).sum(axis=2)  # (n_queries, n_database)
+    assert np.array_equal(scope["distances"], np.sort(differ, axis=1)[:, :10])
+    assert np.array_equal(np.take_along_axis(differ, scope["rows"], axis=1), scope["distances"])
+
+
+def is_as_listed(array, dtypes):
+    """Whether a dtype is among those of a cell, where whole numbers are any of them."""
+    return array.dtype.name in dtypes or ("whole numbers" in dtypes and array.dtype.kind in "iu")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"labels": np.arange(40) % 4, "coarse_labels": np.arange(40) % 2, "rule": "hierarchy"},
+        {"rule": "shared-labels"},
+        {"rule": "distance"},
+        {"rule": "explicit"},
+        {"rule": "explicit", "matrix": csr_array(np.eye(8, 32, dtype=np.int64))},
+        {"rule": "neighbours", "neighbours": np.zeros((8, 1), dtype=np.int64)},
+        {"images": np.zeros((40, 8, 8, 3), dtype=np.uint8)},
+    ],
+    ids=lambda changes: "-".join(["dataset", *map(str, changes)]),
+)
+def test_everything_in_a_dataset_file_is_listed_with_its_dtype(tiny_file, changes):
+    paths, attributes = listed("A dataset file")
+    found = {}
+    with h5py.File(tiny_file(**changes)) as file:
+        file.visititems(lambda name, stored: found.update({name: stored[()]} if hasattr(stored, "dtype") else {}))
+        assert {*file.attrs} == {*attributes, "hashbench", "schema_version"}
+    assert {"query", "database", "train"} <= {*found} <= {*paths}
+    for name, array in found.items():
+        cells = paths[name]
+        assert "matrix/" in name or is_as_listed(array, cells[2])
+        n_axes = {len(shape.strip(", ").split(", ")) for shape in re.findall(r"\(([^)]+)\)", cells[1])}
+        assert "matrix/" in name or array.ndim in n_axes
+
+
+def test_everything_in_a_codes_file_is_listed(folder):
+    paths, attributes = listed("A codes file")
+    found = {}
+    with h5py.File(folder / "data/codes/digits/itq-32-s0.h5") as file:
+        file.visititems(lambda name, stored: found.update({name: stored[()]} if hasattr(stored, "dtype") else {}))
+        assert {*file.attrs} == {*attributes, "hashbench", "schema_version"}
+        assert file.attrs["schema_version"] == int(re.search(r"`schema_version` \((\d+)\)", PAGE)[1])
+    assert {*found} == {*paths}
+    assert {array.dtype.name for array in found.values()} == {"uint8"}
+
+
+def test_a_model_holds_what_is_listed(folder):
+    (names,) = listed("A model file")
+    with np.load(folder / "data/codes/digits/itq-32-s0.model.npz", allow_pickle=False) as file:
+        about = json.loads(str(file["about"]))
+        assert len(file.files) > 1
+    assert {*about} == {*re.findall(r"`(\w+)`", names["about"][2])}
+    (_, attributes) = listed("A codes file")
+    assert {*about["made"]} <= {*attributes}

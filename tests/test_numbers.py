@@ -1,0 +1,210 @@
+"""Numbers in the documents that come from results and benchmarks are those of the files they come from.
+
+Where a part moves to another page, the constant that names its file moves with it.
+"""
+
+import csv
+import re
+import sys
+from itertools import product
+
+import pytest
+from places import ROOT
+
+TIES = ROOT / "README.md"  # the table of what ties do to a score
+SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it
+SPREADS = ROOT / "docs/why-numbers-differ.md"
+SPEED = ROOT / "README.md"
+SCALE = ROOT / "docs/scale.md"
+
+RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text()
+
+
+def text_of(path):
+    """A document in one line, so that no sentence is broken."""
+    return " ".join(path.read_text().split())
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def tables(title, text=RESULTS):
+    """The tables below headings that start so: rows of cells, as texts, by the heads of their columns."""
+    found = []
+    for part in re.split(r"^#+ ", text, flags=re.MULTILINE)[1:]:
+        if part.startswith(title):
+            lines = re.findall(r"^\| (.*) \|$", part.replace("|  |", "| |").replace("|  |", "| |"), re.MULTILINE)
+            cells = [[cell.strip() for cell in line.split("|")] for line in lines]
+            found.append([dict(zip(cells[0], row, strict=True)) for row in cells[2:]])
+    return found
+
+
+# ---------------------------------------------------------------- ties
+
+
+def test_the_ranges_shown_are_those_of_the_committed_table():
+    rows = rows_of(ROOT / "results/tables/table1-tie-range.csv")
+    cells = {row["method"]: row for row in rows if (row["dataset"], row["n_bits"]) == ("digits", "12")}
+    line = r"^\| (\S+) +\| ([\d.]+) \| \*\*([\d.]+)\*\* \| ([\d.]+) \| `([·─●]+)` \|$"
+    shown = re.findall(line, TIES.read_text(), re.MULTILINE)
+    assert len(shown) == 4
+    for method, low, mean, high, bar in shown:
+        values = [float(cells[method][key]) for key in ("low", "value", "high")]
+        assert [low, mean, high] == [f"{value:.4f}" for value in values]
+        first, dot, last = (round(len(bar) * value - 0.5) for value in values)
+        assert abs(bar.index("●") - dot) <= 1
+        assert abs(len(bar) - len(bar.lstrip("·")) - first) <= 1
+        assert abs(len(bar.rstrip("·")) - 1 - last) <= 1
+    constant = cells["constant"]
+    assert f"from {float(constant['low']):.2f} to a perfect {float(constant['high']):.2f}" in text_of(TIES)
+    assert "The ranges of pcah and lsh overlap" in text_of(TIES)
+    assert float(cells["lsh"]["high"]) > float(cells["pcah"]["low"])
+
+
+# ---------------------------------------------------------------- scripts
+
+
+@pytest.fixture(scope="module")
+def of_scripts():
+    return rows_of(ROOT / "benchmarks/why_numbers_differ.csv")
+
+
+@pytest.fixture(scope="module")
+def why():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+        import why_numbers_differ
+    return why_numbers_differ
+
+
+def values(rows, codes, order, *, metric="AP@1000", scripts=None):
+    chosen = {"codes": codes, "order": order, "metric": metric}
+    return {
+        row["script"]: float(row["value"])
+        for row in rows
+        if chosen.items() <= row.items() and (scripts is None or row["script"] in scripts)
+    }
+
+
+def test_numbers_beside_the_figure_of_scripts_are_those_of_the_rows(of_scripts, why):
+    drawn = why.TIES_ALONE["AP@1000"]
+    by_class, shuffled = (
+        values(of_scripts, "classifier-10", order, scripts=drawn) for order in ("by-class", "shuffled")
+    )
+    text = text_of(SCRIPTS)
+    assert len(drawn) == 7
+    assert "by seven scripts" in text
+    assert f"{min(by_class.values()):.2f} to {max(by_class.values()):.2f} with the database sorted by class" in text
+    assert {f"{value:.2f}" for value in shuffled.values()} == {"0.58"}
+    assert "0.58 by all once it is shuffled" in text
+    two = (by_class["calc-top-map"], values(of_scripts, "classifier-10", "by-class")["calc-top-map-here"])
+    assert f"gives {two[0]:.3f} or {two[1]:.3f} depending on the processor alone" in text
+
+
+def test_tables_of_scripts_are_those_of_the_rows(of_scripts, why):
+    page = SPREADS.read_text()
+    parts = {"spreads": why.spreads(of_scripts), "scripts": why.of_scripts(of_scripts)}
+    assert why.put_into(page, parts) == page
+    for name, by_class in values(of_scripts, "classifier-10", "by-class").items():
+        (line,) = re.findall(rf"^\| {re.escape(name)} +\|.*$", page, re.MULTILINE)
+        assert line.split("|")[-3].strip() == f"{by_class:.3f}"
+
+
+def test_sentences_on_scripts_are_true_of_the_rows(of_scripts, why):
+    text, ties_alone = text_of(SPREADS), why.TIES_ALONE
+    exact = {(row["codes"], row["metric"]): float(row["exact"]) for row in of_scripts}
+    assert f"gains {exact['hashnet-32', 'AP@1000'] - exact['hashnet-12', 'AP@1000']:.3f} of exact AP@1000" in text
+    by_class = values(of_scripts, "hashnet-12", "by-class", scripts=ties_alone["AP@1000"]).values()
+    assert f"12 bits anything from {min(by_class):.3f} to {max(by_class):.3f}." in text
+    spread = [
+        max(found) - min(found)
+        for codes, metric in product(("lsh-12", "lsh-32", "itq-12", "itq-32"), ties_alone)
+        if (found := values(of_scripts, codes, "by-class", metric=metric, scripts=ties_alone[metric]).values())
+    ]
+    assert f"lie {max(spread):.3f} apart at most" in text
+    away = [
+        abs(value - exact[codes, metric])
+        for codes, metric in exact
+        if metric in ties_alone
+        for value in values(of_scripts, codes, "shuffled", metric=metric, scripts=ties_alone[metric]).values()
+    ]
+    assert "Shuffled, all scripts agree with the exact value to 0.01." in text
+    assert max(away) < 0.01
+
+
+# ---------------------------------------------------------------- speed
+
+
+def side_by_side(column, codes=("spread", "collapsed"), **chosen):
+    """The ratios of a column on both machines, as texts of the size that the sentences have."""
+    found = [
+        float(row[column].replace(",", ""))
+        for table in tables("Side by side")
+        for row in table
+        if row["codes"] in codes and row.get(column) and chosen.items() <= row.items()
+    ]
+    return min(found), max(found)
+
+
+def test_speed_told_is_that_of_the_benchmarks():
+    text = text_of(SPEED).replace("*", "")
+    least, most = side_by_side("faiss k=100", ["spread"])
+    assert f"{least:.1f} to {most:.0f} times less time than faiss' exact search" in text
+    least, most = side_by_side("faiss k=100", ["collapsed"])
+    assert f"with collapsed codes, as supervised methods make them, {least:.1f} to {most:.0f} times less" in text
+    intel, amd = (
+        next(float(row["faiss k=100"]) for row in table if [*row.values()][:3] == ["CIFAR-10 S2", "64", "spread"])
+        for table in tables("Side by side")
+    )
+    assert f"10,000 x 50,000 at 64 bits: {intel:.1f} times less on Intel, {amd:.1f} on AMD" in text
+    for column, words in (
+        ("argsort", "took {} times longer at 64 bits"),
+        ("stable", "with a stable sort {},"),
+        ("ndcg_score", "scikit-learn's `ndcg_score` {}."),
+    ):
+        least, most = side_by_side(column, bits="64")
+        assert words.format(f"{least:.0f} to {most:.0f}") in text
+
+
+def test_memory_told_is_that_of_the_first_machine():
+    peaks = [row["peak"] for row in tables("Memory")[0]]
+    text = text_of(SPEED)
+    assert f"193,734 multi-label items peaked at {peaks[1]}," in text
+    assert f"20 million codes in an HDF5 file at {peaks[2]}, and with their items in a dataset file" in text
+    assert f"one float32 each, at {peaks[3]};" in text
+
+
+def test_training_told_is_that_of_the_benchmarks():
+    text, (histogram,) = text_of(SPEED), tables("Soft histogram")
+    times, memory = ([float(row[f"loop: {what}"]) for row in histogram] for what in ("time", "memory"))
+    assert (
+        f"took {min(times):.0f} to {max(times):.0f} times less time and {min(memory):.0f} to {max(memory):.0f}" in text
+    )
+    assert "batches of 128 to 1,024 items and 16 to 128 bits" in text
+    step = "times a step of dpsh"
+    steps = [float(row[step]) for table in tables("") for row in table if step in row and row["method"] == "talr-ap"]
+    assert f"a step of TALR-AP, {min(steps):.1f} to {max(steps):.1f} times that of DPSH" in text
+    assert {row["M"] for row in histogram} == {"128", "256", "512", "1024"}
+    assert {row["b"] for row in histogram} == {"16", "32", "64", "128"}
+
+
+def test_computed_times_of_many_workers_follow_from_the_measured_ones():
+    measured, computed = (
+        [
+            [float(cell.replace(",", "")) for cell in line.split("|")]
+            for line in re.findall(rf"^\| ({row}) \|$", part, re.M)
+        ]
+        for part, row in (
+            (SCALE.read_text(), r"[\d,]+ \| [\d,]+ \| \d \| [\d.]+ \| [\d.]+ \| \d+"),
+            (SCALE.read_text(), r"[\d,]+ \| [\d,]+ \| \d+ \| [\d,.]+ \| [\d.]+"),
+        )
+    )
+    one, two = (row[3] for row in measured[:2])
+    assert f"Two workers take {one / two:.2f} times less than one." in text_of(SCALE)
+    for items, queries, workers, seconds, rate, _ in measured:
+        assert items * queries / workers / seconds / 1e9 == pytest.approx(rate, rel=0.02)
+    assert len(computed) == 9
+    for items, queries, workers, seconds, _ in computed:
+        assert seconds == pytest.approx(items * queries / workers / 1e9 / measured[1][4], rel=0.02, abs=0.05)
