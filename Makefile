@@ -41,6 +41,10 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) -e '.[learned,test,bench]'
 	@touch $@
 
+$(VENV)/.docs: $(VENV)/.installed
+	$(PIP) -e '.[docs]'
+	@touch $@
+
 install: $(VENV)/.installed ## Set up .venv with hashbench and its tests
 
 dev: $(VENV)/.dev ## Set up .venv for development, with the commit hooks
@@ -85,6 +89,12 @@ test-originals: $(VENV)/.installed ## Run those of scripts beside the libraries 
 
 test-browser: $(VENV)/.installed ## Run those of the report in a browser; test has a few of them, test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_report_*.py --durations 3
+
+docs: $(VENV)/.docs ## Build the site into docs/_build/html; every warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+test-docs: $(VENV)/.docs ## Run every command of the site, page by page, and build it
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto tests/test_site.py --durations 3
 
 test-all: $(VENV)/.bench dist ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20

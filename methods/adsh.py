@@ -78,12 +78,12 @@ class ADSH(LearnedHash):
 
     Notes
     -----
-    With t = tanh(u) and free codes V of all training items, sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i -
-    t_i|^2 is reduced in turn by the network and, bit by bit, by V. S is 1 for similar pairs and -r for others, r such
-    that S sums to 0. The paper gives each item of the *database* such a code, found from the database's own labels, so
-    that its AP is no measure of what is learned; here V belongs to training items, and queries and database are both
-    encoded by the network. The paper learns each time from 2,000 items drawn, here from all. Until V is first found it
-    is 0, which teaches nothing: the first epoch only looks.
+    With t = tanh(u) and free codes V of all training items, sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma times
+    ``sum_i |v_i - t_i|^2`` is reduced in turn by the network and, bit by bit, by V. S is 1 for similar pairs and -r
+    for others, r such that S sums to 0. The paper gives each item of the *database* such a code, found from the
+    database's own labels, so that its AP is no measure of what is learned; here V belongs to training items, and
+    queries and database are both encoded by the network. The paper learns each time from 2,000 items drawn, here
+    from all. Until V is first found it is 0, which teaches nothing: the first epoch only looks.
 
     References
     ----------

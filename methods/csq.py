@@ -47,7 +47,7 @@ class CSQ(_Targets):
     Notes
     -----
     With t = tanh(u) and the target T of an item, the loss is the cross-entropy of (t + 1) / 2 and (T + 1) / 2, mean
-    over bits, which equals log(1 + exp(-2 T u)) and is computed so, plus lambda times the mean of (|t| - 1)^2, the
+    over bits, which equals log(1 + exp(-2 T u)) and is computed so, plus lambda times the mean of ``(|t| - 1)^2``, the
     authors' code's quantisation. Their pair term has weight 0 in all commands they give, and is left out.
     The authors take the first rows of a Hadamard matrix as targets, which makes copies of bits; see
     `hashbench.learning.targets`. ``presets["paper"]`` has their settings for AlexNet, but halves the rate every 19

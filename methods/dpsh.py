@@ -55,8 +55,8 @@ class DPSH(LearnedHash):
     Notes
     -----
     With theta_ij = u_i . u_j / 2 and P(s_ij = 1) = sigmoid(theta_ij), equation 6 of [1]_ is
-    sum_ij [log(1 + exp(theta_ij)) - s_ij theta_ij] + eta sum_i |u_i - sgn(u_i)|^2. A step pairs the
-    batch with the last outputs of all items, held constant, and divides by the number of pairs; an
+    sum_ij [log(1 + exp(theta_ij)) - s_ij theta_ij] + eta times the sum of ``|u_i - sgn(u_i)|^2``. A step pairs
+    the batch with the last outputs of all items, held constant, and divides by the number of pairs; an
     item not visited yet has output 0, and adds no gradient. ``presets["paper"]`` has the settings of
     the authors' PyTorch code for CIFAR-10, made for a whole network; ``presets["tuned"]`` led on held-out
     training items in the mean over two datasets, among settings without a failure. It diverges on well separated

@@ -106,8 +106,8 @@ class DSH(LearnedHash):
 
     Notes
     -----
-    A pair costs 1/2 (1 - y) |u_i - u_j|^2 + 1/2 y max(m - |u_i - u_j|^2, 0), y = 1 for dissimilar ones; an item
-    alpha ||u_i| - 1|_1. Dispersion takes absolute differences, and lets similar pairs off inside a zone. The presets
+    A pair costs 1/2 (1 - y) ``|u_i - u_j|^2`` + 1/2 y max(m - ``|u_i - u_j|^2``, 0), y = 1 for dissimilar ones; an item
+    ``alpha ||u_i| - 1|_1``. Dispersion takes absolute differences and lets similar pairs off inside a zone. The presets
     ``paper`` and ``dispersion`` are the authors' settings, but without DSH's two last drops of the learning rate;
     ``tuned`` led on held-out training items in the mean over two datasets, among settings without a failure, and
     diverges on well separated blobs.

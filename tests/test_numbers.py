@@ -11,10 +11,10 @@ from itertools import product
 import pytest
 from places import ROOT
 
-TIES = ROOT / "README.md"  # the table of what ties do to a score
+TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
 SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it
 SPREADS = ROOT / "docs/why-numbers-differ.md"
-SPEED = ROOT / "README.md"
+SPEED = ROOT / "docs/explanation/speed.md"
 SCALE = ROOT / "docs/scale.md"
 
 RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text()

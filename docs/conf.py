@@ -1,0 +1,138 @@
+"""How the site is built: `make docs`. Pages are Markdown, read in the repository too; the reference is made here.
+
+A line ``<!-- made: NAME -->`` of a page becomes what the function NAME below writes, from docstrings and registries.
+"""
+
+import os
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+
+import hashbench
+from hashbench import registry
+from hashbench.cards import method_card
+from hashbench.reports.plots import FIGURES
+
+ROOT = Path(__file__).parents[1]
+_URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+_SOURCE = f"{_URLS['Repository']}/blob/main"
+
+project, author, version = "hashbench", "the hashbench developers", hashbench.__version__
+copyright = "the hashbench developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_click", "sphinx_copybutton", "sphinx_design"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+numpydoc_show_class_members = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+html_math_renderer = "mathml"
+html_theme = "pydata_sphinx_theme"
+html_title = "hashbench"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_sidebars = {"index": []}
+html_theme_options = {
+    "icon_links": [{"name": "Source", "url": _URLS["Repository"], "icon": "fa-brands fa-github"}],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+
+
+def _of_registry() -> Iterator[str]:
+    for name in registry.built_in_methods():
+        card = method_card(name)
+        cls = registry.get_method(name)
+        learns = {"none": "nothing but items", "labels": "labels", "affinity": "which items are similar"}
+        yield f"### {name}\n\n{card.summary} Group {card.group}; learns from {learns[card.supervision]}.\n"
+        if card.presets:
+            yield f"Presets: {', '.join(f'`--preset {preset}`' for preset in sorted(card.presets))}.\n"
+        yield f"```{{eval-rst}}\n.. autoclass:: {cls.__module__}.{cls.__name__}\n   :noindex:\n```\n"
+
+
+def methods() -> str:
+    """Every built-in method with its parameters, equations and references."""
+    return "\n".join(_of_registry())
+
+
+def public() -> str:
+    """Every public name with its docstring."""
+    lines = []
+    for name in sorted(hashbench.__all__, key=str.lower):
+        if name.startswith("__"):
+            continue
+        thing = getattr(hashbench, name)
+        kind = "exception" if _is(thing, Exception) else "class" if isinstance(thing, type) else "function"
+        members = "\n   :members:" if kind == "class" else ""
+        lines.append(f"## {name}\n\n```{{eval-rst}}\n.. auto{kind}:: hashbench.{name}{members}\n```\n")
+    return "\n".join(lines)
+
+
+def figures() -> str:
+    """Every kind of figure, in the words of the function that draws it."""
+    rows = [f"| `{name}` | {kind.draw.__doc__.splitlines()[0]} |" for name, kind in FIGURES.items()]
+    return "\n".join(["| name | what |", "|---|---|", *rows])
+
+
+def gallery() -> str:
+    """All figures and tables of results/."""
+    lines = ["## Tables\n"]
+    for path in sorted((ROOT / "results/tables").glob("*.md")):
+        title = path.read_text(encoding="utf-8").splitlines()[0].lstrip("# ")
+        lines.append(f"- [{title}]({_SOURCE}/{path.relative_to(ROOT).as_posix()})")
+    for kind, words in (("unseen", "Unseen classes"), ("ap-bits", "AP by code length"), ("tie-ranges", "Tie ranges")):
+        lines.append(f"\n## {words}\n")
+        for path in sorted((ROOT / "results/figures").glob(f"{kind}-*.svg")):
+            name = path.stem.removeprefix(f"{kind}-")
+            lines.append(f"### {name}\n\n![{words} of {name}](../{path.relative_to(ROOT).as_posix()})\n")
+    return "\n".join(lines)
+
+
+def _is(thing: object, base: type) -> bool:
+    return isinstance(thing, type) and issubclass(thing, base)
+
+
+_MADE = {made.__name__: made for made in (methods, public, figures, gallery)}
+
+
+def _fill(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put in what is made, and lead links out of docs/ to the repository."""
+    text = re.sub(r"<!-- made: (\w+) -->", lambda found: _MADE[found[1]](), source[0])
+    source[0] = re.sub(r"\]\(((?:\.\./)+[^)#]+)(#[^)]*)?\)", lambda found: _outside(page, found), text)
+
+
+def _outside(page: str, link: re.Match[str]) -> str:
+    here = ROOT / "docs" / page
+    target = Path(os.path.normpath(here.parent / link[1]))
+    if target.is_relative_to(ROOT / "docs") or target.suffix == ".svg":
+        return link[0]
+    if not target.exists():
+        raise ValueError(f"{page}: {link[1]} leads nowhere")
+    return f"]({_SOURCE}/{target.relative_to(ROOT).as_posix()}{link[2] or ''})"
+
+
+def _write_math(self, node):  # type: ignore[no-untyped-def]
+    from docutils import nodes
+
+    self.body.append(tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    raise nodes.SkipNode
+
+
+def _escape(app: Sphinx, context: object, lines: list[str]) -> None:
+    """Keep stars of help texts, such as those of 'codes-*.npy', from becoming emphasis."""
+    lines[:] = [re.sub(r"(?<![*\\])\*(?!\*)", r"\\*", line) for line in lines]
+
+
+def setup(app: Sphinx) -> None:
+    """Add what is made to pages, and formulas that browsers draw without a script."""
+    app.connect("source-read", _fill)
+    app.connect("sphinx-click-process-options", _escape)
+    app.connect("sphinx-click-process-description", _escape)
+    app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))

@@ -1,0 +1,143 @@
+"""Every command of the site: each page's blocks run in their order, in an empty folder, as a reader would copy them."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import chdir, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from places import ROOT
+
+DOCS = ROOT / "docs"
+ELSEWHERE = {  # pages that have tests of their own, which run their commands and look at what comes out
+    "binary-quantisation.md": "cli/test_binary_quantisation.py",
+    "diff.md": "reports/test_diff_text.py",
+    "grids.md": "cli/test_grids.py",
+    "metrics.md": "cli/test_reranking.py",
+    "models.md": "cli/test_export.py",
+    "own-codes.md": "pipeline/test_own_codes.py",
+    "python.md": "reports/test_python.py",
+    "run-files.md": "cli/test_run_files.py",
+    "scale.md": "pipeline/test_sharded_codes.py",
+    "why-numbers-differ.md": "test_documentation.py",
+}
+ON_RESULTS = ("figures.md", "report.md", "tables.md")  # pages that lay out the committed results
+PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if "_build" not in path.parts)
+
+
+@dataclass
+class Block:
+    """A fenced block of a page."""
+
+    kind: str  # sh, python, or the name of a file to write
+    text: str
+    reason: str  # why it is not run
+
+    def __str__(self):
+        return self.text
+
+
+def blocks_of(page):
+    """Find a page's blocks that a reader copies."""
+    found = re.finditer(
+        r"(?:^<!-- (not run: (?P<reason>[^>]+)|[\w ]+) -->\n)?"
+        r"^```(?P<kind>sh|python|\{code-block\} \w+)\n(?::caption: (?P<file>\S+)\n)?(?P<text>.*?)^```$",
+        (DOCS / page).read_text(encoding="utf-8"),
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    return [Block(one["file"] or one["kind"], one["text"], one["reason"] or "") for one in found]
+
+
+RUN = [page for page in PAGES if page not in ELSEWHERE and any(not block.reason for block in blocks_of(page))]
+
+
+def is_plain(text):
+    """Whether all lines are calls of hashbench without anything of a shell."""
+    return all(line.startswith("hashbench ") and not re.search(r"[$|&>`{\\]", line) for line in text.splitlines())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN)
+def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypatch):
+    bin_folder = Path(sys.executable).parent
+    site = tmp_path / "site"
+    environment = {
+        **os.environ,
+        "HASHBENCH_DATA": str(tmp_path / "data"),
+        "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(site),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    monkeypatch.setenv("HASHBENCH_DATA", environment["HASHBENCH_DATA"])
+    work = tmp_path / "work"
+    work.mkdir()
+    if page in ON_RESULTS:
+        shutil.copytree(ROOT / "results", work / "results")
+    scope, children = {}, []
+    try:
+        with chdir(work):
+            for block in blocks_of(page):
+                if block.reason:
+                    continue
+                if block.kind == "python":
+                    exec(block.text, scope)
+                elif block.kind != "sh":
+                    Path(block.kind).write_text(block.text, encoding="utf-8")
+                elif is_plain(block.text) and not site.exists():
+                    for line in block.text.splitlines():
+                        result = hashbench(*shlex.split(line, comments=True)[1:])
+                        assert result.exit_code == 0, f"{line}\n{result.output}"
+                else:
+                    if block.text.startswith("pip install"):  # beside the environment of the tests, not into it
+                        text = (
+                            f"{sys.executable} -m pip install --quiet --no-deps --no-build-isolation --target {site} ."
+                        )
+                    else:
+                        text = block.text
+                    with Path("printed").open("w+") as printed:
+                        child = subprocess.Popen(
+                            ["bash", "-euo", "pipefail", "-c", text],
+                            env=environment,
+                            stdout=printed,
+                            stderr=subprocess.STDOUT,
+                            start_new_session=True,
+                        )
+                        children.append(child)
+                        code = child.wait()
+                        printed.seek(0)
+                        assert code == 0, f"{block.text}\n{printed.read()}"
+                    Path("printed").unlink()
+    finally:
+        for child in children:  # what runs in the background ends with the page
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("page", ELSEWHERE)
+def test_pages_whose_commands_run_elsewhere_are_named_there(page):
+    assert page in (ROOT / "tests" / ELSEWHERE[page]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES} - {*ELSEWHERE}))
+def test_a_block_that_is_not_run_says_why(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    fences = re.findall(r"^```(?:sh|bash|shell|console|python)\b.*$", text, re.MULTILINE)
+    assert len(fences) == sum(block.kind in ("sh", "python") for block in blocks_of(page)), "a block in no known form"
+    for block in blocks_of(page):
+        assert not block.reason or len(block.reason.split()) > 2
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(tmp_path):
+    pytest.importorskip("pydata_sphinx_theme")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", DOCS, tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert (done.returncode, done.stderr) == (0, "")
+    for page in PAGES:
+        assert (tmp_path / page).with_suffix(".html").exists()
