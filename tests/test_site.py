@@ -17,6 +17,7 @@ from places import ROOT
 DOCS = ROOT / "docs"
 ELSEWHERE = {  # pages that have tests of their own, which run their commands and look at what comes out
     "binary-quantisation.md": "cli/test_binary_quantisation.py",
+    "files.md": "store/test_layout.py",
     "diff.md": "reports/test_diff_text.py",
     "grids.md": "cli/test_grids.py",
     "metrics.md": "cli/test_reranking.py",
