@@ -9,12 +9,14 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
 import hashbench
 from hashbench import registry
 from hashbench.cards import method_card
+from hashbench.cli.main import cli
 from hashbench.reports.plots import FIGURES
 
 ROOT = Path(__file__).parents[1]
@@ -23,11 +25,12 @@ _SOURCE = f"{_URLS['Repository']}/blob/main"
 
 project, author, version = "hashbench", "the hashbench developers", hashbench.__version__
 copyright = "the hashbench developers"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_click", "sphinx_copybutton", "sphinx_design"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["_build"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 numpydoc_show_class_members = False
+smartquotes = False  # would turn -- of options into dashes
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 html_math_renderer = "mathml"
@@ -36,7 +39,7 @@ html_title = "hashbench"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "gallery": []}
 html_theme_options = {
     "icon_links": [{"name": "Source", "url": _URLS["Repository"], "icon": "fa-brands fa-github"}],
     "footer_start": ["copyright"],
@@ -75,6 +78,21 @@ def public() -> str:
     return "\n".join(lines)
 
 
+def commands() -> str:
+    """Print the help of each command, and of those below it."""
+    return "\n".join(_helps(cli, "hashbench"))
+
+
+def _helps(command: click.Command, name: str) -> Iterator[str]:
+    context = click.Context(command, info_name=name, terminal_width=84, help_option_names=["-h", "--help"])
+    yield f"## {name}\n\n```text\n{command.get_help(context)}\n```\n"
+    if isinstance(command, click.Group):
+        for one in command.list_commands(context):
+            below = command.get_command(context, one)
+            assert below is not None
+            yield from _helps(below, f"{name} {one}")
+
+
 def figures() -> str:
     """Every kind of figure, in the words of the function that draws it."""
     rows = [f"| `{name}` | {kind.draw.__doc__.splitlines()[0]} |" for name, kind in FIGURES.items()]
@@ -99,7 +117,7 @@ def _is(thing: object, base: type) -> bool:
     return isinstance(thing, type) and issubclass(thing, base)
 
 
-_MADE = {made.__name__: made for made in (methods, public, figures, gallery)}
+_MADE = {made.__name__: made for made in (methods, public, commands, figures, gallery)}
 
 
 def _fill(app: Sphinx, page: str, source: list[str]) -> None:
@@ -125,14 +143,7 @@ def _write_math(self, node):  # type: ignore[no-untyped-def]
     raise nodes.SkipNode
 
 
-def _escape(app: Sphinx, context: object, lines: list[str]) -> None:
-    """Keep stars of help texts, such as those of 'codes-*.npy', from becoming emphasis."""
-    lines[:] = [re.sub(r"(?<![*\\])\*(?!\*)", r"\\*", line) for line in lines]
-
-
 def setup(app: Sphinx) -> None:
     """Add what is made to pages, and formulas that browsers draw without a script."""
     app.connect("source-read", _fill)
-    app.connect("sphinx-click-process-options", _escape)
-    app.connect("sphinx-click-process-description", _escape)
     app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
