@@ -172,8 +172,8 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) 
         look: dict[str, Any] = {"color": block.looks[cell["label"]].colour, "alpha": 0.55, "linewidth": 0.8}
         axes.vlines(cell["seen"], cell["low"], cell["high"], label=cell["label"], zorder=1.5, **look)
         if np.isfinite(cell["spread"]):
-            ends = cell["value"] - cell["spread"], cell["value"] + cell["spread"]
-            axes.vlines(cell["seen"], *ends, label="_", zorder=1.4, **{**look, "alpha": 0.25, "linewidth": 3})
+            near = cell["value"] - cell["spread"], cell["value"] + cell["spread"]
+            axes.vlines(cell["seen"], *near, label="_", zorder=1.4, **{**look, "alpha": 0.25, "linewidth": 3})
         axes.hlines(cell["value"], cell["seen_low"], cell["seen_high"], label=cell["label"], zorder=1.5, **look)
         bars += [np.linspace((cell["seen"], cell["low"]), (cell["seen"], cell["high"]), 15)]
         bars += [np.linspace((cell["seen_low"], cell["value"]), (cell["seen_high"], cell["value"]), 15)]
