@@ -17,7 +17,7 @@ UNSUPERVISED := itq lsh sph sh sklsh pcah
 COLUMN := --format svg --width 3.3 --no-title --output docs/figures
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev format lint workflows types links dist test test-dist test-cluster test-browser test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-browser test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -30,6 +30,7 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing hashbench and what it needs into $(VENV) (a few minutes the first time) ..."
+	@rm -rf $(VENV)/lib/python*/site-packages/hashbench # what a plain install leaves of compiled loops hides this one
 	$(PIP) -e '.[learned,test]'
 	@touch $@
 
@@ -96,7 +97,7 @@ docs: $(VENV)/.docs ## Build the site into docs/_build/html; every warning is an
 test-docs: $(VENV)/.docs ## Run every command of the site, page by page, and build it
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q -n auto tests/test_site.py --durations 3
 
-test-all: $(VENV)/.bench dist ## Run them in their long forms, too, and beside the libraries they are of
+test-all: $(VENV)/.bench $(VENV)/.docs dist ## Run them in their long forms, too, and beside the libraries they are of
 	HASHBENCH_TESTS=all $(TEST) --durations 20
 
 format: $(VENV)/.dev ## Format the code

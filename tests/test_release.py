@@ -5,6 +5,7 @@ import re
 import tomllib
 from importlib.metadata import distribution, entry_points
 
+import pytest
 import yaml
 from places import ROOT
 
@@ -39,6 +40,41 @@ def test_the_citation_has_the_addresses_of_the_project():
     urls = PROJECT["project"]["urls"]
     assert (CITATION["repository-code"], CITATION["url"]) == (urls["Repository"], urls["Documentation"])
     assert CITATION["license"] == PROJECT["project"]["license"]
+
+
+def test_what_pypi_shows_has_no_link_into_the_repository():
+    shown = (ROOT / PROJECT["project"]["readme"]).read_text(encoding="utf-8")
+    assert shown.count("](https://") == shown.count("](") > 3
+
+
+def test_every_target_that_is_listed_is_made_whatever_files_there_are():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[1].split()
+    assert set(re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)) <= set(phony)
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "after"),
+    [
+        ("CITATION.cff", f"version: {__version__}", "version: 0.0.9"),
+        ("CHANGELOG.md", f"## {__version__} (2026-12-01)", f"## {__version__} (to be tagged)"),
+        ("hashbench/__init__.py", f'__version__ = "{__version__}"', '__version__ = "9"'),
+    ],
+)
+def test_a_tag_is_held_to_source_citation_and_changelog(tmp_path, monkeypatch, place, before, after):
+    import check_tag
+
+    for name in check_tag.PLACES:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        dated = re.sub(rf"^## {re.escape(__version__)}.*$", f"## {__version__} (2026-12-01)", text, flags=re.MULTILINE)
+        (tmp_path / name).write_text(dated, encoding="utf-8")
+    monkeypatch.setattr(check_tag, "ROOT", tmp_path)
+    assert check_tag.main(f"v{__version__}") == 0
+    text = (tmp_path / place).read_text(encoding="utf-8")
+    assert before in text
+    (tmp_path / place).write_text(text.replace(before, after), encoding="utf-8")
+    assert check_tag.main(f"v{__version__}") == 1
 
 
 def test_script_is_that_of_the_project():
