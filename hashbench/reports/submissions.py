@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,9 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hashbench._typing import Progress, silent
-from hashbench.cards import method_card
+from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
 from hashbench.pipeline.runner import run
@@ -23,6 +24,8 @@ from hashbench.store.results import COLUMNS, UNKNOWN, Row, csv_text, read_conten
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
+_EXACT = ("baseline", "unsupervised")  # groups whose methods end in the same codes on every processor, if not trained
+_TOLERANCE = 0.02  # by which scores of other methods may differ between processors
 _Rows = dict[tuple[Any, ...], Row]
 
 
@@ -100,8 +103,44 @@ def about_rows(rows: _Rows, base: _Rows) -> list[str]:
     return list(told)
 
 
+def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]:
+    """Say which accepted rows are gone, or have other numbers, though neither data nor version of the method changed.
+
+    Of a folder all that it held is looked for, else what the files held.
+    """
+    paths = list(paths)
+    names = None if any(path.is_dir() for path in paths) else {path.name for path in paths}
+    versions: dict[tuple[str, ...], int] = {}
+    for row in rows.values():
+        method = row.dataset, row.features, row.method
+        versions[method] = max(row.method_version, versions.get(method, 0))
+    gone = Counter(
+        (row.method, row.dataset)
+        for key, row in base.items()
+        if key not in rows
+        and (names is None or results_path("", row.dataset).name in names)
+        and versions.get((row.dataset, row.features, row.method), 0) <= row.method_version
+    )
+    changed = [
+        f"{_told(row)} changed from {_numbers(old)} to {_numbers(row)} though neither data nor version of the method "
+        "did. Raise the version, or leave the row."
+        for key, row in rows.items()
+        if (old := base.get(key)) not in (None, row) and old[-2:] == row[-2:]
+    ]
+    return changed + [
+        f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} gone; merge what is "
+        "accepted, or restore them. Rows go only where a higher version of the method takes their place."
+        for (method, dataset), number in sorted(gone.items())
+    ]
+
+
 def _about_row(row: Row) -> Iterator[str]:
     """Say what of a row this version of hashbench knows otherwise; methods of other packages are taken as they are."""
+    if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
+        yield (
+            f"{_told(row)} is {row.value}, {row.low} to {row.high}, though {row.n_queries - row.n_undefined} of "
+            f"{counted(row.n_queries, 'query', 'queries')} have a score. Run it again."
+        )
     try:
         name = get_metric(row.metric).name
         if name != row.metric:
@@ -160,22 +199,45 @@ def _job_of(row: Row) -> Job | None:
     return job if is_same and job.seed == row.seed else None
 
 
-def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> list[str]:
-    """Do a job again from nothing but its dataset, in a fresh folder; say which rows come out otherwise."""
+def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> tuple[list[str], list[str]]:
+    """Do a job again from nothing but its dataset, in a fresh folder.
+
+    Returns a sentence for each row that comes out otherwise, and one on those where another processor may be why.
+    """
     prepare(job.dataset)
     data = dataset_path(job.dataset)
     with _fresh_folder():
         again = Job(str(data), job.card, job.n_bits, job.seed, job.params)
         (outcome,) = run([again], [row.metric for row in cell], on_progress=on_progress)
     if outcome.refusal:
-        return [f"{job} ends here with: {outcome.refusal}"]
+        return [f"{job} ends here with: {outcome.refusal}"], []
     made = {row.metric: row for row in outcome.rows}
-    return [
+    other = [row for row in cell if made[row.metric] != row]
+    alike = [] if _is_exact(job.card) else [row for row in other if _is_alike(row, made[row.metric])]
+    problems = [
         f"{_told(row)} is {_numbers(row)} as submitted and {_numbers(made[row.metric])} when it is run again. Run it "
         "again with the versions of constraints.txt, or say in the pull request why it differs."
-        for row in cell
-        if made[row.metric] != row
+        for row in other
+        if row not in alike
     ]
+    if not alike:
+        return problems, []
+    metrics = ", ".join(row.metric for row in alike)
+    return problems, [
+        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as far as another processor may end."
+    ]
+
+
+def _is_exact(card: MethodCard) -> bool:
+    """Tell if a method gives the same codes on every processor; optimisers may end in others."""
+    return card.group in _EXACT and "epochs" not in card.params
+
+
+def _is_alike(row: Row, other: Row) -> bool:
+    """Tell if rows differ only as the same run on another processor may."""
+    pairs = [(getattr(row, name), getattr(other, name)) for name in ("value", "low", "high")]
+    is_near = all(one == two or round(abs(float(one) - float(two)), 6) <= _TOLERANCE for one, two in pairs)
+    return is_near and other._replace(value=row.value, low=row.low, high=row.high) == row
 
 
 @contextmanager

@@ -1,12 +1,15 @@
 """Submitted results: what is wrong with a file is a sentence, and a cell that does not come out again is named."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from diffing import commit, needs_git, row, write
 from places import ROOT
 
+from hashbench.pipeline.grid import Job
 from hashbench.reports import submissions
 from hashbench.store.results import read_rows
 
@@ -47,6 +50,8 @@ SPOILT = {  # what is done to the text of a good file, and what is said of it
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP. Run it again."),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
+    "no value": (lambda text: text.replace("0.500000", "nan", 1), "is nan, 0.400000 to 0.600000, though 200 of 200"),
+    "no tie range": (lambda text: text.replace("0.600000,200", "nan,200"), "queries have a score. Run it again."),
     "of unknown content": (lambda text: text.replace(FINGERPRINT, "unknown"), "does not say of which content"),
     "nothing": (lambda text: text.splitlines()[0] + "\n", "holds no row. Remove it."),
 }
@@ -94,6 +99,70 @@ def test_a_fingerprint_is_held_to_the_accepted_one_and_accepted_rows_stay_as_the
     assert f"is {'1' * 16} in far (pixels) lsh" in hashbench("results", "check", "--against", "HEAD").stderr
 
 
+@pytest.mark.usefixtures("empty_folder")
+def test_a_mean_of_no_query_has_no_value(hashbench):
+    nothing = float("nan")
+    write(Path("results/digits.csv"), ours(value=nothing, low=nothing, high=nothing, n_undefined=200))
+    assert hashbench("results", "check").exit_code == 0
+
+
+def check_against_head(hashbench, *paths):
+    return hashbench("results", "check", "--against", "HEAD", *paths)
+
+
+@pytest.fixture
+def accepted(repository):
+    """Accepted are two rows of lsh and one of itq on digits, and one on digits-pairs."""
+    rows = [ours(method="itq"), ours(), ours(seed=1)]
+    write(Path("results/digits-pairs.csv"), ours(dataset="digits-pairs"))
+    commit(*rows)
+    return rows
+
+
+@needs_git
+def test_accepted_rows_that_are_gone_are_counted_for_each_method(hashbench, accepted):
+    write(Path("results/digits.csv"), ours(seed=2))
+    first, second, _ = check_against_head(hashbench).stderr.splitlines()
+    assert first.startswith("1 row of itq on digits is gone; merge what is accepted, or restore")
+    assert second.startswith("2 rows of lsh on digits are gone; ")
+
+
+@needs_git
+@pytest.mark.parametrize("folder", [(), ("results",)])
+def test_a_file_that_is_gone_is_missed_in_the_folder_and_not_in_another_file(hashbench, accepted, folder):
+    Path("results/digits-pairs.csv").unlink()
+    result = check_against_head(hashbench, *folder)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: 1 row of lsh on digits-pairs is gone; ")
+    assert check_against_head(hashbench, "results/digits.csv").exit_code == 0
+
+
+@needs_git
+def test_rows_of_a_higher_version_take_the_place_of_accepted_ones(hashbench, accepted, monkeypatch):
+    card = replace(submissions.method_card("lsh"), version=2)
+    monkeypatch.setattr(submissions, "method_card", lambda name: card)
+    write(Path("results/digits.csv"), ours(method="itq"), ours(value=0.55, method_version=2))
+    assert check_against_head(hashbench).exit_code == 0
+
+
+@needs_git
+@pytest.mark.parametrize("changes", [{"value": 0.55}, {"low": 0.3}, {"high": 0.7}, {"n_undefined": 1}])
+def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, changes):
+    write(Path("results/digits.csv"), *accepted[:2], ours(seed=1, **changes))
+    result = check_against_head(hashbench)
+    assert result.exit_code == 1
+    assert "lsh 16 bits seed 1 AP changed from 0.500000 0.400000 0.600000 200 0 " in result.stderr
+    assert "though neither data nor version of the method did. Raise the version, or leave" in result.stderr
+
+
+@needs_git
+def test_rows_of_a_file_that_cannot_be_read_are_not_called_gone(hashbench, accepted):
+    Path("results/digits.csv").write_text("no results\n", encoding="utf-8")
+    result = check_against_head(hashbench)
+    assert "is no results file" in result.stderr
+    assert "gone" not in result.stderr
+
+
 @pytest.fixture
 def made(hashbench, repository, digits_data):
     """A results file of two cells that a run here made."""
@@ -106,7 +175,7 @@ def made(hashbench, repository, digits_data):
 def test_a_cell_is_run_again_and_comes_out_the_same(hashbench, made, data):
     before = sorted(data.rglob("*"))
     result = hashbench("results", "rerun", "--cells", 2)
-    assert result.stdout.splitlines()[-1] == "2 cells of 2 run again: every digit is the same."
+    assert result.stdout.splitlines()[-1] == "2 of 2 new or changed cells run again: every digit is the same."
     assert sorted(data.rglob("*")) == before  # another folder is its cache
 
 
@@ -132,13 +201,80 @@ def test_only_what_is_new_or_changed_is_run_again(hashbench, made):
     assert hashbench("results", "rerun", "--against", "HEAD").stdout == "No cell is new or changed.\n"
 
 
+@needs_git
+def test_a_metric_of_another_name_is_told_before_anything_is_run_again(hashbench, made):
+    made.write_text(made.read_text(encoding="utf-8").replace(",AP,", ",mAP,"), encoding="utf-8", newline="\n")
+    result = hashbench("results", "rerun")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "calls the metric mAP, which results call AP. Run it again." in result.stderr
+
+
+def rerun_as_if(monkeypatch, method, *changed):
+    """Run a cell of AP and P@10 again, as if these rows came out; give what is wrong, and what is only doubtful."""
+    cell = [ours(method=method, metric=metric) for metric in ("AP", "P@10")]
+    card = submissions.method_card(method)
+    job = Job("digits", card, 16, 0, {})
+    rows = [one._replace(**change) for one, change in zip(cell, changed, strict=True)]
+    outcome = SimpleNamespace(refusal="", rows=rows)
+    for name in ("prepare", "dataset_path"):
+        monkeypatch.setattr(submissions, name, lambda dataset: Path("digits.h5"))
+    monkeypatch.setattr(submissions, "run", lambda *args, **kwargs: [outcome])
+    return submissions.rerun(job, cell)
+
+
+NEAR, FAR = {"value": "0.520000"}, {"value": "0.520001"}
+
+
+@pytest.mark.parametrize("method", ["itq", "mihash"])
+def test_the_same_digits_are_nothing_to_tell(monkeypatch, method):
+    assert rerun_as_if(monkeypatch, method, {}, {}) == ([], [])
+
+
+def test_digits_that_another_processor_may_change_are_a_warning(monkeypatch):
+    problems, (warning,) = rerun_as_if(monkeypatch, "mihash", NEAR, {"low": "0.390000"})
+    assert not problems
+    assert warning.startswith("digits mihash 16 bits seed 0 has other digits here in AP, P@10, at most 0.02 off")
+
+
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [("itq", NEAR), ("mihash", FAR), ("mihash", {"high": "0.700000"}), ("mihash", {"n_undefined": 1})],
+)
+def test_digits_beyond_what_a_processor_changes_are_wrong(monkeypatch, method, change):
+    (problem,), warnings = rerun_as_if(monkeypatch, method, {}, change)
+    assert f"{method} 16 bits seed 0 P@10 is 0.500000 " in problem
+    assert not warnings
+
+
+@needs_git
+def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch):
+    monkeypatch.setattr(submissions, "_is_exact", lambda card: False)
+    (first, *_) = read_rows(made)
+    text = made.read_text(encoding="utf-8")
+    value = f"{float(first.value) + 1e-6:.6f}"
+    made.write_text(text.replace(f",AP,{first.value},", f",AP,{value},"), encoding="utf-8", newline="\n")
+    result = hashbench("results", "rerun", "--cells", 2)
+    assert result.exit_code == 0
+    assert "Warning: digits lsh 8 bits seed 0 has other digits here in AP, at most" in result.stderr
+    assert result.stdout.endswith("run again: no digit is further off than another processor may end.\n")
+
+
 @pytest.mark.usefixtures("empty_folder")
-def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench):
-    strange = ours(params='{"sides": 3}')
-    write(Path("results/digits.csv"), strange, ours(method="someone-else", params="{}"))
+@pytest.mark.parametrize(
+    ("others", "sentence"),
+    [
+        ([], "The one new or changed cell cannot be run here: its dataset is not prepared, or its method"),
+        ([ours(method="someone-else")], "None of the 2 new or changed cells can be run here: their datasets"),
+    ],
+)
+@pytest.mark.parametrize("on_github", [False, True])
+def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench, others, sentence, on_github, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true" if on_github else "")
+    write(Path("results/digits.csv"), ours(params='{"sides": 3}'), *others)
     result = hashbench("results", "rerun")
     assert result.exit_code == 0
-    assert result.stdout.startswith("None of the 2 new or changed cells can be run here")
+    assert result.stderr.startswith(f"Warning: {sentence}")
+    assert result.stdout.startswith(f"::warning::{sentence}") if on_github else result.stdout == ""
 
 
 def test_the_choice_depends_on_the_rows_alone_and_slow_methods_come_last():
