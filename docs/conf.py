@@ -131,9 +131,15 @@ def _outside(page: str, link: re.Match[str]) -> str:
     target = Path(os.path.normpath(here.parent / link[1]))
     if target.is_relative_to(ROOT / "docs") or target.suffix == ".svg":
         return link[0]
-    if not target.exists():
-        raise ValueError(f"{page}: {link[1]} leads nowhere")
+    if not target.exists() or (link[2] and link[2][1:] not in _anchors(target)):
+        raise ValueError(f"{page}: {link[1]}{link[2] or ''} leads nowhere")
     return f"]({_SOURCE}/{target.relative_to(ROOT).as_posix()}{link[2] or ''})"
+
+
+def _anchors(page: Path) -> set[str]:
+    """Give the anchors that GitHub makes of the headings of a Markdown file."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
 
 def _write_math(self, node):  # type: ignore[no-untyped-def]

@@ -208,3 +208,51 @@ def test_computed_times_of_many_workers_follow_from_the_measured_ones():
     assert len(computed) == 9
     for items, queries, workers, seconds, _ in computed:
         assert seconds == pytest.approx(items * queries / workers / 1e9 / measured[1][4], rel=0.02, abs=0.05)
+
+
+# ---------------------------------------------------------------- orders
+
+
+def test_counts_of_published_orders_are_those_of_the_committed_table():
+    rows = rows_of(ROOT / "results/tables/table1-orders.csv")
+    text = text_of(ROOT / "docs/tables.md")
+    counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("holds", "turned", "open")}
+    assert f"Of the {len(rows)} comparisons of table 1" in text
+    assert f"**{counts['holds']} hold, {counts['turned']} are turned round, and {counts['open']} lie within" in text
+    of_others = sum(not row["source"].startswith("TALR") for row in rows)
+    assert f"{of_others} are of DeepHash-pytorch" in text
+    holds, n_rows = (
+        [sum(row["n_bits"] == length and row["verdict"] in verdicts for row in rows) for length in ("12", "48")]
+        for verdicts in (["holds"], counts)
+    )
+    assert f"at 12 bits {holds[0]} of {n_rows[0]} hold, at 48 bits {holds[1]} of {n_rows[1]}" in text
+    turned = [row for row in rows if row["verdict"] == "turned"]
+    on_s2 = [(row["our_higher"], row["our_lower"]) for row in turned if row["our_dataset"] == "cifar10-s2"]
+    assert f"Of the {len(turned)} that are turned, {len(on_s2)} are on `cifar10-s2`" in text
+    assert {*on_s2} == {("talr-ap", "dtsh"), ("mihash", "dtsh"), ("mihash", "dpsh")}
+
+
+# ---------------------------------------------------------------- said twice
+
+
+@pytest.mark.parametrize(
+    ("phrase", "home", "pages"),
+    [
+        (r"[\d.]+ to [\d.]+ times less time", SPEED, ["README.md"]),
+        (r"0\.\d\d to 0\.\d\d with the database sorted by class", SCRIPTS, ["docs/index.md"]),
+    ],
+)
+def test_what_several_pages_say_they_say_alike(phrase, home, pages):
+    said = {re.sub(r"\*", "", found) for found in re.findall(phrase, text_of(home).replace("*", ""))}
+    for page in pages:
+        assert set(re.findall(phrase, text_of(ROOT / page))) <= said, page
+        assert re.search(phrase, text_of(ROOT / page)), page
+
+
+def test_the_landing_page_counts_methods_truly():
+    from hashbench.registry import built_in_methods
+
+    assert "Thirty and more methods" in text_of(ROOT / "docs/index.md")
+    assert "LSH, ITQ, HashNet, CSQ and thirty more" in text_of(ROOT / "README.md")
+    n_learning = len(built_in_methods()) - 3  # baselines
+    assert 34 <= n_learning < 44
