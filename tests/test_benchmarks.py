@@ -46,7 +46,7 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
     monkeypatch.setattr(tuning, "judge", judge)
     counts = []
     for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):
-        tuning.run("digits", 3, 1, None)
+        tuning.run("digits", [], 3, 1, None)
         counts.append(len(judged))
     assert counts == [8, 8, 16]
     found = tuning.read()

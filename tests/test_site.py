@@ -74,12 +74,16 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
     site = tmp_path / "site"
     environment = {
         **os.environ,
-        "HASHBENCH_DATA": str(tmp_path / "data"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
         "PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(site),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
-    monkeypatch.setenv("HASHBENCH_DATA", environment["HASHBENCH_DATA"])
+    environment.pop("HASHBENCH_DATA", None)  # a page that wants it says so
+    monkeypatch.delenv("HASHBENCH_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", environment["XDG_CACHE_HOME"])
+    kept = tmp_path / "exported"  # from one block to the next, as in the reader's shell
+    kept.touch()
     work = tmp_path / "work"
     work.mkdir()
     if page in ON_RESULTS:
@@ -107,7 +111,7 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
                         text = block.text
                     with Path("printed").open("w+") as printed:
                         child = subprocess.Popen(
-                            ["bash", "-euo", "pipefail", "-c", text],
+                            ["bash", "-euo", "pipefail", "-c", f"source {kept}\n{text}\nexport -p > {kept}"],
                             env=environment,
                             stdout=printed,
                             stderr=subprocess.STDOUT,
@@ -117,6 +121,8 @@ def test_blocks_of_a_page_run_in_their_order(page, hashbench, tmp_path, monkeypa
                         code = child.wait(300)
                         printed.seek(0)
                         assert code == 0, f"{block.text}\n{printed.read()}"
+                    if found := re.search(r'^declare -x HASHBENCH_DATA="(.*)"$', kept.read_text(), re.MULTILINE):
+                        monkeypatch.setenv("HASHBENCH_DATA", found[1])
                     Path("printed").unlink()
     finally:
         for child in children:  # what runs in the background ends with the page

@@ -1,5 +1,6 @@
 """The commands that make things: prepare, encode, run."""
 
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -262,8 +263,13 @@ def run(
     finally:  # what is done is told, whatever stops the rest
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
-            files = dict.fromkeys(str(results_path(results, outcome.rows[0].dataset)) for outcome in outcomes)
-            click.echo(f"Rows are in {', '.join(files)}.", err=True)
+            if _is_watched():  # of a script the last line is what went wrong, if anything did
+                files = dict.fromkeys(str(results_path(results, outcome.rows[0].dataset)) for outcome in outcomes)
+                click.echo(f"Rows are in {', '.join(files)}.", err=True)
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty()
 
 
 def _jobs_of(study: "Study", part: tuple[int, int] | None) -> list["Job"]:

@@ -139,7 +139,8 @@ def test_options_that_take_names_say_where_these_are_and_their_examples_exist(ha
     assert all(f"see `hashbench list {kind}`" in shown for kind in ("methods", "metrics", "datasets"))
 
 
-def test_run_says_where_its_rows_are(hashbench, digits_data, tmp_path):
+def test_run_says_where_its_rows_are_on_a_terminal(hashbench, digits_data, tmp_path, monkeypatch):
+    monkeypatch.setattr("hashbench.cli.pipeline._is_watched", lambda: True)
     result = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path / "mine")
     assert result.stderr.splitlines()[-1] == f"Rows are in {tmp_path / 'mine' / 'digits.csv'}."
 
@@ -338,6 +339,6 @@ def test_every_command_is_listed_and_found():
         for value in vars(import_module(f"hashbench.cli.{module}")).values()
         if isinstance(value, click.Command)
     }
-    assert defined - {"merge"} == {*COMMANDS}  # which is one of `results`
+    assert defined - {"merge", "rerun"} == {*COMMANDS}  # which are those of `results`
     assert all(cli.get_command(None, name).name == name for name in COMMANDS)
     assert [*COMMANDS] == sorted(COMMANDS)

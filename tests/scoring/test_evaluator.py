@@ -282,5 +282,7 @@ def test_a_scoring_that_must_compile_says_so_once(monkeypatch):
         return [args for args in told if args[0] != "items"]
 
     monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
-    assert told_apart(Slow(matrix)) == [("compiling the loops that count and score, once on this machine", 0, 0)]
+    assert told_apart(Slow(matrix)) == [
+        ("compiling the loops that count and score, once on this machine (10 to 60 s)", 0, 0)
+    ]
     assert told_apart(Explicit(matrix)) == []

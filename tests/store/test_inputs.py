@@ -128,7 +128,7 @@ def test_a_dataset_file_of_ours_that_leads_elsewhere_is_damaged(tiny_file, tmp_p
 def test_free_memory_is_a_sensible_number_also_without_proc(monkeypatch):
     assert 1 << 26 < inputs.free_memory() < 1 << 50
 
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError
 
     monkeypatch.setattr(inputs.Path, "read_text", fail)

@@ -2,7 +2,7 @@ r"""Blocks of a table as LaTeX: as wide as a column of a two-column article, els
 
 LaTeX itself knows how wide a text is; here it is estimated, on the safe side, from the widths of its 7 point roman. So
 ``table`` or ``table*`` is chosen, and a block that is too wide even for that is broken into parts; parts that would not
-fit on a page one below the other are tables of their own.
+fit on a page one below the other are tables of their own, and notes that do not fit below one float by themselves.
 """
 
 import re
@@ -66,6 +66,9 @@ def _environment(name: str, block: Block) -> Iterator[str]:
         for part in parts[first : first + at_once]:
             yield from _tabular(block, part, marks)
             yield r"\par\smallskip"
+        if is_last and height + below > PAGE_HEIGHT:  # no room below the part: notes float by themselves
+            yield rf"\end{{{environment}}}"
+            yield rf"\begin{{{environment}}}\scriptsize"
         if is_last:
             yield rf"\parbox{{\linewidth}}{{\raggedright {_escaped(notes)}}}"
         yield rf"\end{{{environment}}}"
