@@ -179,12 +179,18 @@ def test_a_cell_is_run_again_and_comes_out_the_same(hashbench, made, data):
     assert sorted(data.rglob("*")) == before  # another folder is its cache
 
 
-@needs_git
-def test_a_digit_that_does_not_come_out_again_is_named(hashbench, made):
+def spoil_last_digit(made):
+    """Change the sixth decimal of the first AP; give its row as it was, and the value that stands there now."""
     (first, *_) = read_rows(made)
     text = made.read_text(encoding="utf-8")
     value = f"{float(first.value) + 1e-6:.6f}"
     made.write_text(text.replace(f",AP,{first.value},", f",AP,{value},"), encoding="utf-8", newline="\n")
+    return first, value
+
+
+@needs_git
+def test_a_digit_that_does_not_come_out_again_is_named(hashbench, made):
+    first, value = spoil_last_digit(made)
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 1
     assert f"AP is {value} " in result.stderr
@@ -249,10 +255,7 @@ def test_digits_beyond_what_a_processor_changes_are_wrong(monkeypatch, method, c
 @needs_git
 def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch):
     monkeypatch.setattr(submissions, "_is_exact", lambda card: False)
-    (first, *_) = read_rows(made)
-    text = made.read_text(encoding="utf-8")
-    value = f"{float(first.value) + 1e-6:.6f}"
-    made.write_text(text.replace(f",AP,{first.value},", f",AP,{value},"), encoding="utf-8", newline="\n")
+    spoil_last_digit(made)
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 0
     assert "Warning: digits lsh 8 bits seed 0 has other digits here in AP, at most" in result.stderr

@@ -124,16 +124,13 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     """
     column = [cells[key] for key in COLUMN]
     sign = [-1 if is_error(name) else 1 for name in cells["metric"]]
-    is_rival = cells["group"] != "baseline"
+    is_compared = pd.Series(True, index=cells.index)
     if "folds" in cells:
-        is_of_most = cells["folds"] == cells.groupby(column)["folds"].transform(most_folds)
-        is_rival &= is_of_most
-    candidates = (cells["value"].round(6) * sign).where(is_rival)
+        is_compared = cells["folds"] == cells.groupby(column)["folds"].transform(most_folds)
+    candidates = (cells["value"].round(6) * sign).where(is_compared & (cells["group"] != "baseline"))
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
     lowest = cells["low"].where(is_best).groupby(column).transform("min")
     highest = cells["high"].where(is_best).groupby(column).transform("max")
-    overlaps = ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
-    if "folds" in cells:
-        overlaps &= is_of_most
+    overlaps = is_compared & ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
     return cells.assign(is_best=is_best, overlaps=overlaps)
