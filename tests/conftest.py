@@ -38,6 +38,14 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_disks():
+    """Tests need not outlive a power cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def data_folders(tmp_path_factory):
     """Paths of folders to be; pytest's own numbers are found among all folders there are, which thousands make slow."""

@@ -558,13 +558,13 @@ COMMANDS += [
 
 @pytest.fixture(scope="module")
 def place(prepared, tmp_path_factory):
-    """The folder of the files, and a data folder in which digits are prepared."""
+    """The folder of the files, a data folder in which digits are prepared, and all that is in both."""
     folder = tmp_path_factory.mktemp("bad")
     lay_out(folder)
     with contextlib.chdir(folder):  # a command that is right; loops that compile tell so, once
         done = CliRunner().invoke(cli, shlex.split(LABELLED), catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
-    return folder, prepared
+    return folder, prepared, all_files(folder, prepared)
 
 
 def all_files(*folders):
@@ -580,10 +580,9 @@ def all_files(*folders):
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if line], ids=lambda line: line[:100])
 def test_bad_command(place, line, monkeypatch):
-    folder, data = place
+    folder, data, before = place
     exit_code, command, *words = line.split(" | ")
     monkeypatch.setenv("HASHBENCH_DATA", str(data))
-    before = all_files(folder, data)
     with contextlib.chdir(folder):
         done = CliRunner().invoke(cli, shlex.split(command), catch_exceptions=False)
     assert all_files(folder, data) == before

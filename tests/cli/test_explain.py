@@ -108,10 +108,12 @@ def test_by_class_is_the_order_of_labels(told, own, tmp_path):
 
 @pytest.mark.parametrize("form", ["table", "markdown", "json"])
 def test_the_same_seed_gives_the_same_bytes(hashbench, own, tmp_path, form):
+    options = ["--database-order", "shuffled:7", "--format", form]
     made = []
     for name in ("one.svg", "other.svg"):
-        options = "--database-order", "shuffled:7", "--format", form, "--figure", tmp_path / name
-        made.append((hashbench("explain", *own, *options).stdout, (tmp_path / name).read_bytes()))
+        drawn = ["--figure", tmp_path / name] if form == "table" else []
+        told = hashbench("explain", *own, *options, *drawn).stdout
+        made.append((told, (tmp_path / name).read_bytes() if drawn else b""))
     assert made[0] == made[1]
 
 

@@ -245,5 +245,6 @@ def place_names(points: FloatArray, sizes: FloatArray, corners: FloatArray, mark
 
 def _covers(boxes: FloatArray, points: FloatArray, margin: float = 0.0) -> BoolArray:
     """Tell which boxes cover which points, (n_boxes, n_points)."""
-    near = (points > boxes[:, None, 0] - margin) & (points < boxes[:, None, 1] + margin)
-    return np.asarray(near.all(axis=2))
+    (left, low), (right, high) = (corner[:, :, None] for corner in (boxes[:, 0].T - margin, boxes[:, 1].T + margin))
+    x, y = points.T
+    return np.asarray((x > left) & (x < right) & (y > low) & (y < high))
