@@ -11,6 +11,7 @@ import inspect
 import io
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,20 @@ def check_refusal_is_a_sentence(cls: MethodClass) -> None:
         _demand(reason is None or (len(reason) > 20 and reason.endswith(".")), f"refusal gives {reason!r}")
 
 
+def check_several_classes_an_item_are_learnt_from_or_refused(cls: MethodClass) -> None:
+    """Check that items of several classes or of none are learnt from, or refused."""
+    dataset = replace(example_dataset(), labels=_several_classes(), rule="shared-labels")
+    method, X, y = example(cls, dataset=dataset)
+    if y is not None and method.refusal(dataset) is None:
+        try:
+            _codes(method.fit(X, y), X)
+        except HashbenchError:
+            return
+        except Exception as error:
+            name = type(error).__name__
+            raise ConformanceError(f"items of several classes or none end in {name}: {error}; refuse them") from error
+
+
 def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
     """Run scikit-learn's own ``check_estimator`` at one bit; a method that reads labels is no such estimator.
 
@@ -152,6 +167,7 @@ METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (
     check_too_many_bits_are_refused,
     check_keeps_what_it_learned,
     check_refusal_is_a_sentence,
+    check_several_classes_an_item_are_learnt_from_or_refused,
     check_is_a_scikit_learn_estimator,
 )
 
@@ -287,13 +303,22 @@ def example_dataset(*, labelled: bool = True) -> Dataset:
     )
 
 
-def example(cls: MethodClass, n_bits: int = 16) -> tuple[HashMethod, Any, Any]:
-    """Make a method with the items and the supervision it asks for."""
-    dataset = example_dataset()
+def example(cls: MethodClass, n_bits: int = 16, dataset: Dataset | None = None) -> tuple[HashMethod, Any, Any]:
+    """Make a method with the items and the supervision it asks for, of the example dataset or another one."""
+    dataset = dataset or example_dataset()
     labels = np.asarray(dataset.labels)[dataset.train]
-    X = labels[:, None].astype(np.float64) if cls.reads == "labels" else np.asarray(dataset.features)[dataset.train]
+    X = labels.reshape(len(labels), -1).astype(np.float64)
+    X = X if cls.reads == "labels" else np.asarray(dataset.features)[dataset.train]
     y = {"none": None, "labels": labels, "affinity": dataset.train_affinity()}[cls.supervision]
     return cls(n_bits=n_bits), X, y
+
+
+def _several_classes() -> Any:
+    """Give a row of 0 and 1 for each item of the example: its class, of every third the next one, of some none."""
+    rows = np.eye(10, dtype=np.uint8)[np.arange(300) % 10]
+    rows[::3] |= np.roll(rows[::3], 1, axis=1)
+    rows[::50] = 0
+    return rows
 
 
 def _codes(method: HashMethod, X: Any) -> Any:

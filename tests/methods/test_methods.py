@@ -153,6 +153,15 @@ class RefusesInAWord(LSH):
         return "no"
 
 
+class CountsClasses(LSH):
+    __doc__ = LSH.__doc__
+    supervision = "labels"
+
+    def _fit(self, X, y):
+        super()._fit(X, None)
+        self.counts_ = np.bincount(y)
+
+
 class LearnsIntoAParameter(LSH):
     __doc__ = LSH.__doc__
 
@@ -178,6 +187,7 @@ class LearnsIntoAParameter(LSH):
         (CountsZeroAsOne, testing.check_codes_are_boolean_of_any_usual_length),
         (TakesAnyLength, testing.check_too_many_bits_are_refused),
         (RefusesInAWord, testing.check_refusal_is_a_sentence),
+        (CountsClasses, testing.check_several_classes_an_item_are_learnt_from_or_refused),
     ],
     ids=lambda value: value.__name__,
 )
