@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hashbench.errors import HashbenchError, Refusal
     from hashbench.learning.base import LearnedHash
     from hashbench.learning.batch import Batch
+    from hashbench.learning.classes import ClassHash, TargetHash
     from hashbench.method import HashMethod, choice, real, setting, whole
     from hashbench.reports.python import plot, run, tables
     from hashbench.scoring.code_statistics import CodeUsage, code_usage
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Affinity",
     "Batch",
+    "ClassHash",
     "CodeUsage",
     "Dataset",
     "DatasetAdapter",
@@ -69,6 +71,7 @@ __all__ = [
     "Scores",
     "SharedLabels",
     "Summary",
+    "TargetHash",
     "TieHistogram",
     "__version__",
     "choice",
@@ -103,6 +106,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.errors": ("HashbenchError", "Refusal"),
     "hashbench.learning.base": ("LearnedHash",),
     "hashbench.learning.batch": ("Batch",),
+    "hashbench.learning.classes": ("ClassHash", "TargetHash"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
     "hashbench.reports.python": ("plot", "run", "tables"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),

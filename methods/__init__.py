@@ -10,7 +10,6 @@ Files that start with _ are shared:
     _graph_cuts        the signs of one bit by graph cuts: fasthash, machash
     _ndcg_bound        the bound that structhash optimises
     _pair_losses       losses on pairs of outputs
-    _classes           classes of a batch, and target codes: csq, dpn, orthohash, mdsh, greedyhash, hyp2, dfh
     _straight_through  codes with the gradient of outputs: greedyhash, greedyhash_unsupervised, bihalf
     _histogram_losses  soft histograms of a batch: mihash, talr_ap, talr_ndcg
 """

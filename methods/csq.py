@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import TargetHash, mean_over_labelled
 from hashbench.method import real, setting
-from hashbench.methods._classes import _Targets, mean_over_labelled
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,7 +33,7 @@ def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisati
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CSQ(_Targets):
+class CSQ(TargetHash):
     """Central similarity quantization [1]_.
 
     Learns from classes; an item of several has the majority of their targets, bit by bit, and where these tie the same

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import ClassHash, shares
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting
-from hashbench.methods._classes import _Classes, shares
 from hashbench.methods._pair_losses import signs
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def update_centres(centres: "Tensor", codes: "Tensor", weights: "Tensor", separa
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DFH(_Classes):
+class DFH(ClassHash):
     """Deep Fisher hashing [1]_.
 
     Learns from classes, and from pairs that share one or not.

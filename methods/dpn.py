@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import TargetHash, mean_over_labelled
 from hashbench.learning.targets import least_distance
 from hashbench.method import real, setting, whole
-from hashbench.methods._classes import _Targets, mean_over_labelled
 from hashbench.methods._pair_losses import signs
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def dpn_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", margin: fl
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DPN(_Targets):
+class DPN(TargetHash):
     """Deep polarized network [1]_.
 
     Learns from classes; each of an item's classes pulls it to its own target.

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import ClassHash, mean_over_labelled, shares
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting
-from hashbench.methods._classes import _Classes, mean_over_labelled, shares
 from hashbench.methods._straight_through import cubic, straight_through
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def greedyhash_loss(outputs: "Tensor", classifier: "Tensor", classes: "Tensor", 
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class GreedyHash(_Classes):
+class GreedyHash(ClassHash):
     """Greedy hash [1]_.
 
     Learns from classes. All other parameters are those of `hashbench.learning.base.LearnedHash`.

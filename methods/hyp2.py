@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import ClassHash
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting
-from hashbench.methods._classes import _Classes
 from hashbench.methods._pair_losses import mean_over
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def hyp2_loss(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class HyP2(_Classes):
+class HyP2(ClassHash):
     """HyP2 loss [1]_, for items of several classes.
 
     Learns from classes; with one an item there are no pairs, and only proxies are left.

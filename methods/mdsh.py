@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import TargetHash, mean_over_labelled
 from hashbench.learning.loop import Items
 from hashbench.method import real, setting, whole
-from hashbench.methods._classes import _Targets, mean_over_labelled
 from hashbench.methods._pair_losses import mean_over
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def attraction(outputs: "Tensor", averages: "Tensor", similar: "Tensor") -> "Ten
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class MDSH(_Targets):
+class MDSH(TargetHash):
     """Minimal-distance-separated hash centres [1]_.
 
     Learns from classes. All other parameters are those of `hashbench.learning.base.LearnedHash`.

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import TargetHash, mean_over_labelled, shares
 from hashbench.method import choice, real, setting
-from hashbench.methods._classes import _Targets, mean_over_labelled, shares
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,7 +50,7 @@ def orthohash_loss(
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class OrthoHash(_Targets):
+class OrthoHash(TargetHash):
     """OrthoHash [1]_.
 
     Learns from classes. All other parameters are those of `hashbench.learning.base.LearnedHash`.

@@ -3,6 +3,7 @@
 base            what they share: parameters, front end, head; a method adds its loss
 loop            the one loop that trains them all
 batch           what a loss may look at
+classes         the base of methods that learn from classes, and of those with a target code for each
 state           what decides how training goes on, and its checkpoint
 held_out        training items that are held out to choose the epoch
 collapse        when training has failed for good

@@ -28,7 +28,7 @@ def shares(classes: "Tensor") -> "Tensor":
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Classes(LearnedHash):
+class ClassHash(LearnedHash):
     """Learns from the classes of items, one or several each.
 
     Attributes
@@ -63,7 +63,7 @@ class _Classes(LearnedHash):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class _Targets(_Classes):
+class TargetHash(ClassHash):
     """Pulls the codes of each class to a target that is drawn before training.
 
     Parameters
