@@ -30,7 +30,6 @@ $(VENV)/.created:
 
 $(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing hashbench and what it needs into $(VENV) (a few minutes the first time) ..."
-	@rm -rf $(VENV)/lib/python*/site-packages/hashbench # what a plain install leaves of compiled loops hides this one
 	$(PIP) -e '.[learned,test]'
 	@touch $@
 

@@ -44,19 +44,36 @@ def n_processors() -> int:
 def compiled(function: Callable[..., Any]) -> Any:
     """Compile a loop with numba when it is first called, so that whoever only imports it need not wait.
 
-    It runs without the interpreter lock, its machine code is kept on disk, and it calls no other compiled loop.
+    It calls no other compiled loop.
     """
     ready: list[Any] = []
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
         if not ready:
-            import numba
-
-            ready.append(numba.njit(nogil=True, cache=True)(function))
+            ready.append(to_machine_code(function))
         return ready[0](*arguments)
 
     return call
+
+
+def to_machine_code(function: Callable[..., Any]) -> Any:
+    """Let numba compile a loop, to run without the interpreter lock, and keep its machine code on disk.
+
+    It is kept in the user's cache folder, or that of ``NUMBA_CACHE_DIR``: beside an installed source it would stay when
+    that is uninstalled, and hide an editable install.
+    """
+    import numba
+    from platformdirs import user_cache_path
+
+    config: Any = numba.config
+    folder = user_cache_path("hashbench") / "loops"
+    chosen = config.CACHE_DIR
+    try:
+        config.CACHE_DIR = chosen or (str(folder) if folder.is_absolute() else "")  # it is not where nobody has a home
+        return numba.njit(nogil=True, cache=True)(function)
+    finally:
+        config.CACHE_DIR = chosen
 
 
 @contextmanager
@@ -73,7 +90,7 @@ def telling_of_compilation(on_progress: Progress) -> Iterator[None]:
         def on_start(self, event: Any) -> None:
             if not self.has_told:
                 self.has_told = True
-                on_progress("compiling the loops that count and score, once on this machine", 0, 0)
+                on_progress("compiling loops that count and score, kept for the next time", 0, 0)
 
         def on_end(self, event: Any) -> None:
             pass

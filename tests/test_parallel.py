@@ -47,5 +47,5 @@ def test_compilation_is_told_once_and_only_on_a_machine_that_has_not_compiled_be
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
-    assert told() == ["compiling the loops that count and score, once on this machine, 0, 0", "0.0"]
+    assert told() == ["compiling loops that count and score, kept for the next time, 0, 0", "0.0"]
     assert told() == ["0.0"]

@@ -58,10 +58,18 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
 
     Columns, types, ranges, order and spelling are those that hashbench writes, and no key stands twice. Fingerprints of
     a dataset agree with each other, with those accepted and with the dataset as it is prepared here. Metrics exist, and
-    methods are not ahead of their version. No accepted row of the files, or of the folder, is gone or has other numbers
-    unless the version of its method rises. What is wrong is a sentence each, and the exit code is 1.
+    methods are not ahead of their version. With --against, new rows are of methods that are known here, and no accepted
+    row of the files, or of the folder, is gone or has other numbers unless the version of its method rises. What is
+    wrong is a sentence each, and the exit code is 1.
     """
-    from hashbench.reports.submissions import about_accepted, about_rows, changed_cells, read_files, result_files
+    from hashbench.reports.submissions import (
+        about_accepted,
+        about_makers,
+        about_rows,
+        changed_cells,
+        read_files,
+        result_files,
+    )
 
     paths = paths or (Path("results"),)
     files = result_files(paths)
@@ -69,7 +77,7 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     base = _accepted(against)
     if not problems:  # else rows that cannot be read would be gone
         problems = about_accepted(rows, base, paths)
-    _end(problems + about_rows(rows, base))
+    _end(problems + about_rows(rows, base) + (about_makers(rows, base) if against else []))
     n_cells = f", {counted(len(changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
     click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well{n_cells}.")
 
@@ -84,28 +92,25 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
     A cell is a dataset, method, parameters, code length and seed. It is chosen among those that are new or changed,
     always the same one of the same rows, of a dataset that is built in or prepared here; slow methods come last. Rows
     that come out otherwise are named, and the exit code is 1; where methods that optimise end within 0.02, as they may
-    on another processor, it is a warning.
+    on another processor, it is a warning. So is what cannot be run here.
     """
-    from hashbench.reports.submissions import about_rows, changed_cells, choose, read_files, result_files
+    from hashbench.reports.submissions import about_rows, changed_cells, read_files, result_files, runnable
     from hashbench.reports.submissions import rerun as run_again
 
     rows, problems = read_files(result_files(paths or (Path("results"),)))
     base = _accepted(against)
     _end(problems + about_rows(rows, base))
     cells = changed_cells(rows, base)
-    chosen = choose(cells, n_cells)
+    known, others = runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
-    elif not chosen:
+    if others:
         _warn(
-            "The one new or changed cell cannot be run here: its dataset is not prepared, or its method or parameters "
-            "are not known."
-            if len(cells) == 1
-            else f"None of the {counted(len(cells), 'new or changed cell')} can be run here: their datasets are not "
-            "prepared, or their methods or parameters are not known."
+            f"{counted(len(cells) - len(known), 'new or changed cell')} cannot be run here, since datasets are not "
+            f"prepared, or methods or parameters not known: {', '.join(others[:6])}{', ...' * (len(others) > 6)}."
         )
     problems, warnings = [], []
-    for job, cell in chosen:
+    for job, cell in (chosen := known[:n_cells]):
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
         wrong, doubtful = run_again(job, cell)
         problems += wrong

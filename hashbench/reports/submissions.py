@@ -134,6 +134,20 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
     ]
 
 
+def about_makers(rows: _Rows, base: _Rows) -> list[str]:
+    """Say which new or changed rows are of no method that is known here, such as of codes of one's own."""
+    strange = Counter(
+        (row.method, row.dataset)
+        for key, row in rows.items()
+        if base.get(key) != row and row.method not in method_names()
+    )
+    return [
+        f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} of no method that is "
+        "known here, so that nobody could run it again. Submit the method as well, or keep them elsewhere."
+        for (method, dataset), number in sorted(strange.items())
+    ]
+
+
 def _about_row(row: Row) -> Iterator[str]:
     """Say what of a row this version of hashbench knows otherwise; methods of other packages are taken as they are."""
     if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
@@ -172,13 +186,15 @@ def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
     return sorted(cells.values(), key=lambda cell: digest([list(row) for row in cell]))
 
 
-def choose(cells: Sequence[list[Row]], n_cells: int) -> list[tuple[Job, list[Row]]]:
-    """Choose the first cells that can be run here: built-in or prepared data, a known method with these parameters.
+def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
+    """Part the cells that can be run here, slow methods last, from others, which are told as dataset and method.
 
-    Methods that take long come last.
+    Those that can have built-in or prepared data, and a known method with these parameters.
     """
-    jobs = [(job, cell) for cell in cells if (job := _job_of(cell[0])) is not None]
-    return sorted(jobs, key=lambda one: one[0].card.is_slow)[:n_cells]
+    jobs = [(_job_of(cell[0]), cell) for cell in cells]
+    others = {f"{cell[0].dataset} {cell[0].method}" for job, cell in jobs if job is None}
+    known = [(job, cell) for job, cell in jobs if job is not None]
+    return sorted(known, key=lambda one: one[0].card.is_slow), sorted(others)
 
 
 def _job_of(row: Row) -> Job | None:

@@ -29,7 +29,7 @@ def telling_of_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
         return
 
     def tell(what: str, n_done: int, n_all: int, /) -> None:
-        on_progress(f"{what} (10 to 60 s)", n_done, n_all)
+        on_progress(f"{what} (up to a minute)", n_done, n_all)
 
     token = _is_telling.set(True)
     try:

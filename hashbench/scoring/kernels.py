@@ -8,16 +8,17 @@ which LLVM turns into vector instructions; with indices it would not.
 
 from typing import Any
 
-import numba
 import numpy as np
 from numba.core import types
 from numba.core.extending import intrinsic
+
+from hashbench._parallel import to_machine_code
 
 _CHUNK = 2048  # rows whose distances are held at once, in the first-level cache
 _TILE = 65536  # rows counted before the 16-bit counters are emptied; their codes fit the second-level cache
 _LANES = 2  # counters side by side, since equal distances in a row would wait for each other
 
-_compiled = numba.njit(nogil=True, cache=True)  # these loops call each other, so none may wait for its first call
+# These loops call each other, so none may wait for its first call.
 
 
 def _emit_popcount(typingctx: Any, word: Any) -> Any:  # numba looks the parameters up by these names
@@ -30,7 +31,7 @@ def _emit_popcount(typingctx: Any, word: Any) -> Any:  # numba looks the paramet
 _popcount: Any = intrinsic(_emit_popcount)
 
 
-@_compiled
+@to_machine_code
 def _distances(query, database, first, last, out):  # type: ignore[no-untyped-def]
     """Put the Hamming distances of rows first..last into ``out``."""
     for word in range(len(query)):
@@ -43,13 +44,13 @@ def _distances(query, database, first, last, out):  # type: ignore[no-untyped-de
                 out[i] += _popcount(code ^ rows[i])
 
 
-@_compiled
+@to_machine_code
 def _both(one, other, row, shift):  # type: ignore[no-untyped-def]
     """Give distance to one query x 2**shift + distance to the other, of one word of a row."""
     return (_popcount(one ^ row) << shift) | _popcount(other ^ row)
 
 
-@_compiled
+@to_machine_code
 def _pair_distances(one, other, database, first, n_words, shift, out):  # type: ignore[no-untyped-def]
     """Put `_both` of the 4 x ``n_words`` rows from ``first`` on into ``out``, 16 bits each, in an order of their own.
 
@@ -69,7 +70,7 @@ def _pair_distances(one, other, database, first, n_words, shift, out):  # type: 
                 out[i] += left | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
 
 
-@_compiled
+@to_machine_code
 def _tally(cells, lanes):  # type: ignore[no-untyped-def]
     """Count the cells, neighbours in different lanes."""
     n_even = len(cells) - len(cells) % 4
@@ -84,14 +85,14 @@ def _tally(cells, lanes):  # type: ignore[no-untyped-def]
         left[cells[i]] += one
 
 
-@_compiled
+@to_machine_code
 def _tally_weights(cells, weights, sums):  # type: ignore[no-untyped-def]
     """Add up the weights of each cell."""
     for i in range(len(cells)):
         sums[cells[i]] += weights[i]
 
 
-@_compiled
+@to_machine_code
 def _flush(lanes, counts):  # type: ignore[no-untyped-def]
     """Move the lanes' counts, a flat (n_levels x n_groups) each, into ``counts``."""
     n_groups = counts.shape[1]
@@ -102,7 +103,7 @@ def _flush(lanes, counts):  # type: ignore[no-untyped-def]
     lanes[:] = 0
 
 
-@_compiled
+@to_machine_code
 def _count_range(query, first, last, database, weights, cells, lanes, counts):  # type: ignore[no-untyped-def]
     """Count distances of rows first..last into ``counts``, (1, n_groups)."""
     if weights.size:
@@ -119,7 +120,7 @@ def _count_range(query, first, last, database, weights, cells, lanes, counts):  
         _flush(lanes, counts)
 
 
-@_compiled
+@to_machine_code
 def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-def]
     """Count distances of the first rows, a multiple of 4, for queries two by two: ``counts`` is (n_queries, n_groups).
 
@@ -155,7 +156,7 @@ def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-de
                 sums[other] = 0
 
 
-@_compiled
+@to_machine_code
 def largest_buckets(query, codes, sizes, largest):  # type: ignore[no-untyped-def]
     """Raise ``largest``, (n_queries, n_groups), to the largest of ``sizes`` among the codes at each distance."""
     cells = np.empty(_CHUNK, np.uint32)
@@ -168,7 +169,7 @@ def largest_buckets(query, codes, sizes, largest):  # type: ignore[no-untyped-de
                 most[cells[i]] = max(most[cells[i]], sizes[start + i])
 
 
-@_compiled
+@to_machine_code
 def collect(query, database, first_row, radius, fill, index, hamming):  # type: ignore[no-untyped-def]
     """Put the rows at most at its ``radius`` from each query, and their distances, where ``fill`` says; move it on."""
     cells = np.empty(_CHUNK, np.uint32)
@@ -185,7 +186,7 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
         fill[row] = at
 
 
-@_compiled
+@to_machine_code
 def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances of the first rows, whatever their levels, into ``counts``, (n_queries, 1, n_groups)."""
     n_groups = counts.shape[2]
@@ -200,7 +201,7 @@ def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-unt
         _count_range(query[row], first, n_rows, database, weights, cells, lanes, counts[row])
 
 
-@_compiled
+@to_machine_code
 def count_ranges(query, start, stop, database, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances where the items of each level and above are one range of rows, inside that of the level below.
 
@@ -221,7 +222,7 @@ def count_ranges(query, start, stop, database, weights, counts):  # type: ignore
                 inside[0, group] = 0
 
 
-@_compiled
+@to_machine_code
 def _shared_labels(labels, masks, first, last, out):  # type: ignore[no-untyped-def]
     """Put the number of bits that ``labels`` and each mask of first..last have in common into ``out``."""
     for word in range(len(labels)):
@@ -234,7 +235,7 @@ def _shared_labels(labels, masks, first, last, out):  # type: ignore[no-untyped-
                 out[i] += _popcount(wanted & rows[i])
 
 
-@_compiled
+@to_machine_code
 def _move_up(lanes, counts):  # type: ignore[no-untyped-def]
     """Move the lanes' counts, a flat (n_levels x n_groups) each, from level 0 to their own."""
     n_groups = counts.shape[1]
@@ -247,7 +248,7 @@ def _move_up(lanes, counts):  # type: ignore[no-untyped-def]
     lanes[:] = 0
 
 
-@_compiled
+@to_machine_code
 def count_runs(query, query_masks, database, masks, edges, counts):  # type: ignore[no-untyped-def]
     """Count distances where runs of rows have equal labels, and the level is the number shared with the query's.
 
@@ -286,7 +287,7 @@ def count_runs(query, query_masks, database, masks, edges, counts):  # type: ign
             _move_up(lanes, counts[row])
 
 
-@_compiled
+@to_machine_code
 def count_shared(query, query_masks, database, masks, first, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances of rows from ``first`` on, where the level is the number of labels shared, row by row.
 
@@ -317,7 +318,7 @@ def count_shared(query, query_masks, database, masks, first, weights, counts):  
                 _flush(lanes, counts[row])
 
 
-@_compiled
+@to_machine_code
 def count_levels(query, database, levels, weights, counts):  # type: ignore[no-untyped-def]
     """Count distances where ``levels``, (n_queries, n_rows), holds the index of each pair's level."""
     n_rows, n_groups = database.shape[1], np.uint32(counts.shape[2])

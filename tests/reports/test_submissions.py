@@ -156,6 +156,18 @@ def test_an_accepted_row_changes_only_with_its_version(hashbench, accepted, chan
 
 
 @needs_git
+def test_new_rows_are_of_methods_that_others_can_run(hashbench, accepted):
+    saved = [ours(method="mine", params='{"codes": "own"}', metric=metric) for metric in ("AP", "P@10")]
+    write(Path("results/digits.csv"), *accepted, *saved)
+    result = check_against_head(hashbench)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: 2 rows of mine on digits are of no method that is known here")
+    assert hashbench("results", "check").exit_code == 0  # of a folder of one's own
+    commit(*accepted, *saved)
+    assert check_against_head(hashbench).exit_code == 0
+
+
+@needs_git
 def test_rows_of_a_file_that_cannot_be_read_are_not_called_gone(hashbench, accepted):
     Path("results/digits.csv").write_text("no results\n", encoding="utf-8")
     result = check_against_head(hashbench)
@@ -266,8 +278,8 @@ def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch
 @pytest.mark.parametrize(
     ("others", "sentence"),
     [
-        ([], "The one new or changed cell cannot be run here: its dataset is not prepared, or its method"),
-        ([ours(method="someone-else")], "None of the 2 new or changed cells can be run here: their datasets"),
+        ([], "1 new or changed cell cannot be run here, since datasets are not prepared, or methods or parameters not"),
+        ([ours(method="someone-else")], "2 new or changed cells cannot be run here, since datasets are not prepared,"),
     ],
 )
 @pytest.mark.parametrize("on_github", [False, True])
@@ -277,11 +289,14 @@ def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench, other
     result = hashbench("results", "rerun")
     assert result.exit_code == 0
     assert result.stderr.startswith(f"Warning: {sentence}")
+    assert result.stderr.endswith(
+        "not known: digits lsh.\n" if not others else "known: digits lsh, digits someone-else.\n"
+    )
     assert result.stdout.startswith(f"::warning::{sentence}") if on_github else result.stdout == ""
 
 
 def test_the_choice_depends_on_the_rows_alone_and_slow_methods_come_last():
     rows = {one.key: one for one in (ours(seed=seed) for seed in range(5))}
-    chosen = submissions.choose(submissions.changed_cells(rows, {}), 1)
-    again = submissions.choose(submissions.changed_cells(dict(reversed(rows.items())), {}), 1)
+    chosen = submissions.runnable(submissions.changed_cells(rows, {}))[0]
+    again = submissions.runnable(submissions.changed_cells(dict(reversed(rows.items())), {}))[0]
     assert [str(job) for job, _ in chosen] == [str(job) for job, _ in again]

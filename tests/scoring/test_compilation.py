@@ -25,7 +25,9 @@ def test_the_first_scoring_from_python_says_on_standard_error_that_it_compiles(t
         assert done.stdout == ""
         return done.stderr.splitlines()
 
-    assert set(told()) == {"hashbench: compiling the loops that count and score, once on this machine (10 to 60 s) ..."}
+    assert set(told()) == {
+        "hashbench: compiling loops that count and score, kept for the next time (up to a minute) ..."
+    }
     assert told() == []
 
 

@@ -283,6 +283,6 @@ def test_a_scoring_that_must_compile_says_so_once(monkeypatch):
 
     monkeypatch.setattr(counting, "_LEVEL_COLUMNS", 13)
     assert told_apart(Slow(matrix)) == [
-        ("compiling the loops that count and score, once on this machine (10 to 60 s)", 0, 0)
+        ("compiling loops that count and score, kept for the next time (up to a minute)", 0, 0)
     ]
     assert told_apart(Explicit(matrix)) == []

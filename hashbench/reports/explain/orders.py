@@ -7,9 +7,9 @@ are compiled on first use: they are ports of NumPy's scalar sorts and of libstdc
 from collections.abc import Callable
 from functools import lru_cache
 
-import numba
 import numpy as np
 
+from hashbench._parallel import to_machine_code
 from hashbench._typing import AnyArray, ByteArray, IntArray
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
@@ -17,7 +17,6 @@ from hashbench.errors import HashbenchError
 Order = Callable[[AnyArray, int], IntArray]
 """Gives the rows of keys (n_items,), lowest first: at least the first so many of them."""
 
-_compiled = numba.njit(nogil=True, cache=True)
 _BY_DIGITS = 32_768  # so many whole numbers and more torch sorts by their digits, which keeps ties in their order
 _INSERTED = 16  # so few items and less are sorted by insertion, which keeps ties in their order
 
@@ -113,17 +112,17 @@ def rearranged(database: ByteArray, affinity: Affinity, order: str) -> tuple[Byt
     return database[rows], affinity.part(slice(None), rows)
 
 
-@_compiled
+@to_machine_code
 def _numba_argsort(keys):  # type: ignore[no-untyped-def]
     return np.argsort(keys)
 
 
-@_compiled
+@to_machine_code
 def _swap(rows, one, other):  # type: ignore[no-untyped-def]
     rows[one], rows[other] = rows[other], rows[one]
 
 
-@_compiled
+@to_machine_code
 def _insert(keys, rows):  # type: ignore[no-untyped-def]
     """Sort rows by insertion, past strictly larger keys alone."""
     for place in range(1, len(rows)):
@@ -134,7 +133,7 @@ def _insert(keys, rows):  # type: ignore[no-untyped-def]
         rows[hole] = row
 
 
-@_compiled
+@to_machine_code
 def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def]
     """Exchange what is on the wrong side of a pivot, from behind both ends, until these meet or are apart."""
     while True:
@@ -149,7 +148,7 @@ def _meet(keys, rows, pivot, left, right, apart):  # type: ignore[no-untyped-def
         _swap(rows, left, right)
 
 
-@_compiled
+@to_machine_code
 def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
     """Put a row into a heap with a hole, the largest on top; past equal keys it sinks, to the right, or it stays."""
     child = 2 * hole + 1
@@ -163,7 +162,7 @@ def _sift(keys, rows, hole, n_rows, row, sinks):  # type: ignore[no-untyped-def]
     rows[hole] = row
 
 
-@_compiled
+@to_machine_code
 def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
     """Make a heap of so many rows, those with the smallest keys."""
     for parent in range(n_first // 2 - 1, -1, -1):
@@ -175,7 +174,7 @@ def _heap_select(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
             _sift(keys, rows, 0, n_first, row, sinks)
 
 
-@_compiled
+@to_machine_code
 def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
     """Sort so many rows, those with the smallest keys, by a heap."""
     _heap_select(keys, rows, n_first, sinks)
@@ -185,7 +184,7 @@ def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
         _sift(keys, rows, 0, end, row, sinks)
 
 
-@_compiled
+@to_machine_code
 def _depth(n_rows):  # type: ignore[no-untyped-def]
     """Give how often a sort cuts in two before it takes another way: twice the logarithm."""
     depth = 0
@@ -195,7 +194,7 @@ def _depth(n_rows):  # type: ignore[no-untyped-def]
     return depth
 
 
-@_compiled
+@to_machine_code
 def _introsort(keys, rows):  # type: ignore[no-untyped-def]
     """Sort as NumPy's scalar argsort does: quicksort by the median of three, a heap for what it cuts badly."""
     waiting = [(0, len(rows) - 1, _depth(len(rows)))]
@@ -225,7 +224,7 @@ def _introsort(keys, rows):  # type: ignore[no-untyped-def]
         _insert(keys, rows[first : last + 1])
 
 
-@_compiled
+@to_machine_code
 def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
     """Put what belongs to a place there, and nothing larger before it, as NumPy's scalar argpartition does.
 
@@ -279,7 +278,7 @@ def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
         _swap(rows, last, first)
 
 
-@_compiled
+@to_machine_code
 def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
     """Give the place of the median of five rows, some of which it exchanges."""
     for one, other in ((0, 1), (3, 4), (0, 3), (1, 4), (1, 2)):
@@ -290,7 +289,7 @@ def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
     return 2
 
 
-@_compiled
+@to_machine_code
 def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
     """Part rows first..last (excluded) by the median of three, as libstdc++ does; gives where the second begins."""
     one, two, three = first + 1, first + (last - first) // 2, last - 1
@@ -302,7 +301,7 @@ def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
     return _meet(keys, rows, keys[rows[first]], first, last, False)[0]
 
 
-@_compiled
+@to_machine_code
 def _sort(keys, rows):  # type: ignore[no-untyped-def]
     """Sort as libstdc++ does: quicksort, a heap for what it cuts badly, and insertion for all at the end."""
     waiting = [(0, len(rows), _depth(len(rows)))]
@@ -319,7 +318,7 @@ def _sort(keys, rows):  # type: ignore[no-untyped-def]
     _insert(keys, rows)
 
 
-@_compiled
+@to_machine_code
 def _select(keys, rows, place):  # type: ignore[no-untyped-def]
     """Put what belongs to a place there, and nothing larger before it, as libstdc++ does."""
     first, last, depth = 0, len(rows), _depth(len(rows))
@@ -337,7 +336,7 @@ def _select(keys, rows, place):  # type: ignore[no-untyped-def]
     _insert(keys, rows[first:last])
 
 
-@_compiled
+@to_machine_code
 def _topk(keys, rows, n_first):  # type: ignore[no-untyped-def]
     """Sort the first so many as ``torch.topk`` does: by a heap if they are few, else by selection and sort."""
     if 64 * n_first <= len(rows):
