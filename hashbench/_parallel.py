@@ -4,12 +4,16 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import wraps
+from hashlib import sha256
+from pathlib import Path
+from threading import Lock
 from typing import Any, TypeVar
 
 from hashbench._typing import Progress
 
 T = TypeVar("T")
 
+_NUMBA = Lock()  # held while numba's settings are ours
 QUERY_CHUNK = 1024  # queries that one thread handles at a time
 
 
@@ -60,20 +64,24 @@ def compiled(function: Callable[..., Any]) -> Any:
 def to_machine_code(function: Callable[..., Any]) -> Any:
     """Let numba compile a loop, to run without the interpreter lock, and keep its machine code on disk.
 
-    It is kept in the user's cache folder, or that of ``NUMBA_CACHE_DIR``: beside an installed source it would stay when
-    that is uninstalled, and hide an editable install.
+    It is kept in the user's cache folder unless ``NUMBA_CACHE_DIR`` names one: beside an installed source it would stay
+    when that is uninstalled, and hide an editable install. Each content of a source has a folder of its own, since
+    numba takes a file's new date for that of its old code if it is killed between writing the two.
     """
     import numba
     from platformdirs import user_cache_path
 
     config: Any = numba.config
-    folder = user_cache_path("hashbench") / "loops"
-    chosen = config.CACHE_DIR
-    try:
-        config.CACHE_DIR = chosen or (str(folder) if folder.is_absolute() else "")  # it is not where nobody has a home
-        return numba.njit(nogil=True, cache=True)(function)
-    finally:
-        config.CACHE_DIR = chosen
+    with _NUMBA:
+        chosen = config.CACHE_DIR
+        folder = user_cache_path("hashbench") / "loops"
+        try:
+            if not chosen and folder.is_absolute():  # it is not where nobody has a home
+                source = Path(function.__code__.co_filename).read_bytes()
+                config.CACHE_DIR = str(folder / sha256(source).hexdigest()[:16])
+            return numba.njit(nogil=True, cache=True)(function)
+        finally:
+            config.CACHE_DIR = chosen
 
 
 @contextmanager

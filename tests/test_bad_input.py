@@ -564,7 +564,7 @@ def place(prepared, tmp_path_factory):
     with contextlib.chdir(folder):  # a command that is right; loops that compile tell so, once
         done = CliRunner().invoke(cli, shlex.split(LABELLED), catch_exceptions=False)
     assert done.exit_code == 0, done.stderr
-    return folder, prepared, all_files(folder, prepared)
+    return folder, prepared, [all_files(folder, prepared)]
 
 
 def all_files(*folders):
@@ -585,7 +585,8 @@ def test_bad_command(place, line, monkeypatch):
     monkeypatch.setenv("HASHBENCH_DATA", str(data))
     with contextlib.chdir(folder):
         done = CliRunner().invoke(cli, shlex.split(command), catch_exceptions=False)
-    assert all_files(folder, data) == before
+    before.append(all_files(folder, data))
+    assert before[-1] == before.pop(0)
     assert done.exit_code == int(exit_code), done.stderr
     assert done.stdout == ""
     *usage, last = done.stderr.splitlines()

@@ -1,10 +1,14 @@
+import importlib.util
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import numba
 import pytest
 
 from hashbench import _parallel
+from hashbench._parallel import to_machine_code
 from hashbench.errors import HashbenchError
 
 
@@ -49,3 +53,48 @@ def test_compilation_is_told_once_and_only_on_a_machine_that_has_not_compiled_be
 
     assert told() == ["compiling loops that count and score, kept for the next time, 0, 0", "0.0"]
     assert told() == ["0.0"]
+
+
+@pytest.fixture
+def loops(monkeypatch, tmp_path):
+    """The folder where machine code is kept, of a user whose cache is empty."""
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda name: tmp_path / "cache" / name)
+    return tmp_path / "cache" / "hashbench" / "loops"
+
+
+def of_module(path):
+    """The function of a module that is read from its file."""
+    spec = importlib.util.spec_from_file_location("of_test", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return to_machine_code(module.function)
+
+
+def test_machine_code_lies_in_the_users_cache_a_folder_for_each_content_of_a_source(loops, tmp_path):
+    path = tmp_path / "source.py"
+    path.write_text("def function(x):\n    return x + 1\n", encoding="utf-8")
+    assert of_module(path)(1) == 2
+    assert len(list(loops.iterdir())) == 1
+    path.write_text("def function(x):\n    return x + 100\n", encoding="utf-8")
+    assert of_module(path)(1) == 101
+    assert len(list(loops.iterdir())) == 2
+    assert not list(tmp_path.glob("__pycache__/*.nb?"))
+    assert numba.config.CACHE_DIR == ""
+
+
+def test_threads_that_compile_at_once_leave_numbas_settings_as_they_were(loops, tmp_path):
+    path = tmp_path / "source.py"
+    path.write_text("def function(x):\n    return x + 1\n", encoding="utf-8")
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda number: of_module(path)(number), range(40))) == list(range(1, 41))
+    assert numba.config.CACHE_DIR == ""
+    assert not list(tmp_path.glob("__pycache__/*.nb?"))
+
+
+def test_without_a_cache_folder_machine_code_lies_beside_the_source(loops, tmp_path):
+    (tmp_path / "cache").write_text("no folder", encoding="utf-8")
+    path = tmp_path / "source.py"
+    path.write_text("def function(x):\n    return x + 1\n", encoding="utf-8")
+    assert of_module(path)(1) == 2
+    assert list(tmp_path.glob("__pycache__/*.nbi"))

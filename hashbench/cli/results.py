@@ -58,7 +58,7 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
 
     Columns, types, ranges, order and spelling are those that hashbench writes, and no key stands twice. Fingerprints of
     a dataset agree with each other, with those accepted and with the dataset as it is prepared here. Metrics exist, and
-    methods are not ahead of their version. With --against, new rows are of methods that are known here, and no accepted
+    methods are not ahead of their version. With --against, new rows are of hashbench's own methods, and no accepted
     row of the files, or of the folder, is gone or has other numbers unless the version of its method rises. What is
     wrong is a sentence each, and the exit code is 1.
     """
@@ -106,11 +106,12 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
         click.echo("No cell is new or changed.")
     if others:
         _warn(
-            f"{counted(len(cells) - len(known), 'new or changed cell')} cannot be run here, since datasets are not "
-            f"prepared, or methods or parameters not known: {', '.join(others[:6])}{', ...' * (len(others) > 6)}."
+            f"{counted(len(cells) - len(known), 'new or changed cell')} cannot be run here: {', '.join(others[:6])}"
+            f"{', ...' * (len(others) > 6)}."
         )
+    chosen = known[:n_cells]
     problems, warnings = [], []
-    for job, cell in (chosen := known[:n_cells]):
+    for job, cell in chosen:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
         wrong, doubtful = run_again(job, cell)
         problems += wrong

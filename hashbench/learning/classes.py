@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from hashbench.errors import Refusal
+from hashbench.errors import HashbenchError, Refusal
 from hashbench.learning.base import LearnedHash
 from hashbench.learning.batch import Batch
 from hashbench.learning.loop import Items
@@ -42,7 +42,8 @@ class ClassHash(LearnedHash):
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module | None":
         labels = items.labels
-        assert labels is not None
+        if labels is None:
+            raise HashbenchError(f"{self.label} learns from classes, and was given none; give it labels as y.")
         has_one = labels.ndim == 1
         self.classes_ = np.unique(labels).astype(np.int64) if has_one else np.arange(labels.shape[1])
         n_seen = len(self.classes_) if has_one else int(labels.any(axis=0).sum())

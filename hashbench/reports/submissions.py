@@ -17,7 +17,7 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
 from hashbench.pipeline.runner import run
-from hashbench.registry import dataset_class, dataset_spec, is_dataset, method_names
+from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.provenance import digest
 from hashbench.store.results import COLUMNS, UNKNOWN, Row, csv_text, read_content, results_path, unite
@@ -135,15 +135,13 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
 
 
 def about_makers(rows: _Rows, base: _Rows) -> list[str]:
-    """Say which new or changed rows are of no method that is known here, such as of codes of one's own."""
+    """Say which new or changed rows are of no method of hashbench's own, such as of saved codes or of a package."""
     strange = Counter(
-        (row.method, row.dataset)
-        for key, row in rows.items()
-        if base.get(key) != row and row.method not in method_names()
+        (row.method, row.dataset) for key, row in rows.items() if base.get(key) != row and not is_built_in(row.method)
     )
     return [
-        f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} of no method that is "
-        "known here, so that nobody could run it again. Submit the method as well, or keep them elsewhere."
+        f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} of no method of "
+        "hashbench's own, which anyone could run again. Add the method to the pull request, or keep them elsewhere."
         for (method, dataset), number in sorted(strange.items())
     ]
 
@@ -187,32 +185,35 @@ def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
 
 
 def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
-    """Part the cells that can be run here, slow methods last, from others, which are told as dataset and method.
+    """Part the cells that can be run here, slow methods last, from others: of each its dataset, method, and why.
 
     Those that can have built-in or prepared data, and a known method with these parameters.
     """
     jobs = [(_job_of(cell[0]), cell) for cell in cells]
-    others = {f"{cell[0].dataset} {cell[0].method}" for job, cell in jobs if job is None}
-    known = [(job, cell) for job, cell in jobs if job is not None]
+    others = {f"{cell[0].dataset} {cell[0].method} ({why})" for why, cell in jobs if isinstance(why, str)}
+    known = [(job, cell) for job, cell in jobs if isinstance(job, Job)]
     return sorted(known, key=lambda one: one[0].card.is_slow), sorted(others)
 
 
-def _job_of(row: Row) -> Job | None:
-    """Give the job that a row is of; None if it cannot be run here."""
+def _job_of(row: Row) -> Job | str:
+    """Give the job that a row is of, or say why it cannot be run here."""
     spec = dataset_spec(row.dataset, row.features)
-    if row.method not in method_names() or not is_dataset(split_name(row.dataset)[0]):
-        return None
+    if row.method not in method_names():
+        return "no method here"
     try:
-        if find_dataset(spec) is None and dataset_class(split_name(row.dataset)[0]).needs:
-            return None
+        if not is_dataset(name := split_name(row.dataset)[0]):
+            return "no dataset here"
+        if find_dataset(spec) is None and dataset_class(name).needs:
+            return "not prepared"
         card = method_card(row.method)
         recorded = json.loads(row.params)
         changed = {key: value for key, value in recorded.items() if key in card.params and card.params[key] != value}
         (job,) = grid([spec], [(row.method, changed)], [row.n_bits], [row.seed], {})
     except HashbenchError:
-        return None
-    is_same = canonical_json({**job.estimator.recorded_params()}) == row.params
-    return job if is_same and job.seed == row.seed else None
+        return "cannot be made"
+    if canonical_json({**job.estimator.recorded_params()}) != row.params:
+        return "other parameters here"
+    return job if job.seed == row.seed else "draws nothing, so has seed 0 alone"
 
 
 def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> tuple[list[str], list[str]]:

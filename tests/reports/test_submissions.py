@@ -161,7 +161,7 @@ def test_new_rows_are_of_methods_that_others_can_run(hashbench, accepted):
     write(Path("results/digits.csv"), *accepted, *saved)
     result = check_against_head(hashbench)
     assert result.exit_code == 1
-    assert result.stderr.startswith("Error: 2 rows of mine on digits are of no method that is known here")
+    assert result.stderr.startswith("Error: 2 rows of mine on digits are of no method of hashbench's own")
     assert hashbench("results", "check").exit_code == 0  # of a folder of one's own
     commit(*accepted, *saved)
     assert check_against_head(hashbench).exit_code == 0
@@ -278,8 +278,11 @@ def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch
 @pytest.mark.parametrize(
     ("others", "sentence"),
     [
-        ([], "1 new or changed cell cannot be run here, since datasets are not prepared, or methods or parameters not"),
-        ([ours(method="someone-else")], "2 new or changed cells cannot be run here, since datasets are not prepared,"),
+        ([], "1 new or changed cell cannot be run here: digits lsh (other parameters here).\n"),
+        (
+            [ours(method="someone-else")],
+            "2 new or changed cells cannot be run here: digits lsh (other parameters here), digits someone-else (no ",
+        ),
     ],
 )
 @pytest.mark.parametrize("on_github", [False, True])
@@ -289,10 +292,22 @@ def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench, other
     result = hashbench("results", "rerun")
     assert result.exit_code == 0
     assert result.stderr.startswith(f"Warning: {sentence}")
-    assert result.stderr.endswith(
-        "not known: digits lsh.\n" if not others else "known: digits lsh, digits someone-else.\n"
-    )
     assert result.stdout.startswith(f"::warning::{sentence}") if on_github else result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"method": "someone-else"}, "no method here"),
+        ({"dataset": "far"}, "no dataset here"),
+        ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
+        ({"params": '{"sides": 3}'}, "other parameters here"),
+        ({"method": "pcah", "seed": 1}, "draws nothing, so has seed 0 alone"),
+    ],
+)
+def test_why_a_cell_cannot_be_run_here_is_told(changes, why):
+    one = ours(**changes)
+    assert submissions.runnable([[one]]) == ([], [f"{one.dataset} {one.method} ({why})"])
 
 
 def test_the_choice_depends_on_the_rows_alone_and_slow_methods_come_last():

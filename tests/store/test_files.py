@@ -149,6 +149,15 @@ def test_file_shows_its_new_content_only_when_it_is_whole(tmp_path):
     assert leftovers(path.parent) == ["file"]
 
 
+def test_content_is_on_the_disk_before_the_file_takes_its_place(tmp_path, monkeypatch):
+    done = []
+    monkeypatch.setattr("os.fsync", lambda descriptor: done.append((os.fstat(descriptor).st_size, path.exists())))
+    path = tmp_path / "new.txt"
+    files.write_text(path, "words")
+    assert done == [(5, False)]
+    assert path.read_text(encoding="utf-8") == "words"
+
+
 def test_text_is_written_as_it_is_and_not_again(tmp_path):
     path = tmp_path / "table.csv"
     files.write_text(path, "ä,b\n1,2\n")
