@@ -17,7 +17,7 @@ UNSUPERVISED := itq lsh sph sh sklsh pcah
 COLUMN := --format svg --width 3.3 --no-title --output docs/figures
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-browser test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
+.PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -87,8 +87,8 @@ test-cluster: $(VENV)/.installed ## Run those of jobs side by side, which start 
 test-originals: $(VENV)/.installed ## Run those of scripts beside the libraries they stand for; test-all has them, too
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_originals.py --durations 3
 
-test-browser: $(VENV)/.installed ## Run those of the report in a browser; test has a few of them, test-all has them, too
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/reports/test_report_*.py --durations 3
+test-figures: $(VENV)/.installed ## Run those of figures, and of the report in a browser; test-all has them, too
+	$(TEST) tests/reports/test_plots.py tests/reports/test_html.py tests/reports/test_report_*.py --durations 3
 
 docs: $(VENV)/.docs ## Build the site into docs/_build/html; every warning is an error
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -27,6 +27,8 @@ from hashbench.store import hdf5
 from hashbench.store.files import data_dir
 from hashbench.store.results import read_results
 
+pytestmark = pytest.mark.slow  # make test-figures
+
 NASTY = "</script><script>alert(1)</script> <!-- \"quoted\" & 'so' Ü中文"
 
 
@@ -358,7 +360,6 @@ def test_the_place_of_a_folder_is_not_on_the_page(tmp_path):
     assert str(tmp_path) not in page.read_text()
 
 
-@pytest.mark.slow
 def test_the_committed_results_stay_under_three_megabytes(tmp_path):
     page = write_report(ROOT / "results", tmp_path / "page.html")
     assert page.stat().st_size < 3e6

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from effort import ALL, slow
+from effort import ALL
 from hypothesis import given, settings
 from matplotlib.text import Text
 from places import ROOT
@@ -33,6 +33,7 @@ from hashbench.reports.plots.style import Layout, choose_looks, in_rows, make_pa
 from hashbench.reports.plots.unseen_figure import place_names
 from hashbench.store import results
 
+pytestmark = pytest.mark.slow  # make test-figures
 BASELINES = {"constant", "oracle-label", "random"}
 BANDS = Layout(bands=True)
 DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
@@ -207,8 +208,8 @@ def test_names_stand_in_the_panel_apart_and_beside_their_points(seed):
 # ---------------------------------------------------------------- figures of the results alone
 
 
-@pytest.mark.parametrize("dataset", ["digits", *slow("digits-pairs", "digits-unlabelled")])
-@pytest.mark.parametrize("metric", ["AP", *slow("NDCG@100")])
+@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
+@pytest.mark.parametrize("metric", ["AP", "NDCG@100"])
 def test_tie_ranges_are_those_of_the_csv(figure_of, dataset, metric):
     cells = committed(dataset, metric)
     figure = figure_of("tie-ranges", dataset, metric, variants=True)
@@ -227,8 +228,8 @@ def test_tie_ranges_are_those_of_the_csv(figure_of, dataset, metric):
         assert found[key] == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("dataset", ["digits-unlabelled", *slow("digits", "digits-pairs")])
-@pytest.mark.parametrize("metric", [*slow("AP"), "NDCG"])
+@pytest.mark.parametrize("dataset", ["digits", "digits-pairs", "digits-unlabelled"])
+@pytest.mark.parametrize("metric", ["AP", "NDCG"])
 def test_lines_and_bands_against_bits_are_those_of_the_csv(figure_of, dataset, metric):
     cells = committed(dataset, metric)
     figure = figure_of("ap-bits", dataset, metric, layout=BANDS, variants=True)
@@ -540,7 +541,6 @@ def undefined(hashbench, tiny_file, digits_alone, tmp_path):
     return folder
 
 
-@pytest.mark.slow
 def test_dataset_without_any_value_is_told_and_the_others_are_drawn(hashbench, undefined):
     result = hashbench("plot", "--results", undefined, "--format", "svg")
     assert result.exit_code == 0
@@ -556,7 +556,6 @@ def test_dataset_without_any_value_is_told_and_the_others_are_drawn(hashbench, u
     assert only.stderr.startswith("Error: there is nothing to draw of loners (features): no query has a relevant item")
 
 
-@pytest.mark.slow
 def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench, undefined):
     result = hashbench("tables", "--results", undefined)
     assert result.exit_code == 0
@@ -569,7 +568,6 @@ def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench,
     assert all(block.strip() in result.stdout for block in own)
 
 
-@pytest.mark.slow
 def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_path):
     rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method in ("itq", "lsh")]
     header = [column for column in results.COLUMNS if column not in ("low", "high")]
@@ -646,7 +644,6 @@ def test_figures_of_the_documents_are_made_by_make_tables_and_can_be_read(tmp_pa
         assert_all_can_be_read(drawing.figure)
 
 
-@pytest.mark.slow
 def test_same_figure_gives_the_same_bytes_whatever_the_users_settings(digits_alone, tmp_path):
     choice = {"datasets": ["digits"], "methods": ["itq", "lsh"]}
     first = plots.write_figure(draw("ap-bits", digits_alone, **choice), tmp_path / "first", plots.FORMATS)
@@ -683,7 +680,7 @@ def test_figures_are_written_whole_or_not_at_all(digits_alone, tmp_path, monkeyp
     assert [found.name for found in tmp_path.iterdir()] == [path.name]
 
 
-@pytest.mark.parametrize(("form", "endings"), [*slow(("svg", {".svg"}), ("png", {".png"})), ("both", {".svg", ".png"})])
+@pytest.mark.parametrize(("form", "endings"), [("svg", {".svg"}), ("png", {".png"}), ("both", {".svg", ".png"})])
 def test_command_writes_the_formats_asked_for(hashbench, digits_alone, tmp_path, form, endings):
     command = ["plot", "ap-bits", "--results", digits_alone, "--dataset", "digits", "--metric", "AP@1000"]
     result = hashbench(*command, "--method", "itq", "--format", form, "--output", tmp_path / "new")
@@ -772,7 +769,6 @@ def test_curves_are_those_that_evaluate_writes(hashbench, data, folder, tmp_path
             assert [edge.min(), edge.max()] == pytest.approx([low, high])
 
 
-@pytest.mark.slow
 def test_no_text_overlaps_in_figures_of_codes(hashbench, folder):
     grid = ["--method", "pcah", "--method", "random", "--method", "sh", "--bits", 12, "--metric", "AP"]
     assert hashbench("run", *grid, "--results", folder).exit_code == 0
@@ -782,7 +778,7 @@ def test_no_text_overlaps_in_figures_of_codes(hashbench, folder):
         assert_all_can_be_read(draw(name, folder).figure)
 
 
-@pytest.mark.parametrize("name", ["precision-recall", *slow("precision-at-k"), "time-quality"])
+@pytest.mark.parametrize("name", ["precision-recall", "precision-at-k", "time-quality"])
 def test_seeds_are_those_whose_codes_there_are(data, folder, name):
     for method in ("itq", "lsh"):
         codes_of(data, method)[1].unlink()
@@ -865,7 +861,6 @@ def test_figure_without_any_codes_is_one_sentence(hashbench, digits_alone, name,
     assert f"Make them: {command}" in result.stderr
 
 
-@pytest.mark.slow
 def test_codes_of_own_data_are_made_with_their_file_or_once_they_are_prepared_again(
     hashbench, tiny_file, data, tmp_path
 ):
@@ -898,7 +893,6 @@ def test_codes_of_another_version_or_dataset_are_not_taken(data, folder):
     assert draw("code-usage", folder, methods=["itq"]).figure
 
 
-@pytest.mark.slow
 def test_all_figures_are_drawn_of_a_dataset_file_with_parameters_of_its_own(hashbench, tiny_file, tmp_path):
     dataset = tiny_file()
     grid = ["--method", "itq", "--bits", 2, "--bits", 4, "--param", "n_iter=5", "--dataset", dataset, "--metric", "AP"]

@@ -14,7 +14,7 @@ from reported import FEW, LENGTHS, METHODS, TALR, VIEWS, few, keys, means, repor
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
-pytestmark = pytest.mark.slow  # make test-browser
+pytestmark = pytest.mark.slow  # make test-figures
 
 # ---------------------------------------------------------------- for everyone
 

@@ -1,4 +1,4 @@
-"""The page of `hashbench report` opens from disk in a browser; beside it lies what `make test-browser` has, too."""
+"""The page of `hashbench report` opens from disk in a browser."""
 
 from urllib.parse import urlencode
 
@@ -9,6 +9,7 @@ from reported import PARAM, VIEWS, WORDS, keys, wait_for
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
+pytestmark = pytest.mark.slow  # make test-figures
 WILD = urlencode({"data": f"wild:{WORDS}", "method": "gone", "a": f"gone a={PARAM}"})
 SHOWN = {"overview": WORDS, "leaderboard": PARAM, "method": PARAM, "changes": PARAM, "rows": PARAM}
 

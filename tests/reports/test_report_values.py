@@ -15,7 +15,7 @@ from hashbench.store import results, score_cache
 if CHROMIUM is None:
     pytest.skip("needs a browser: apt-get install chromium", allow_module_level=True)
 
-pytestmark = pytest.mark.slow  # make test-browser
+pytestmark = pytest.mark.slow  # make test-figures
 LEADERBOARD = f"leaderboard?{FEW}"
 
 
