@@ -336,7 +336,10 @@ COMMANDS = f"""
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
 2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
-2 | {LABELLED} --dataset digits | has labels of its own, or names those of yours for --save
+2 | {LABELLED} --dataset own | has labels of its own, or names those of yours for --save
+1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
+1 | {LABELLED} --dataset digits --query-coarse coarse.npy --database-coarse coarse.npy | not with --aff
+1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
@@ -348,7 +351,9 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
 1 | {LABELLED} --save mine | say which: --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
-1 | {LABELLED} --save mine --dataset digits | 'digits' is a dataset with labels of its own
+1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
+2 | {OWN} --affinity A.npy --dataset digits | has labels of its own, or names those of yours for --save
+1 | {OWN} --affinity A.npy --save mine --dataset digits | 'digits' is a dataset with labels of its own
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
 1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
 1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes
@@ -381,7 +386,8 @@ COMMANDS = f"""
 1 | explain nowhere.h5 | there is no file nowhere.h5
 2 | explain --query-codes codes.npy | give CODES.h5, or both --query-codes and --database-codes
 1 | {EXPLAINED.replace(OF_LABELS, "")} | say what is relevant
-1 | {EXPLAINED} --dataset digits | say what is relevant
+1 | {EXPLAINED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
+1 | {EXPLAINED} --dataset own | unknown dataset 'own'
 1 | {EXPLAINED.replace("codes.npy", "outputs.npy")} | not -1 or 1, first 0. | binarise them with (x > 0)
 2 | {EXPLAINED.replace("database-codes codes.npy", "database-codes code[s].npy")} | whole; give each as one file
 1 | {EXPLAINED} --metric RR | gives RR of 6 items; ask for AP, AP@k

@@ -248,6 +248,8 @@ def _read_own(
     from hashbench.sources.array_files import split_spec
 
     is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
+    if dataset is not None and own["affinity"] is None and own_codes.is_dataset_of(dataset):
+        is_labelled = False  # by the dataset; labels beside it prove the order of the codes
     if is_labelled and dataset is not None and save is None:
         raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
     shards = sharded_codes.shards_of(**own)

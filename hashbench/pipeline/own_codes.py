@@ -1,7 +1,7 @@
 """Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -16,11 +16,12 @@ from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
-from hashbench.pipeline.preparation import dataset_path, find_by_content, load_dataset
+from hashbench.pipeline.preparation import dataset_path, find_by_content, is_known, load_dataset
 from hashbench.pipeline.rows import rows_of
 from hashbench.pipeline.steps import check_content, needs_vectors, vectors_of
 from hashbench.registry import dataset_names, method_names
 from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
@@ -185,7 +186,8 @@ def read_own(
     Labels are classes (n,), numbers or words, with superclasses (n,) if there are any (level 2 for equal classes, 1 for
     equal superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
     levels, sparse in ``.npz`` as `scipy.sparse.save_npz` writes it; or ``dataset`` is a prepared dataset, in the order
-    of whose split the codes stand. Vectors are float features (n, n_features), one a code; a dataset has its own.
+    of whose split the codes stand, as labels beside it prove. Vectors are float features (n, n_features), one a code;
+    a dataset has its own.
     """
     for option, value in (("--bits", n_bits), ("--bit-order", bit_order)):
         if distance != "hamming" and value is not None:
@@ -212,6 +214,8 @@ def read_own(
     if dataset is not None:
         found, _ = load_dataset(dataset)
         check_counts(found, dataset, counts)
+        if query_labels is not None:
+            check_order(found, dataset, list(_read_labels(labels, LABEL_KEYS, counts).values()))
         return OwnCodes(query, database, n_bits, distance, found.affinity(), found, found.fingerprint)
     if affinity is not None:
         content = {"affinity": read_matrix(affinity)}
@@ -229,6 +233,11 @@ def read_own(
 def is_own(params: str) -> bool:
     """Tell whether rows with these parameters (JSON) are of users' own codes."""
     return bool(json.loads(params).get("codes") == OWN["codes"])
+
+
+def is_dataset_of(name: str) -> bool:
+    """Tell whether a name or file is that of a dataset with labels of its own: known, prepared, or a file of one."""
+    return is_known(name.partition(":")[0]) or dataset_path(name).is_file() or Path(name).is_file()
 
 
 def check_saving(
@@ -260,11 +269,12 @@ def check_relevance(
     """Refuse what says in no way, or in several, what is relevant."""
     options = {**labels, "--affinity": affinity, "--dataset": dataset}
     given = [option for option, value in options.items() if value is not None]
-    if any(coarse.values()) and not all(labels.values()):
+    if any(coarse.values()) and (not all(labels.values()) or dataset is not None):
         raise HashbenchError(
-            "superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity or --dataset alone."
+            "superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity or --dataset."
         )
-    if given not in (["--query-labels", "--database-labels"], ["--affinity"], ["--dataset"]):
+    both = ["--query-labels", "--database-labels"]
+    if given not in (both, ["--affinity"], ["--dataset"], [*both, "--dataset"]):
         raise HashbenchError(
             "say what is relevant by both --query-labels and --database-labels, by --affinity alone, or by --dataset, "
             f"one that is prepared; got {' and '.join(given) or 'nothing'}."
@@ -282,6 +292,35 @@ def check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
             f"{expected[0]:,} and {expected[1]:,}; give a code for each, in the order of its split "
             f"(hashbench info {spec})."
         )
+
+
+def check_order(dataset: Dataset, spec: str, labels: Sequence[AnyArray]) -> None:
+    """Refuse labels of queries and database that tell items apart otherwise than those of a dataset, given as ``spec``.
+
+    Classes may have other names, or a column each: what is compared is which items have the same labels.
+    """
+    if dataset.labels is None:
+        raise HashbenchError(
+            f"{spec} has no labels to compare yours with; leave out --query-labels and --database-labels."
+        )
+    given = as_affinity(tuple(labels))
+    check_rated((len(dataset.query), len(dataset.database)), (given.n_queries, given.n_database))
+    numbers = np.concatenate([dataset.query, dataset.database])
+    differ = _first_alike(np.concatenate(labels)) != _first_alike(dataset.labels[numbers])
+    if not differ.any():
+        return
+    first, n_queries = int(differ.argmax()), len(dataset.query)
+    where = f"query {first:,}" if first < n_queries else f"database item {first - n_queries:,}"
+    raise HashbenchError(
+        f"--query-labels and --database-labels are not those of {spec}: from {where} on (the first is 0) they tell "
+        f"items apart otherwise. Give codes and labels in the order of its split (hashbench info {spec})."
+    )
+
+
+def _first_alike(labels: AnyArray) -> AnyArray:
+    """Give for each item the position of the first one with the same label or labels."""
+    _, first, kind = np.unique(labels, return_index=True, return_inverse=True, axis=0)
+    return np.asarray(first[kind.ravel()])
 
 
 def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int, int]) -> dict[str, AnyArray]:

@@ -258,7 +258,7 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
     Besides a path, ``NAME`` and ``NAME:FEATURES``, the name of a dataset that the user prepared from own files will do.
     """
     name, _, kind = spec_or_path.partition(":")
-    if _is_made(name):
+    if is_known(name):
         _refuse_unclear(name, kind)
         dataset, _, how = prepare(spec_or_path, Options(on_progress=on_progress))
         return dataset, how
@@ -268,7 +268,7 @@ def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dat
     return dataset, ""
 
 
-def _is_made(name: str) -> bool:
+def is_known(name: str) -> bool:
     """Tell whether a dataset is made when it is asked for by this name: a known one, or one with unseen classes."""
     return is_dataset(name) or split_name(name)[1] is not None
 
@@ -315,7 +315,7 @@ class Found:
 def find_dataset(spec_or_path: str) -> Found | None:
     """Find a dataset as `load_dataset` does, but prepare nothing: None if that is still to be done."""
     name, _, kind = spec_or_path.partition(":")
-    if _is_made(name):
+    if is_known(name):
         _refuse_unclear(name, kind)
     attributes = _current(spec_or_path)
     if attributes is None:
@@ -327,7 +327,7 @@ def _current(spec_or_path: str) -> dict[str, Any] | None:
     """Read what the file of a dataset says of itself; None if it is not there, or was made of what has changed."""
     name = spec_or_path.partition(":")[0]
     base, protocol = split_name(name)
-    if not _is_made(name):
+    if not is_known(name):
         path = _file_of(spec_or_path)
         attributes = hdf5.read_attributes(path)
         if attributes.get("hashbench") != "dataset":

@@ -14,7 +14,7 @@ from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster_shards import count_on_workers
-from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_relevance, comparable
+from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_order, check_relevance, comparable
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import Relevance, ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_matrix
@@ -75,6 +75,8 @@ def read_sharded(
     if dataset is not None:
         found, _ = load_dataset(dataset)
         check_counts(found, dataset, (len(query), len(database)))
+        if query_labels is not None:
+            check_order(found, dataset, _LabelFiles.of(labels, LABEL_KEYS).part(slice(None), slice(None)))
         relevance = found.affinity()
     elif affinity is not None:
         relevance = as_affinity(read_matrix(affinity))

@@ -333,6 +333,54 @@ def test_labels_of_ones_own_take_no_name_of_a_prepared_dataset_in_whatever_case(
             check_saving("mine", name, **saving)
 
 
+WORDS = np.array(["ant", "bee", "cat", "dog"])
+
+
+@pytest.mark.parametrize("in_shards", [False, True])
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("same-label", lambda labels: labels),
+        ("same-label", lambda labels: WORDS[3 - labels]),
+        ("same-label", lambda labels: np.eye(4, dtype=int)[labels]),
+        ("shared-labels", lambda labels: labels),
+    ],
+    ids=["numbers", "words", "a column each", "several"],
+)
+def test_labels_beside_a_dataset_prove_the_order_of_the_codes(hashbench, tiny, tiny_file, save, rule, told, in_shards):
+    spec, dataset = str(tiny_file(rule)), tiny(rule)
+    bits = np.random.default_rng(1).random((40, 9)) < 0.5
+    given = told(dataset.labels)
+    own = ["--metric", "AP", "--dataset", spec, "--query-codes", save("q.npy", bits[:8])]
+    own += ["--database-codes", save("d.npy", bits[8:])]
+    if in_shards:
+        own[-1] = own[-1].replace("d.npy", "[d].npy")
+    alone = hashbench("evaluate", *own)
+    assert alone.exit_code == 0
+    own += ["--query-labels", save("ql.npy", given[:8]), "--database-labels"]
+    proved = hashbench("evaluate", *own, save("dl.npy", given[8:]))
+    assert (proved.exit_code, proved.stdout) == (0, alone.stdout)
+    swapped = given[8:].copy()
+    swapped[[4, 5]] = swapped[[5, 4]]
+    same, other = (
+        [[np.array_equal(a, b) for b in items[:i]] for i, a in enumerate(items)]
+        for items in (list(given), [*given[:8], *swapped])
+    )
+    first = next(i for i in range(8, 40) if same[i] != other[i])  # which of those before it are of its kind
+    refused = hashbench("evaluate", *own, save("dl.npy", swapped))
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"are not those of {spec}: from database item {first - 8} on (the first is 0)" in refused.stderr
+
+
+def test_labels_of_another_kind_for_the_database_or_where_a_dataset_has_none_are_refused(tiny_file, save, codes):
+    bits = {"query_codes": save("q8.npy", QUERY[[0] * 8]), "database_codes": save("d32.npy", DATABASE[:32])}
+    labels = {"query_labels": save("ql.npy", np.arange(8) % 4), "database_labels": save("dl.npy", np.eye(32, 4))}
+    with pytest.raises(HashbenchError, match="labels"):
+        read_own(**bits, **labels, dataset=str(tiny_file()))
+    with pytest.raises(HashbenchError, match="has no labels to compare yours with"):
+        read_own(**bits, **labels, dataset=str(tiny_file("distance", name="far")))
+
+
 @pytest.mark.parametrize("form", ["markdown", "latex"])
 def test_scores_are_laid_out_for_a_document(hashbench, save, codes, form):
     own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]]
