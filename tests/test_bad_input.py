@@ -336,9 +336,8 @@ COMMANDS = f"""
 1 | {LABELLED} --distance cosine --bits 8 | have no --bits
 2 | {LABELLED} --distance euclidean | '--distance': 'euclidean' is not one of 'hamming', 'cosine', 'dot'
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
-2 | {LABELLED} --dataset own | has labels of its own, or names those of yours for --save
+1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {LABELLED} --dataset digits --query-coarse coarse.npy --database-coarse coarse.npy | not with --aff
 1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
@@ -352,8 +351,6 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine | say which: --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-2 | {OWN} --affinity A.npy --dataset digits | has labels of its own, or names those of yours for --save
-1 | {OWN} --affinity A.npy --save mine --dataset digits | 'digits' is a dataset with labels of its own
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
 1 | {LABELLED} --save ../mine --dataset own | the name of your codes is made of letters | it names files
 1 | {LABELLED} --save mine --dataset own --distance cosine --keep-codes | --keep-codes keeps binary codes

@@ -60,7 +60,7 @@ _OWN_CODES = (
         metavar="DATASET",
         shell_complete=completing("datasets"),
         help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your "
-        "own.",
+        "own. Labels or an affinity given beside it must say the same. With --save also a new name for data of yours.",
     ),
     click.option(
         "--query-codes",
@@ -248,10 +248,8 @@ def _read_own(
     from hashbench.sources.array_files import split_spec
 
     is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
-    if dataset is not None and own["affinity"] is None and own_codes.is_dataset_of(dataset):
-        is_labelled = False  # by the dataset; labels beside it prove the order of the codes
-    if is_labelled and dataset is not None and save is None:
-        raise click.UsageError("--dataset has labels of its own, or names those of yours for --save; leave it out.")
+    if dataset is not None and (save is None or own_codes.has_labels(dataset)):
+        is_labelled = False  # the dataset is, and labels beside it are compared with its own
     shards = sharded_codes.shards_of(**own)
     given = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
     inputs = [split_spec(value)[0] for value in [*given, *shards]]

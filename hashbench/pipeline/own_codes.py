@@ -1,7 +1,7 @@
 """Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -33,6 +33,7 @@ from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
 from hashbench.store.results import merge_rows, results_path
 
+_RATED = 64  # queries whose levels are compared together
 OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
@@ -112,6 +113,8 @@ class OwnCodes:
         rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
         merge_rows(path, rows)
         told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
+        if self.dataset is None:
+            told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
         if self.distance == "hamming":
             for one, scores in parts.items():
                 told += self._keep(one, scores, keep_codes)
@@ -186,8 +189,8 @@ def read_own(
     Labels are classes (n,), numbers or words, with superclasses (n,) if there are any (level 2 for equal classes, 1 for
     equal superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
     levels, sparse in ``.npz`` as `scipy.sparse.save_npz` writes it; or ``dataset`` is a prepared dataset, in the order
-    of whose split the codes stand, as labels beside it prove. Vectors are float features (n, n_features), one a code;
-    a dataset has its own.
+    of whose split the codes stand, and labels or an affinity beside it must rate all items as it does. Vectors are
+    float features (n, n_features), one a code; a dataset has its own.
     """
     for option, value in (("--bits", n_bits), ("--bit-order", bit_order)):
         if distance != "hamming" and value is not None:
@@ -211,21 +214,21 @@ def read_own(
     else:
         n_bits = query.shape[-1] if query.ndim else 1
     counts = len(query), len(database)
-    if dataset is not None:
-        found, _ = load_dataset(dataset)
-        check_counts(found, dataset, counts)
-        if query_labels is not None:
-            check_order(found, dataset, list(_read_labels(labels, LABEL_KEYS, counts).values()))
-        return OwnCodes(query, database, n_bits, distance, found.affinity(), found, found.fingerprint)
+    content: dict[str, Any] = {}
     if affinity is not None:
-        content = {"affinity": read_matrix(affinity)}
-        relevance: Any = content["affinity"]
-    else:
-        content = _read_labels(labels, LABEL_KEYS, counts)
+        content["affinity"] = relevance = read_matrix(affinity)
+    elif query_labels is not None:
+        content |= _read_labels(labels, LABEL_KEYS, counts)
         relevance = tuple(content.values())
         if query_coarse is not None:
             content |= _read_labels(coarse, COARSE_KEYS, counts)
             relevance = Hierarchy(*content.values())
+    if dataset is not None:
+        found, _ = load_dataset(dataset)
+        check_counts(found, dataset, counts)
+        if content:
+            check_rating(found, dataset, as_affinity(relevance))
+        return OwnCodes(query, database, n_bits, distance, found.affinity(), found, found.fingerprint)
     checked = as_affinity(relevance)
     return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content), vectors)
 
@@ -235,9 +238,10 @@ def is_own(params: str) -> bool:
     return bool(json.loads(params).get("codes") == OWN["codes"])
 
 
-def is_dataset_of(name: str) -> bool:
-    """Tell whether a name or file is that of a dataset with labels of its own: known, prepared, or a file of one."""
-    return is_known(name.partition(":")[0]) or dataset_path(name).is_file() or Path(name).is_file()
+def has_labels(spec: str) -> bool:
+    """Tell whether a dataset's name or file, which need not exist, stands for one with labels of its own."""
+    is_file = Path(spec).suffix.lower() in HDF5_SUFFIXES
+    return is_file or is_known(spec.partition(":")[0]) or dataset_path(spec).is_file()
 
 
 def check_saving(
@@ -269,12 +273,12 @@ def check_relevance(
     """Refuse what says in no way, or in several, what is relevant."""
     options = {**labels, "--affinity": affinity, "--dataset": dataset}
     given = [option for option, value in options.items() if value is not None]
-    if any(coarse.values()) and (not all(labels.values()) or dataset is not None):
+    if any(coarse.values()) and not all(labels.values()):
         raise HashbenchError(
-            "superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity or --dataset."
+            "superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity or --dataset alone."
         )
     both = ["--query-labels", "--database-labels"]
-    if given not in (both, ["--affinity"], ["--dataset"], [*both, "--dataset"]):
+    if given not in (both, ["--affinity"], [*both, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
         raise HashbenchError(
             "say what is relevant by both --query-labels and --database-labels, by --affinity alone, or by --dataset, "
             f"one that is prepared; got {' and '.join(given) or 'nothing'}."
@@ -294,33 +298,20 @@ def check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
         )
 
 
-def check_order(dataset: Dataset, spec: str, labels: Sequence[AnyArray]) -> None:
-    """Refuse labels of queries and database that tell items apart otherwise than those of a dataset, given as ``spec``.
-
-    Classes may have other names, or a column each: what is compared is which items have the same labels.
-    """
-    if dataset.labels is None:
-        raise HashbenchError(
-            f"{spec} has no labels to compare yours with; leave out --query-labels and --database-labels."
-        )
-    given = as_affinity(tuple(labels))
-    check_rated((len(dataset.query), len(dataset.database)), (given.n_queries, given.n_database))
-    numbers = np.concatenate([dataset.query, dataset.database])
-    differ = _first_alike(np.concatenate(labels)) != _first_alike(dataset.labels[numbers])
-    if not differ.any():
-        return
-    first, n_queries = int(differ.argmax()), len(dataset.query)
-    where = f"query {first:,}" if first < n_queries else f"database item {first - n_queries:,}"
-    raise HashbenchError(
-        f"--query-labels and --database-labels are not those of {spec}: from {where} on (the first is 0) they tell "
-        f"items apart otherwise. Give codes and labels in the order of its split (hashbench info {spec})."
-    )
-
-
-def _first_alike(labels: AnyArray) -> AnyArray:
-    """Give for each item the position of the first one with the same label or labels."""
-    _, first, kind = np.unique(labels, return_index=True, return_inverse=True, axis=0)
-    return np.asarray(first[kind.ravel()])
+def check_rating(dataset: Dataset, spec: str, given: Affinity) -> None:
+    """Refuse labels or an affinity that rate any query and item otherwise than a dataset, given as ``spec``."""
+    expected = dataset.affinity()
+    check_rated((expected.n_queries, expected.n_database), (given.n_queries, given.n_database))
+    for start in range(0, expected.n_queries, _RATED):
+        rows = slice(start, min(start + _RATED, expected.n_queries))
+        yours, levels = (one.block(rows, slice(0, expected.n_database)) for one in (given, expected))
+        if (yours != levels).any():
+            query, item = np.argwhere(yours != levels)[0]
+            raise HashbenchError(
+                f"your labels or affinity rate query {start + query:,} and database item {item:,} (the first is 0) as "
+                f"{yours[query, item]}, and {spec} as {levels[query, item]}: they are of other items, or in another "
+                f"order. Give codes and labels in the order of its split (hashbench info {spec})."
+            )
 
 
 def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int, int]) -> dict[str, AnyArray]:

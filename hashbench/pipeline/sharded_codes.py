@@ -14,7 +14,7 @@ from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.cluster_shards import count_on_workers
-from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_order, check_relevance, comparable
+from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_rating, check_relevance, comparable
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.scoring.shards import Relevance, ShardedCodes, count_shard
 from hashbench.sources.array_files import read_array, read_codes, read_matrix
@@ -72,17 +72,17 @@ def read_sharded(
     query, _, width = as_packed_pair(read_codes(query_codes), stored[:_TRIED], n_bits, bit_order)
     database = _PackedSlices(stored, width, n_bits, bit_order)
     relevance: Relevance
+    if affinity is not None:
+        relevance = as_affinity(read_matrix(affinity))
+    elif query_labels is not None:
+        given = [(labels, LABEL_KEYS)] if query_coarse is None else [(labels, LABEL_KEYS), (coarse, COARSE_KEYS)]
+        relevance = _Labels([_LabelFiles.of(specs, keys) for specs, keys in given])
     if dataset is not None:
         found, _ = load_dataset(dataset)
         check_counts(found, dataset, (len(query), len(database)))
-        if query_labels is not None:
-            check_order(found, dataset, _LabelFiles.of(labels, LABEL_KEYS).part(slice(None), slice(None)))
+        if affinity is not None or query_labels is not None:
+            check_rating(found, dataset, relevance.part(slice(None), slice(None)))
         relevance = found.affinity()
-    elif affinity is not None:
-        relevance = as_affinity(read_matrix(affinity))
-    else:
-        given = [(labels, LABEL_KEYS)] if query_coarse is None else [(labels, LABEL_KEYS), (coarse, COARSE_KEYS)]
-        relevance = _Labels([_LabelFiles.of(specs, keys) for specs, keys in given])
     count = count_shard if cluster is None else partial(count_on_workers, address=cluster)
     return ShardedCodes(query, database, width, relevance, count, on_progress)
 

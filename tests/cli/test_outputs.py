@@ -141,7 +141,7 @@ def test_tables_are_not_written_among_the_results(hashbench, tmp_path):
     ("options", "message"),
     [
         (["--distance", "cosine", "--bits", "999"], "real-valued outputs, which have no --bits"),
-        (["--dataset", "mine"], "--dataset has labels of its own"),
+        (["--dataset", "mine"], "unknown dataset 'mine'"),
         (["--per-query", ""], "an empty name is no file"),
     ],
 )

@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from itertools import chain
 from pathlib import Path
 
 import h5py
@@ -336,49 +337,107 @@ def test_labels_of_ones_own_take_no_name_of_a_prepared_dataset_in_whatever_case(
 WORDS = np.array(["ant", "bee", "cat", "dog"])
 
 
+@pytest.fixture
+def beside(tiny, tiny_file, save, hashbench):
+    """Score codes with a dataset of some rule, and with labels or an affinity beside it."""
+
+    def make(rule, in_shards=False):
+        spec = str(tiny_file(rule))
+        bits = np.random.default_rng(1).random((40, 9)) < 0.5
+        own = ["--metric", "AP", "--metric", "NDCG", "--dataset", spec, "--query-codes", save("q.npy", bits[:8])]
+        if in_shards:
+            shards = [save("d-0.npy", bits[8:20]), save("d-1.npy", bits[20:])]
+            own += ["--database-codes", shards[0].replace("d-0", "d-*")]
+        else:
+            own += ["--database-codes", save("d.npy", bits[8:])]
+
+        def score(**relevance):
+            given = [(f"--{key.replace('_', '-')}", save(f"{key}.npy", value)) for key, value in relevance.items()]
+            return hashbench("evaluate", *own, *chain.from_iterable(given))
+
+        return score, tiny(rule)
+
+    return make
+
+
 @pytest.mark.parametrize("in_shards", [False, True])
 @pytest.mark.parametrize(
     ("rule", "told"),
     [
         ("same-label", lambda labels: labels),
         ("same-label", lambda labels: WORDS[3 - labels]),
+        ("same-label", lambda labels: labels.astype(np.uint64) + np.uint64(2**60)),
         ("same-label", lambda labels: np.eye(4, dtype=int)[labels]),
-        ("shared-labels", lambda labels: labels),
+        ("shared-labels", lambda labels: labels[:, ::-1]),
     ],
-    ids=["numbers", "words", "a column each", "several"],
+    ids=["numbers", "words", "large numbers", "a column each", "several, in other columns"],
 )
-def test_labels_beside_a_dataset_prove_the_order_of_the_codes(hashbench, tiny, tiny_file, save, rule, told, in_shards):
-    spec, dataset = str(tiny_file(rule)), tiny(rule)
-    bits = np.random.default_rng(1).random((40, 9)) < 0.5
-    given = told(dataset.labels)
-    own = ["--metric", "AP", "--dataset", spec, "--query-codes", save("q.npy", bits[:8])]
-    own += ["--database-codes", save("d.npy", bits[8:])]
-    if in_shards:
-        own[-1] = own[-1].replace("d.npy", "[d].npy")
-    alone = hashbench("evaluate", *own)
+def test_labels_beside_a_dataset_rate_as_it_does_or_are_refused(beside, rule, told, in_shards):
+    score, dataset = beside(rule, in_shards)
+    alone, given = score(), told(dataset.labels)
     assert alone.exit_code == 0
-    own += ["--query-labels", save("ql.npy", given[:8]), "--database-labels"]
-    proved = hashbench("evaluate", *own, save("dl.npy", given[8:]))
-    assert (proved.exit_code, proved.stdout) == (0, alone.stdout)
-    swapped = given[8:].copy()
-    swapped[[4, 5]] = swapped[[5, 4]]
-    same, other = (
-        [[np.array_equal(a, b) for b in items[:i]] for i, a in enumerate(items)]
-        for items in (list(given), [*given[:8], *swapped])
-    )
-    first = next(i for i in range(8, 40) if same[i] != other[i])  # which of those before it are of its kind
-    refused = hashbench("evaluate", *own, save("dl.npy", swapped))
-    assert (refused.exit_code, refused.stdout) == (1, "")
-    assert f"are not those of {spec}: from database item {first - 8} on (the first is 0)" in refused.stderr
+    together = score(query_labels=given[:8], database_labels=given[8:])
+    assert (together.exit_code, together.stdout) == (0, alone.stdout)
+    levels = dataset.affinity().block(slice(0, 8), slice(0, 32))
+    for seed in range(5):
+        order = np.random.default_rng(seed).permutation(32)
+        refused = score(query_labels=given[:8], database_labels=given[8:][order])
+        query, item = np.argwhere(levels != levels[:, order])[0]
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert f"rate query {query} and database item {item} (the first is 0)" in refused.stderr
+        order = np.random.default_rng(seed).permutation(8)
+        refused = score(query_labels=given[order], database_labels=given[8:])
+        if (levels != levels[order]).any():
+            query, item = np.argwhere(levels != levels[order])[0]
+            theirs, ours = levels[order][query, item], levels[query, item]
+            assert f"rate query {query} and database item {item} (the first is 0) as {theirs}" in refused.stderr
+            assert f"tiny.h5 as {ours}: " in refused.stderr
 
 
-def test_labels_of_another_kind_for_the_database_or_where_a_dataset_has_none_are_refused(tiny_file, save, codes):
-    bits = {"query_codes": save("q8.npy", QUERY[[0] * 8]), "database_codes": save("d32.npy", DATABASE[:32])}
-    labels = {"query_labels": save("ql.npy", np.arange(8) % 4), "database_labels": save("dl.npy", np.eye(32, 4))}
-    with pytest.raises(HashbenchError, match="labels"):
-        read_own(**bits, **labels, dataset=str(tiny_file()))
-    with pytest.raises(HashbenchError, match="has no labels to compare yours with"):
-        read_own(**bits, **labels, dataset=str(tiny_file("distance", name="far")))
+def test_where_a_dataset_rates_without_labels_only_its_own_affinity_goes_beside_it(beside):
+    for rule in ("distance", "explicit"):
+        score, dataset = beside(rule)
+        levels = dataset.affinity().block(slice(0, 8), slice(0, 32)).astype(int)
+        together = score(affinity=levels)
+        assert (together.exit_code, together.stdout) == (0, score().stdout)
+        labels = np.arange(40) % 4
+        assert "rate query 0 and database item" in score(query_labels=labels[:8], database_labels=labels[8:]).stderr
+        levels[5, 17] += 1
+        query, item, given = 5, 17, levels[5, 17]
+        told = f"rate query {query} and database item {item} (the first is 0) as {given}, and"
+        assert told in score(affinity=levels).stderr
+
+
+def test_superclasses_beside_a_dataset_are_compared_too(tiny_file, save, hashbench):
+    fine = np.arange(40) % 4
+    coarse = np.array([0, 0, 1, 1])[fine]
+    spec = tiny_file("hierarchy", labels=fine, coarse_labels=coarse)
+    bits = np.random.default_rng(1).random((40, 9)) < 0.5
+    own = ["--metric", "NDCG", "--query-codes", save("q.npy", bits[:8]), "--database-codes", save("d.npy", bits[8:])]
+    alone = hashbench("evaluate", *own, "--dataset", spec)
+    own += ["--query-labels", save("ql.npy", 9 - fine[:8]), "--database-labels", save("dl.npy", 9 - fine[8:])]
+    assert "as 1, and" in hashbench("evaluate", *own, "--dataset", spec).stderr
+    for superclass, exit_code in ((coarse, 0), (fine % 2, 1)):
+        more = ["--query-coarse", save("qc.npy", superclass[:8]), "--database-coarse", save("dc.npy", superclass[8:])]
+        done = hashbench("evaluate", *own, *more, "--dataset", spec)
+        assert (done.exit_code, done.stdout) == (exit_code, "" if exit_code else alone.stdout)
+
+
+def test_rows_of_codes_whose_labels_agree_are_the_datasets_and_a_new_name_is_told(
+    hashbench, digits, digits_data, of_digits, save, empty_folder
+):
+    labels = ["--query-labels", save("ql.npy", digits.labels[digits.query])]
+    labels += ["--database-labels", save("dl.npy", digits.labels[digits.database])]
+    own = [*of_digits(8)[:-1], "--metric", "AP", "--save", "mine", *labels]
+    done = hashbench("evaluate", *own[:5], "digits", *own[5:])
+    assert done.exit_code == 0
+    (row,) = read_rows(empty_folder / "results" / "digits.csv")
+    assert row.dataset_fingerprint == digits.fingerprint
+    done = hashbench("evaluate", *own[:5], "dgits", *own[5:])
+    assert "'dgits' is no dataset that is known or prepared here" in done.stderr
+    done = hashbench("evaluate", *own[:5], "gone.h5", *own[5:])
+    assert done.exit_code == 1
+    assert not (empty_folder / "results" / "gone.h5.csv").exists()
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
