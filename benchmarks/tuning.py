@@ -61,6 +61,9 @@ OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what al
     "hashnet": ({}, [{"learning_rate": 0.006}, {"learning_rate": 0.015}]),
     "dpsh": ({"eta": 30.0}, [{"eta": None, "learning_rate": 0.003}, {"eta": None, "learning_rate": 0.01}]),
     "dtsh": ({}, [{"learning_rate": 0.001}, {"learning_rate": 0.005}]),
+    "csq": ({}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
+    "dpn": ({}, [{"learning_rate": 0.05}, {"learning_rate": 0.2}]),
+    "adsh": ({}, [{"learning_rate": 0.0003}, {"learning_rate": 0.001}]),
 }
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 

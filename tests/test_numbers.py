@@ -4,18 +4,26 @@ Where a part moves to another page, the constant that names its file moves with 
 """
 
 import csv
+import json
 import re
 import sys
+import tomllib
+from collections import defaultdict
 from itertools import product
+from math import isnan
 
 import pytest
 from places import ROOT
+
+from hashbench import registry
 
 TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
 SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it
 SPREADS = ROOT / "docs/why-numbers-differ.md"
 SPEED = ROOT / "docs/explanation/speed.md"
 SCALE = ROOT / "docs/scale.md"
+
+USUAL_RATES = ("0.003", "0.01", "0.03", "0.1")
 
 RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text()
 
@@ -208,6 +216,41 @@ def test_computed_times_of_many_workers_follow_from_the_measured_ones():
     assert len(computed) == 9
     for items, queries, workers, seconds, _ in computed:
         assert seconds == pytest.approx(items * queries / workers / 1e9 / measured[1][4], rel=0.02, abs=0.05)
+
+
+# ---------------------------------------------------------------- trials
+
+
+def test_settings_taken_from_images_led_in_trials_on_held_out_items():
+    trials, (shown,) = defaultdict(list), tables("From images")
+    for row in rows_of(ROOT / "benchmarks/tuning.csv"):
+        if row["dataset"] == "cifar10-s1:images":
+            assert (row["n_bits"], row["epochs"], row["seed"]) == ("32", "6", "0")
+            scores = [row[key] for key in ("among_held_out", "to_trained")]
+            score = float("nan") if "" in scores else sum(map(float, scores)) / 2
+            trials[row["method"]].append((json.loads(row["setting"]), score))
+    grid = tomllib.loads((ROOT / "benchmarks/end_to_end.toml").read_text())["methods"]
+    assert [row[""] for row in shown] == sorted(trials)
+    assert sorted(trials) == sorted(grid)
+    for row in shown:
+        method = registry.get_method(row[""])(**grid[row[""]])
+        told = {f"rate {rate}": row[head] for head, rate in zip(list(row)[1:5], USUAL_RATES, strict=True)}
+        told |= dict(re.findall(r"((?:eta n/500, )?rate [\d.]+): (failed|0\.\d{3})", row["two more"]))
+        expected = {_setting_in_words(one): "failed" if isnan(score) else f"{score:.3f}" for one, score in trials[row[""]]}
+        assert told == expected
+        ((taken, score),) = (
+            (one, score)
+            for one, score in trials[row[""]]
+            if all(getattr(method, key) == value for key, value in one.items())
+        )
+        assert row["taken"] == _setting_in_words(taken)
+        best = max(score for _, score in trials[row[""]] if not isnan(score))
+        is_default = taken["learning_rate"] == type(method)().learning_rate
+        assert score == best or (is_default and score > best - 0.01)
+
+
+def _setting_in_words(setting):
+    return f"{'eta n/500, ' if setting.get('eta', 0) is None else ''}rate {setting['learning_rate']:g}"
 
 
 # ---------------------------------------------------------------- orders
