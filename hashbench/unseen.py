@@ -84,6 +84,13 @@ def split_name(name: str) -> tuple[str, UnseenClasses | None]:
     return (base, protocol) if protocol.name_of(base) == name else (name, None)  # such as fold00
 
 
-def lacks_fold(name: str) -> bool:
-    """Tell whether a name is one of a dataset with unseen classes but for the fold, such as ``digits-unseen3``."""
-    return re.fullmatch(r".+-unseen\d+", name) is not None
+def check_fold(name: str) -> None:
+    """Refuse the name of a dataset with unseen classes that says no fold, such as ``digits-unseen3``.
+
+    Raises
+    ------
+    HashbenchError
+        If ``name`` is such a one.
+    """
+    if re.fullmatch(r".+-unseen\d+", name):
+        raise HashbenchError(f"{name!r} names unseen classes without a fold; say which, such as {name}-fold0.")

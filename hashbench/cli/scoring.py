@@ -247,9 +247,8 @@ def _read_own(
     from hashbench.pipeline import own_codes, sharded_codes
     from hashbench.sources.array_files import split_spec
 
-    is_labelled = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
-    if dataset is not None and (save is None or own_codes.has_labels(dataset)):
-        is_labelled = False  # the dataset is, and labels beside it are compared with its own
+    judges = dataset is not None and (save is None or own_codes.names_dataset(dataset))  # else it names a file of rows
+    is_labelled = not judges and any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     shards = sharded_codes.shards_of(**own)
     given = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
     inputs = [split_spec(value)[0] for value in [*given, *shards]]

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hashbench._parallel import chunks
 from hashbench._typing import AnyArray
 from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
-from hashbench.affinity import Affinity, Hierarchy, as_affinity
+from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import HashbenchError, counted
@@ -25,6 +26,7 @@ from hashbench.scoring.evaluator import check_counts as check_rated
 from hashbench.scoring.evaluator import evaluate, evaluate_packed
 from hashbench.scoring.metrics import Scores
 from hashbench.scoring.reranking import Vectors
+from hashbench.scoring.shards import Relevance
 from hashbench.sources.array_files import read_array, read_codes, read_features, read_matrix
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.store import hdf5, score_cache
@@ -32,8 +34,13 @@ from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
 from hashbench.store.results import merge_rows, results_path
+from hashbench.unseen import check_fold
 
-_RATED = 64  # queries whose levels are compared together
+_RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
+_SAYS_THE_SAME = {  # where labels of another kind stand beside a dataset of these rules
+    "shared-labels": "give multi-hot labels, or",
+    "hierarchy": "give --query-coarse and --database-coarse, too, or",
+}
 OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
@@ -238,8 +245,8 @@ def is_own(params: str) -> bool:
     return bool(json.loads(params).get("codes") == OWN["codes"])
 
 
-def has_labels(spec: str) -> bool:
-    """Tell whether a dataset's name or file, which need not exist, stands for one with labels of its own."""
+def names_dataset(spec: str) -> bool:
+    """Tell whether this is a dataset's name or file, known, prepared or yet to be."""
     is_file = Path(spec).suffix.lower() in HDF5_SUFFIXES
     return is_file or is_known(spec.partition(":")[0]) or dataset_path(spec).is_file()
 
@@ -259,6 +266,7 @@ def check_saving(
         raise HashbenchError("--save adds rows to DATASET.csv of the results; say which: --dataset NAME.")
     if is_labelled:
         check_name(dataset, "a dataset's name")
+        check_fold(dataset)
         known = [*dataset_names(), *(path.stem for path in dataset_path(dataset).parent.glob("*.h5"))]
         taken = [one for one in known if one.casefold() == dataset.casefold()]
         if taken:
@@ -298,20 +306,28 @@ def check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
         )
 
 
-def check_rating(dataset: Dataset, spec: str, given: Affinity) -> None:
+def check_rating(dataset: Dataset, spec: str, given: Relevance) -> None:
     """Refuse labels or an affinity that rate any query and item otherwise than a dataset, given as ``spec``."""
     expected = dataset.affinity()
     check_rated((expected.n_queries, expected.n_database), (given.n_queries, given.n_database))
-    for start in range(0, expected.n_queries, _RATED):
-        rows = slice(start, min(start + _RATED, expected.n_queries))
-        yours, levels = (one.block(rows, slice(0, expected.n_database)) for one in (given, expected))
-        if (yours != levels).any():
-            query, item = np.argwhere(yours != levels)[0]
-            raise HashbenchError(
-                f"your labels or affinity rate query {start + query:,} and database item {item:,} (the first is 0) as "
-                f"{yours[query, item]}, and {spec} as {levels[query, item]}: they are of other items, or in another "
-                f"order. Give codes and labels in the order of its split (hashbench info {spec})."
-            )
+    for columns in chunks(0, expected.n_database, _RATED_ITEMS):
+        yours, ours = (one.part(slice(None), columns) for one in (given, expected))
+        for rows in chunks(0, expected.n_queries, _RATED_QUERIES):
+            theirs, levels = (one.block(rows, slice(0, one.n_database)) for one in (yours, ours))
+            if (theirs != levels).any():
+                query, item = np.argwhere(theirs != levels)[0]
+                why = (
+                    "they are of other items, or in another order. Give codes and labels in the order of its split "
+                    f"(hashbench info {spec})"
+                )
+                if not isinstance(yours, (Explicit, type(ours))) and dataset.rule != "same-label":
+                    instead = _SAYS_THE_SAME.get(dataset.rule, "no labels say that,")
+                    why = f"its rule is {dataset.rule}; {instead} leave yours out"
+                raise HashbenchError(
+                    f"your labels or affinity rate query {rows.start + query:,} and database item "
+                    f"{columns.start + item:,} (the first is 0) as {theirs[query, item]}, and {spec} as "
+                    f"{levels[query, item]}: {why}."
+                )
 
 
 def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int, int]) -> dict[str, AnyArray]:

@@ -22,7 +22,7 @@ from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.inputs import reading
 from hashbench.store.provenance import code_that_decides
-from hashbench.unseen import UnseenClasses, lacks_fold, split_name
+from hashbench.unseen import UnseenClasses, check_fold, split_name
 
 _AGAIN = "re-prepared damaged"
 _REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
@@ -296,10 +296,7 @@ def _file_of(spec_or_path: str) -> Path:
         return path
     if dataset_path(spec_or_path).is_file():
         return dataset_path(spec_or_path)
-    if lacks_fold(spec_or_path):
-        raise HashbenchError(
-            f"{spec_or_path!r} names unseen classes without a fold; say which, such as {spec_or_path}-fold0."
-        )
+    check_fold(spec_or_path)
     raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
 
 

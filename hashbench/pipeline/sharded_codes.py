@@ -81,7 +81,7 @@ def read_sharded(
         found, _ = load_dataset(dataset)
         check_counts(found, dataset, (len(query), len(database)))
         if affinity is not None or query_labels is not None:
-            check_rating(found, dataset, relevance.part(slice(None), slice(None)))
+            check_rating(found, dataset, relevance)
         relevance = found.affinity()
     count = count_shard if cluster is None else partial(count_on_workers, address=cluster)
     return ShardedCodes(query, database, width, relevance, count, on_progress)

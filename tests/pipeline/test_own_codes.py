@@ -12,7 +12,9 @@ import scipy.sparse as sp
 from places import ROOT
 
 from hashbench import evaluate
+from hashbench.affinity import Explicit
 from hashbench.errors import HashbenchError
+from hashbench.pipeline import own_codes
 from hashbench.pipeline.own_codes import check_saving, read_own
 from hashbench.pipeline.preparation import dataset_path
 from hashbench.store import hdf5
@@ -332,6 +334,8 @@ def test_labels_of_ones_own_take_no_name_of_a_prepared_dataset_in_whatever_case(
     for name in ("Flowers", "flowers"):
         with pytest.raises(HashbenchError, match="'Flowers' is a dataset with labels of its own"):
             check_saving("mine", name, **saving)
+    with pytest.raises(HashbenchError, match="without a fold; say which, such as digits-unseen3-fold0"):
+        check_saving("mine", "digits-unseen3", **saving)
 
 
 WORDS = np.array(["ant", "bee", "cat", "dog"])
@@ -401,11 +405,37 @@ def test_where_a_dataset_rates_without_labels_only_its_own_affinity_goes_beside_
         together = score(affinity=levels)
         assert (together.exit_code, together.stdout) == (0, score().stdout)
         labels = np.arange(40) % 4
-        assert "rate query 0 and database item" in score(query_labels=labels[:8], database_labels=labels[8:]).stderr
+        refused = score(query_labels=labels[:8], database_labels=labels[8:]).stderr
+        assert "rate query 0 and database item" in refused
+        assert f"its rule is {rule}; no labels say that, leave yours out" in refused
+        assert "another order" not in refused
         levels[5, 17] += 1
         query, item, given = 5, 17, levels[5, 17]
         told = f"rate query {query} and database item {item} (the first is 0) as {given}, and"
         assert told in score(affinity=levels).stderr
+
+
+def test_one_class_an_item_beside_a_dataset_of_several_is_refused_by_its_kind(beside):
+    score, dataset = beside("shared-labels")
+    first = dataset.labels.argmax(axis=1)
+    refused = score(query_labels=first[:8], database_labels=first[8:])
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "its rule is shared-labels; give multi-hot labels, or leave yours out" in refused.stderr
+
+
+@pytest.mark.parametrize("n_items", [1, 3, 4, 5, 30])
+def test_ratings_are_compared_in_blocks_and_the_item_is_named(monkeypatch, tiny, n_items):
+    """A difference in any place is found whatever the size of the blocks."""
+    monkeypatch.setattr(own_codes, "_RATED_ITEMS", n_items)
+    monkeypatch.setattr(own_codes, "_RATED_QUERIES", 3)
+    dataset = tiny("same-label")
+    levels = dataset.affinity().block(slice(0, 8), slice(0, 32)).astype(int)
+    own_codes.check_rating(dataset, "tiny", Explicit(levels))
+    for query, item in np.ndindex(levels.shape):
+        levels[query, item] += 1
+        with pytest.raises(HashbenchError, match=rf"rate query {query} and database item {item} \(the first is 0\)"):
+            own_codes.check_rating(dataset, "tiny", Explicit(levels))
+        levels[query, item] -= 1
 
 
 def test_superclasses_beside_a_dataset_are_compared_too(tiny_file, save, hashbench):
@@ -416,7 +446,9 @@ def test_superclasses_beside_a_dataset_are_compared_too(tiny_file, save, hashben
     own = ["--metric", "NDCG", "--query-codes", save("q.npy", bits[:8]), "--database-codes", save("d.npy", bits[8:])]
     alone = hashbench("evaluate", *own, "--dataset", spec)
     own += ["--query-labels", save("ql.npy", 9 - fine[:8]), "--database-labels", save("dl.npy", 9 - fine[8:])]
-    assert "as 1, and" in hashbench("evaluate", *own, "--dataset", spec).stderr
+    refused = hashbench("evaluate", *own, "--dataset", spec).stderr
+    assert "as 1, and" in refused
+    assert "its rule is hierarchy; give --query-coarse and --database-coarse, too, or leave yours out" in refused
     for superclass, exit_code in ((coarse, 0), (fine % 2, 1)):
         more = ["--query-coarse", save("qc.npy", superclass[:8]), "--database-coarse", save("dc.npy", superclass[8:])]
         done = hashbench("evaluate", *own, *more, "--dataset", spec)
