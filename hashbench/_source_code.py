@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
@@ -31,11 +32,20 @@ def file_of(module: str) -> Path | None:
     if package.count("."):
         return None
     try:
-        spec = find_spec(module)  # of packages at the top and those mapped into them, as methods are
+        spec = _spec_below(package, module) if package else find_spec(module)
     except (ImportError, ValueError):
         return None
     path = Path(spec.origin or "") if spec is not None else Path()
     return path if path.suffix == ".py" and path.is_file() else None
+
+
+def _spec_below(package: str, module: str) -> ModuleSpec | None:
+    """Find what is mapped into a package at the top, as methods are into hashbench; `find_spec` would import that."""
+    above = find_spec(package)
+    folders = above.submodule_search_locations if above is not None else None
+    if folders is None:
+        return None
+    return next(filter(None, (finder.find_spec(module, folders) for finder in sys.meta_path)), None)
 
 
 def _folders_of(package: str) -> list[Path]:
@@ -52,8 +62,21 @@ def tree_of(module: str) -> ast.Module:
     return ast.parse(path.read_bytes(), str(path)) if path is not None else ast.Module([], [])
 
 
+def _are_together(module: str, other: str) -> bool:
+    """Tell whether two modules or packages at the top lie in one folder, or among others', are of one distribution."""
+    paths = [path.parent if path.name == "__init__.py" else path for path in map(file_of, (module, other)) if path]
+    if len(paths) < 2 or paths[0].parent != paths[1].parent:
+        return False
+    if paths[0].parent.name not in ("site-packages", "dist-packages"):
+        return True
+    from importlib.metadata import packages_distributions
+
+    distributions = packages_distributions()
+    return bool({*distributions.get(module, ())} & {*distributions.get(other, ())})
+
+
 def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
-    """Digest the code of modules and of all they import, as far as it lies in their own packages or in hashbench.
+    """Digest the code of modules and of all they import, as far as it is hashbench's or lies beside theirs.
 
     Docstrings and comments do not count, nor what only type checkers read. ``without`` names modules and packages that
     are left out, with what they alone import.
@@ -79,11 +102,11 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """Name the modules that a module imports, anywhere in it, of its own package or of hashbench.
+    """Name the modules that a module imports, anywhere in it, of hashbench, its own package or one beside that.
 
-    A name imported from ``hashbench`` itself stands for the module it comes from.
+    Beside it is what lies in the same folder, and if that is where Python installs, what is of the same distribution. A name imported from ``hashbench`` itself stands for the module it comes from.
     """
-    homes = {module.partition(".")[0], "hashbench"}
+    own = module.partition(".")[0]
     path = file_of(module)
     package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
     found: set[str] = set()
@@ -97,6 +120,9 @@ def imports_of(module: str) -> frozenset[str]:
         named = {name.removeprefix("hashbench.") for name in found if name.startswith("hashbench.")}
         public = names_of("hashbench")["_NAMES"]
         found |= {home for home, names in public.items() if named & {*names} or not named}
+    homes = {"hashbench", own}
+    if own != "hashbench":
+        homes |= {top for top in {name.partition(".")[0] for name in found} if _are_together(own, top)}
     there = {name for name in found - {"hashbench"} if name.partition(".")[0] in homes and file_of(name) is not None}
     packages = {".".join(name.split(".")[:end]) for name in there for end in range(2, name.count(".") + 1)}
     return frozenset(there | packages)

@@ -85,7 +85,7 @@ class DFH(ClassHash):
     y of each class. The discrete centres M of classes are found in each step on the batch, class by class: M_c =
     sgn(y_c^T B - sum over e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so do the defaults;
     ``presets["paper"]`` has its settings, and halves the rate every 15 epochs, where they take a tenth every 50. Items
-    without a class are pushed to their own sign alone.
+    without a class are similar to none and pushed to their own sign; they pull no centre.
 
     References
     ----------

@@ -72,6 +72,30 @@ def test_a_digest_follows_imports_and_their_code_but_not_words(package):
     assert digest(without=["written.helper"]) == digest(without=["written.helper", "written.other"]) != before
 
 
+@pytest.mark.parametrize("place", ["", "site-packages"])
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+def test_modules_beside_one_another_are_followed_and_other_peoples_are_not(tmp_path, monkeypatch, package, form, place):
+    """As a distribution of several modules has them; where Python installs they must be of one distribution."""
+    folder = tmp_path / place
+    (folder / "mine-1.dist-info").mkdir(parents=True)
+    (folder / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    (folder / "mine-1.dist-info" / "top_level.txt").write_text("flat_method\nflat_losses\n")
+    (folder / "flat_method.py").write_text("import flat_others\nfrom flat_losses import half\nimport numpy, json\n")
+
+    def digest_with(half, other):
+        for name, value in {"flat_losses": half, "flat_others": other}.items():
+            (folder / form.format(name)).parent.mkdir(exist_ok=True)
+            (folder / form.format(name)).write_text(f"half = {value}\n")
+        monkeypatch.syspath_prepend(folder)
+        package()  # forgets what was read
+        return _source_code.code_digest(["flat_method"])
+
+    before = digest_with(2, 2)
+    assert digest_with(2, 2) == before != digest_with(3, 2)
+    assert (digest_with(2, 3) != before) == (place == "")
+    assert "flat_losses" not in sys.modules  # read, never run
+
+
 @pytest.mark.parametrize(
     ("line", "changes"),
     [

@@ -50,7 +50,7 @@ class _Interrupted(click.ClickException):
     def __init__(self) -> None:
         super().__init__(
             "interrupted; finished steps are kept, and the same command goes on from there "
-            "(with --resume, inside training too)."
+            "(`hashbench run` with --resume, inside training too)."
         )
 
 

@@ -223,6 +223,11 @@ def test_the_gap_of_similarities_pairs_the_halves_of_a_batch_and_leaves_an_odd_r
     assert float(similarity_gap(codes[:1], features[:1])) == 0
 
 
+def test_the_gradient_of_the_gap_is_that_of_differences():
+    features = normal(7, 5, seed=1)
+    assert torch.autograd.gradcheck(lambda b: similarity_gap(b, features), [normal(7, 4).requires_grad_()])
+
+
 def test_half_of_a_batch_gets_each_bit():
     assert not halves(normal(8, 5)).sum(dim=0).any()
     assert (halves(normal(7, 5)).sum(dim=0) == -1).all()
@@ -430,12 +435,12 @@ def test_gradients_are_those_of_differences(name):
     assert torch.autograd.gradcheck(lambda f: loss_of(name, f, labels, cache=cache), [outputs], atol=1e-6)
 
 
-@pytest.mark.parametrize("name", OF_CLASSES)
-def test_items_without_a_class_do_not_count(name):
+@pytest.mark.parametrize("name", [*OF_CLASSES, "dch", "adsh"])
+def test_items_without_a_class_count_where_pairs_do(name):
+    """They are similar to none, as an affinity has it; where classes alone count they do not."""
     labels = np.array([[1, 0, 0], [0, 1, 0], [1, 0, 1], [0, 0, 0], [0, 0, 0], [0, 1, 1]], dtype=np.uint8)
     slope = gradient(lambda f: loss_of(name, f, labels), normal(6, 8))
-    if name != "dfh":  # whose pairs and distances to signs they keep
-        assert not slope[3:5].any()
+    assert bool(slope[3:5].any()) == (name in ("adsh", "dch", "dfh"))
     assert slope[:3].abs().max() > 1e-4
     assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels, learned=labels), normal(6, 8))).all()
 

@@ -484,7 +484,7 @@ def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, 
 
 INTERRUPTED = (
     "Error: interrupted; finished steps are kept, and the same command goes on from there "
-    "(with --resume, inside training too)."
+    "(`hashbench run` with --resume, inside training too)."
 )
 
 

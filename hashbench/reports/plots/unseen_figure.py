@@ -160,6 +160,8 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) 
     others = cells[cells["group"] != "baseline"]
     for key, columns in _AXES.items():
         ends = np.concatenate([cells[key], *(others[column].dropna() for column in columns)])
+        if key == "value":
+            ends = np.concatenate([ends, *(others["value"] + sign * others["spread"].fillna(0) for sign in (-1, 1))])
         margin = 0.06 * (np.ptp(ends) or 1.0)
         limits = ends.min() - margin, ends.max() + margin
         axes.set(**{"ylim" if key == "value" else "xlim": limits})

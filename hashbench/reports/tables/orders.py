@@ -30,9 +30,12 @@ class Order(NamedTuple):
 
 
 def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Order]:
-    """Take every two methods that one table of a paper tells apart, on networks of one class, and a block of ours."""
+    """Take every two methods that one table of a paper tells apart, on networks of one class, and a block of ours.
+
+    A table's column of numbers from several papers tells no two apart.
+    """
     tables: dict[tuple[Any, ...], list[Pair]] = {}
-    for one, pairs in make_pairs(cells, published):
+    for one, pairs in make_pairs(cells, [one for one in published if one.whose != "authors, quoted"]):
         where = one.source, one.table, one.setting, is_large(one.backbone), one.our_dataset, one.our_metric, one.n_bits
         for pair in pairs:
             tables.setdefault((*where, pair.cell.features, pair.cell.dataset_fingerprint), []).append(pair)
