@@ -7,9 +7,10 @@
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images six settings at one length, four learning rates and then two
-more after what these told, all else as in benchmarks/end_to_end.toml, in a third of the epochs. Trials are added to
-benchmarks/tuning.csv one by one, and not repeated.
+parameters that matter to it, at two lengths; from images eight settings at one length: four learning rates, two more
+after what these told, and two with pretrained layers at a hundredth of the rate instead of a tenth, all else as in
+benchmarks/end_to_end.toml, in a third of the epochs. Trials are added to benchmarks/tuning.csv one by one, and not
+repeated.
 """
 
 import argparse
@@ -55,12 +56,14 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
 LENGTH_OF_IMAGES, RATES_OF_IMAGES = 32, [0.003, 0.01, 0.03, 0.1]
+BFLOAT16, FLOAT32 = {"mixed_precision": True}, {"mixed_precision": False}  # five methods began on another machine
+SLOWER_BELOW = [{"learning_rate": rate, "pretrained_multiplier": 0.01, **FLOAT32} for rate in (0.03, 0.1)]
 OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what all settings share, and the two more
-    "talr-ap": ({"n_bins": 8, "alpha": 0.5}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
-    "mihash": ({"n_bins": 8, "alpha": 2.0}, [{"learning_rate": 0.02}, {"learning_rate": 0.05}]),
-    "hashnet": ({}, [{"learning_rate": 0.006}, {"learning_rate": 0.015}]),
-    "dpsh": ({"eta": 30.0}, [{"eta": None, "learning_rate": 0.003}, {"eta": None, "learning_rate": 0.01}]),
-    "dtsh": ({}, [{"learning_rate": 0.001}, {"learning_rate": 0.005}]),
+    "talr-ap": ({"n_bins": 8, "alpha": 0.5, **BFLOAT16}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
+    "mihash": ({"n_bins": 8, "alpha": 2.0, **BFLOAT16}, [{"learning_rate": 0.02}, {"learning_rate": 0.05}]),
+    "hashnet": ({**BFLOAT16}, [{"learning_rate": 0.006}, {"learning_rate": 0.015}]),
+    "dpsh": ({"eta": 30.0, **BFLOAT16}, [{"eta": None, "learning_rate": 0.003}, {"eta": None, "learning_rate": 0.01}]),
+    "dtsh": ({**BFLOAT16}, [{"learning_rate": 0.001, **FLOAT32}, {"learning_rate": 0.005, **FLOAT32}]),
     "csq": ({}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
     "dpn": ({}, [{"learning_rate": 0.05}, {"learning_rate": 0.2}]),
     "adsh": ({}, [{"learning_rate": 0.0003}, {"learning_rate": 0.001}]),
@@ -77,7 +80,10 @@ def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
     lengths = LENGTHS
     if dataset.images is not None:
         rates = [{"learning_rate": rate} for rate in RATES_OF_IMAGES]
-        settings = {method: [all_of | one for one in rates + more] for method, (all_of, more) in OF_IMAGES.items()}
+        settings = {
+            method: [all_of | one for one in [*rates, *more, *SLOWER_BELOW]]
+            for method, (all_of, more) in OF_IMAGES.items()
+        }
         lengths = (LENGTH_OF_IMAGES,)
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
@@ -102,7 +108,7 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     queries, others = np.array_split(held, 2)
     affinity = dataset.train_affinity()
     items = np.asarray(dataset.features if dataset.images is None else dataset.images)[dataset.train]
-    method = registry.get_method(trial["method"])(n_bits, random_state=seed, device="cpu", **common, **setting)
+    method = registry.get_method(trial["method"])(n_bits, random_state=seed, device="cpu", **(common | setting))
     method.session = replace(method.session, activations=data_dir() / "activations")
     labels = dataset.labels[dataset.train] if method.supervision == "labels" and dataset.labels is not None else None
     start = time.perf_counter()
