@@ -104,7 +104,8 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
 def imports_of(module: str) -> frozenset[str]:
     """Name the modules that a module imports, anywhere in it, of hashbench, its own package or one beside that.
 
-    Beside it is what lies in the same folder, and if that is where Python installs, what is of the same distribution. A name imported from ``hashbench`` itself stands for the module it comes from.
+    Beside it is what lies in the same folder, and if that is where Python installs, what is of the same distribution. A
+    name imported from ``hashbench`` itself stands for the module it comes from.
     """
     own = module.partition(".")[0]
     path = file_of(module)

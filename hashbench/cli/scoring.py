@@ -248,7 +248,8 @@ def _read_own(
     from hashbench.sources.array_files import split_spec
 
     judges = dataset is not None and (save is None or own_codes.names_dataset(dataset))  # else it names a file of rows
-    is_labelled = not judges and any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
+    has_own = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
+    is_labelled = has_own and not judges
     shards = sharded_codes.shards_of(**own)
     given = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
     inputs = [split_spec(value)[0] for value in [*given, *shards]]
@@ -259,11 +260,20 @@ def _read_own(
             raise click.UsageError(
                 "--save keeps what was scored in one file, on one machine; leave it out, or shards and --workers."
             )
-        return sharded_codes.read_sharded(**how, **sharding)
+        read: Callable[..., OwnCodes | ShardedCodes] = partial(sharded_codes.read_sharded, **sharding)
+    else:
+        read = own_codes.read_own
     if save is not None:
         saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
         own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)
-    return own_codes.read_own(**how)
+    mine = read(**how)
+    if judges and not has_own:
+        click.echo(
+            f"Codes are taken to stand in the order of {dataset}'s split; labels or an affinity of your own beside it "
+            "would check that.",
+            err=True,
+        )
+    return mine
 
 
 def _of_run(

@@ -380,8 +380,10 @@ def test_labels_beside_a_dataset_rate_as_it_does_or_are_refused(beside, rule, to
     score, dataset = beside(rule, in_shards)
     alone, given = score(), told(dataset.labels)
     assert alone.exit_code == 0
+    assert "would check that" in alone.stderr
     together = score(query_labels=given[:8], database_labels=given[8:])
     assert (together.exit_code, together.stdout) == (0, alone.stdout)
+    assert "would check that" not in together.stderr
     levels = dataset.affinity().block(slice(0, 8), slice(0, 32))
     for seed in range(5):
         order = np.random.default_rng(seed).permutation(32)
