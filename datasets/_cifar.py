@@ -79,6 +79,7 @@ class CifarAdapter(DatasetAdapter):
         if source is None:
             path = data_dir() / "downloads" / Path(self.url).name
             source = fetch(self.url, self.sha256, path, on_progress=self.options.on_progress)
+        self.options.on_progress(f"reading {source}", 0, 0)
         items = read(source, self.format)
         extracted = extract(self.kind, items.images, self.options)
         fields = self.describe(items, extracted.features)
