@@ -67,12 +67,20 @@ def _are_together(module: str, other: str) -> bool:
     paths = [path.parent if path.name == "__init__.py" else path for path in map(file_of, (module, other)) if path]
     if len(paths) < 2 or paths[0].parent != paths[1].parent:
         return False
-    if paths[0].parent.name not in ("site-packages", "dist-packages"):
-        return True
-    from importlib.metadata import packages_distributions
+    return paths[0].parent.name not in ("site-packages", "dist-packages") or other in _installed_with(module)
 
-    distributions = packages_distributions()
-    return bool({*distributions.get(module, ())} & {*distributions.get(other, ())})
+
+@cache
+def _installed_with(module: str) -> frozenset[str]:
+    """Name the modules and packages at the top that are of the same distribution."""
+    from importlib.metadata import distributions, packages_distributions
+
+    for one in distributions():
+        names = (one.read_text("top_level.txt") or "").split()
+        if module in names:
+            return frozenset(names)
+    owners = packages_distributions()  # reads all lists of files, in a second
+    return frozenset(name for name in owners if {*owners[name]} & {*owners.get(module, ())})
 
 
 def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
