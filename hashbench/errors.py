@@ -52,17 +52,20 @@ def unknown_name(
     HashbenchError
         To be raised by the caller; it suggests the nearest name and lists them all, or says what does.
     """
-    from difflib import get_close_matches  # not needed to show help
-
     known = sorted(choices)
-    folded = {choice.casefold(): choice for choice in known}
-    typed = (like or name).casefold()
-    kinds = [choice for choice in folded if choice.startswith(f"{typed}-")]  # cifar10 of cifar10-s1 and cifar10-s2
-    alike = kinds or get_close_matches(typed, folded, n=3 if listed else 1, cutoff=0.6)
-    near = [meant] if meant else [folded[one] for one in alike]
-    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+    hint = f" Did you mean {meant!r}?" if meant else suggestion(like or name, known, n=3 if listed else 1)
     choices_told = f"All {kind}s: {listed}" if listed else f"Known {kind}s: {', '.join(known)}"
     return HashbenchError(f"unknown {kind} {name!r}.{hint} {choices_told}.")
+
+
+def suggestion(typed: str, choices: Iterable[str], n: int = 1) -> str:
+    """Ask, after a space, if one of the ``n`` choices nearest to what was typed was meant; empty if none is near."""
+    from difflib import get_close_matches  # not needed to show help
+
+    folded, wanted = {choice.casefold(): choice for choice in choices}, typed.casefold()
+    kinds = [choice for choice in folded if choice.startswith(f"{wanted}-")]  # cifar10 of cifar10-s1 and cifar10-s2
+    near = [folded[one] for one in kinds or get_close_matches(wanted, folded, n=n, cutoff=0.6)]
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

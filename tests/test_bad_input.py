@@ -262,8 +262,8 @@ COMMANDS = f"""
 1 | plot ap-bit --results r/good | unknown figure 'ap-bit' | 'ap-bits'
 1 | plot ap-bits --results r/good --metric APP | unknown metric 'APP'
 1 | plot ap-bits --results r/good --metric NDCG | nothing to draw | AP
-1 | plot ap-bits --results r/good --method iqt | unknown method 'iqt'. Did you mean 'itq'
-1 | plot ap-bits --results r/good --dataset digit | unknown dataset 'digit'. Did you mean 'digits'
+1 | plot ap-bits --results r/good --method iqt | no results of method 'iqt'. Did you mean 'itq'
+1 | plot ap-bits --results r/good --dataset digit | no results of dataset 'digit'. Did you mean 'digits'
 1 | plot ap-bits --results r/good --bits 9 | no results in AP at 9 bits
 1 | plot precision-recall --results r/good --bits 16 | hashbench encode
 2 | plot ap-bits --results r/good --format gif | '--format': 'gif' is not one of 'svg', 'png', 'pdf', 'both'

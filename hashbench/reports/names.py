@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, suggestion
 from hashbench.registry import features_kind
 
 
@@ -28,5 +28,6 @@ def demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     there = set(known)
     for name in names:
         if name not in there:
-            usual = [one for one in there if " " not in one and (":" in name or ":" not in one)]
-            raise HashbenchError(f"there are no results of {kind} {name!r}: {unknown_name(kind, name, usual)}")
+            usual = sorted(one for one in there if " " not in one and (":" in name or ":" not in one))
+            hint, listed = suggestion(name, usual), ", ".join(usual)
+            raise HashbenchError(f"there are no results of {kind} {name!r}.{hint} There are results of {listed}.")
