@@ -10,7 +10,7 @@ Queries and database of the dataset are never looked at. Each method has nine se
 parameters that matter to it, at two lengths; from images eight settings at one length: four learning rates, two more
 after what these told, and two with pretrained layers at a hundredth of the rate instead of a tenth, all else as in
 benchmarks/end_to_end.toml, in a third of the epochs; talr-ap also asks what the network gains by larger images, by
-training all its layers, by mirror images alone, and by a higher rate of pretrained layers. Trials are added to
+training all its layers, by mirror images alone, and by more epochs. Trials are added to
 benchmarks/tuning.csv one by one, and not repeated.
 """
 
@@ -69,13 +69,13 @@ OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what al
     "dpn": ({}, [{"learning_rate": 0.05}, {"learning_rate": 0.2}]),
     "adsh": ({}, [{"learning_rate": 0.0003}, {"learning_rate": 0.001}]),
 }
-ASKED_OF = "talr-ap"  # what the network itself gains, by one method in float32 at the rate that suits it
+ASKED_OF = "talr-ap"  # what the network itself gains, by one method at the setting that led
 NETWORKS: list[dict[str, Any]] = [
-    {},
     {"image_size": 224},
     {"train_from": "conv1"},
     {"augmentation": "flip"},
-    {"pretrained_multiplier": 0.3},
+    {"epochs": 18, "halve_every": 6},
+    {"epochs": 36, "halve_every": 12},
 ]
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
@@ -93,7 +93,7 @@ def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
             method: [all_of | one for one in [*rates, *more, *SLOWER_BELOW]]
             for method, (all_of, more) in OF_IMAGES.items()
         }
-        settings[ASKED_OF] += [OF_IMAGES[ASKED_OF][0] | {"learning_rate": 0.1, **FLOAT32} | one for one in NETWORKS]
+        settings[ASKED_OF] += [settings[ASKED_OF][-1] | one for one in NETWORKS]
         lengths = (LENGTH_OF_IMAGES,)
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
