@@ -52,7 +52,15 @@ def _folders_of(package: str) -> list[Path]:
     if package in sys.modules:
         return [Path(folder) for folder in getattr(sys.modules[package], "__path__", [])]
     path = file_of(package)
-    return [path.parent] if path is not None and path.name == "__init__.py" else []
+    if path is not None:
+        return [path.parent] if path.name == "__init__.py" else []
+    above, _, stem = package.rpartition(".")
+    if above:
+        return [folder / stem for folder in _folders_of(above) if (folder / stem).is_dir()]
+    with suppress(ImportError, ValueError):
+        spec = find_spec(package)  # of a package without __init__.py it has folders
+        return [Path(folder) for folder in (spec.submodule_search_locations or [] if spec is not None else [])]
+    return []
 
 
 @cache
@@ -64,10 +72,10 @@ def tree_of(module: str) -> ast.Module:
 
 def _are_together(module: str, other: str) -> bool:
     """Tell whether two modules or packages at the top lie in one folder, or among others', are of one distribution."""
-    paths = [path.parent if path.name == "__init__.py" else path for path in map(file_of, (module, other)) if path]
-    if len(paths) < 2 or paths[0].parent != paths[1].parent:
-        return False
-    return paths[0].parent.name not in ("site-packages", "dist-packages") or other in _installed_with(module)
+    places = [{path.parent for path in (_folders_of(one) or filter(None, [file_of(one)]))} for one in (module, other)]
+    shared = places[0] & places[1]
+    is_among_others = any(folder.name in ("site-packages", "dist-packages") for folder in shared)
+    return bool(shared) and (not is_among_others or other in _installed_with(module))
 
 
 @cache

@@ -83,9 +83,9 @@ class ADSH(LearnedHash):
     for others, r such that S sums to 0. The paper gives each item of the *database* such a code, found from the
     database's own labels, so that its AP is no measure of what is learned; here V belongs to training items, and
     queries and database are both encoded by the network. The paper learns each time from 2,000 items drawn, here
-    from all. Until V is first found it is 0, which teaches nothing: the first epoch only looks. The loss grows with the
-    square of the code length, and steps with it: where outputs saturate, in long codes of many items, lower
-    ``learning_rate``.
+    from all. Items without a class are similar to none. Until V is first found it is 0, which teaches nothing: the
+    first epoch only looks. The loss grows with the square of the code length, and steps with it: where outputs
+    saturate, in long codes of many items, lower ``learning_rate``.
 
     References
     ----------

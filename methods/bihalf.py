@@ -64,7 +64,7 @@ class BiHalf(_Unlabelled):
     b_j) - cos(x_i, x_j))^2 is reduced, x what the front end makes of the features (centred, with a backbone as it
     came); the authors' are features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by
     the sign of u. ``presets["paper"]`` has the authors' settings for CIFAR-10, and halves the rate every 36 epochs, so
-    that at the 120th it has fallen to the tenth that theirs falls to at once.
+    that at the 120th it has fallen to an eighth, where theirs falls to a tenth at once.
 
     References
     ----------

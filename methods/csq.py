@@ -37,7 +37,8 @@ class CSQ(TargetHash):
     """Central similarity quantization [1]_.
 
     Learns from classes; an item of several has the majority of their targets, bit by bit, and where these tie the same
-    random bits as all others. All other parameters are those of `hashbench.learning.base.LearnedHash`.
+    random bits as all others. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are
+    those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------

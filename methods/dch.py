@@ -64,9 +64,9 @@ class DCH(LearnedHash):
     -----
     With d = n_bits / 2 (1 - cos(u_i, u_j)) a pair is similar with probability gamma / (gamma + d), so that it costs
     log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper's weights, which balance the two sorts, make the
-    loss the sum of their means. Besides, lambda times the mean of ``log(1 + d(|u_i|, 1) / gamma)``. The authors' code
-    differs from the paper: d is the squared distance of tanh outputs, and the quantisation loss is off.
-    ``presets["paper"]`` has its 2,000 steps on 5,000 items, at a rate that does not fall.
+    loss the sum of their means. Besides, lambda times the mean of ``log(1 + d(|u_i|, 1) / gamma)``. Items without a
+    class are similar to none. The authors' code differs from the paper: d is the squared distance of tanh outputs, and
+    the quantisation loss is off. ``presets["paper"]`` has its 2,000 steps on 5,000 items, at a rate that does not fall.
 
     References
     ----------

@@ -83,9 +83,9 @@ class DFH(ClassHash):
     With theta_ij = u_i . u_j / 2, u_j the last output of any item, a similar pair costs log(1 + exp(m - theta)),
     another one log(1 + exp(m + theta)), plus eta times the mean of (B - u)^2, B = sgn(u + mu y M) with an item's share
     y of each class. The discrete centres M of classes are found in each step on the batch, class by class: M_c =
-    sgn(y_c^T B - sum over e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so do the defaults;
-    ``presets["paper"]`` has its settings, and halves the rate every 15 epochs, where they take a tenth every 50. Items
-    without a class are similar to none and pushed to their own sign; they pull no centre.
+    sgn(y_c^T B - sum over the other classes e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so
+    do the defaults; ``presets["paper"]`` has its settings, and halves the rate every 15 epochs, where they take a tenth
+    every 50. Items without a class are similar to none and pushed to their own sign; they pull no centre.
 
     References
     ----------

@@ -42,7 +42,8 @@ class DPN(TargetHash):
     """Deep polarized network [1]_.
 
     Learns from classes; each of an item's classes pulls it to its own target.
-    All other parameters are those of `hashbench.learning.base.LearnedHash`.
+    ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are those of
+    `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
@@ -58,8 +59,8 @@ class DPN(TargetHash):
     n_bits times as much here. Nothing else keeps outputs from zero: the hinge does. The authors' targets are
     ``bernoulli``, and ``max-distance`` adds one or two hundredths of AP as they say. Ternary codes, by which they test,
     and no training, are left out: bits here are two-valued. ``presets["paper"]`` has the settings of an author's later
-    code, and halves the rate every 30 epochs, so that at the 100th it has fallen to the tenth that theirs falls to at
-    once.
+    code, and halves the rate every 30 epochs, so that at the 100th it has fallen to an eighth, where theirs falls to a
+    tenth at once.
 
     References
     ----------

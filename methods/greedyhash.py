@@ -58,7 +58,7 @@ class GreedyHash(ClassHash):
     by b is taken for that by u. Besides, alpha times the mean of ||u_k| - 1|^3. The classifier is trained with the rest
     and dropped in the end. The authors' 0.1 is for CIFAR-10, 1 for ImageNet; several classes of an item, which they do
     not treat, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, and halves the rate every
-    9 epochs, so that at the 30th it has fallen to the tenth that theirs falls to at once.
+    9 epochs, so that at the 30th it has fallen to an eighth, where theirs falls to a tenth at once.
 
     References
     ----------

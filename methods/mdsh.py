@@ -60,7 +60,7 @@ class MDSH(TargetHash):
     Parameters
     ----------
     targets : {"max-distance", "auto", "hadamard", "balanced", "bernoulli"}, default="max-distance"
-        How targets are drawn, as in `hashbench.methods.csq.CSQ`.
+        How targets are drawn, as in `hashbench.learning.classes.TargetHash`.
     pair_weight : float, default=1
         Weight beta of the pairs of similar items.
     pairs_after : int, default=9
@@ -72,10 +72,10 @@ class MDSH(TargetHash):
     -----
     With t = tanh(u), outputs u normalised over the batch, and p the softmax of sqrt(n_bits) cos(t, h_c), the loss is
     the mean over items and classes of -y log p - (1 - y) log(1 - p), plus the mean over similar pairs of beta log(1 +
-    exp((1 - cos(u_i, a_j)) / 2)), plus the mean of ``(|t| - 1)^2``. The authors' a_j are outputs of a momentum encoder;
-    here they are averages of an item's own outputs, 0.9 of the former one and 0.1 of the new. Their targets come of an
-    optimisation that ``max-distance`` equals in what it reaches. ``presets["paper"]`` has their settings, but 100
-    epochs: they stop by the score of the queries.
+    exp((1 - cos(u_i, a_j)) / 2)), plus ``quantisation`` times the mean of ``(|t| - 1)^2``. The authors' a_j are outputs
+    of a momentum encoder; here they are averages of an item's own outputs, 0.9 of the former one and 0.1 of the new.
+    Their targets come of an optimisation that ``max-distance`` equals in what it reaches. ``presets["paper"]`` has
+    their settings, but 100 epochs: they stop by the score of the queries.
 
     References
     ----------

@@ -53,7 +53,8 @@ def orthohash_loss(
 class OrthoHash(TargetHash):
     """OrthoHash [1]_.
 
-    Learns from classes. All other parameters are those of `hashbench.learning.base.LearnedHash`.
+    Learns from classes. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are those
+    of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
@@ -71,7 +72,7 @@ class OrthoHash(TargetHash):
     With logits s (cos(v, o_c) - m y_c) the loss is their cross-entropy with an item's classes, several of which share
     it. The nearer v is to a target the nearer it is to a code, so there is no other term. The authors'
     code has s = 8 at any length, as ``presets["paper"]`` has, which halves the rate every 24 epochs, so that at the
-    80th it has fallen to the tenth that theirs falls to at once. Their targets are ``bernoulli``.
+    80th it has fallen to an eighth, where theirs falls to a tenth at once. Their targets are ``bernoulli``.
 
     References
     ----------

@@ -73,14 +73,15 @@ def test_a_digest_follows_imports_and_their_code_but_not_words(package):
 
 
 @pytest.mark.parametrize("place", ["", "site-packages"])
-@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py", "{}/half.py"])
 def test_modules_beside_one_another_are_followed_and_other_peoples_are_not(tmp_path, monkeypatch, package, form, place):
     """As a distribution of several modules has them; where Python installs they must be of one distribution."""
     folder = tmp_path / place
     (folder / "mine-1.dist-info").mkdir(parents=True)
     (folder / "mine-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
     (folder / "mine-1.dist-info" / "top_level.txt").write_text("flat_method\nflat_losses\n")
-    (folder / "flat_method.py").write_text("import flat_others\nfrom flat_losses import half\nimport numpy, json\n")
+    used = "from flat_others import half as other\nfrom flat_losses import half\nimport numpy, json\n"
+    (folder / "flat_method.py").write_text(used)
 
     def digest_with(half, other):
         for name, value in {"flat_losses": half, "flat_others": other}.items():

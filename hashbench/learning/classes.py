@@ -17,9 +17,13 @@ if TYPE_CHECKING:
 
 
 def mean_over_labelled(costs: "Tensor", classes: "Tensor") -> "Tensor":
-    """Average the costs of items (n_batch,) over those that have a class; 0 if none has."""
+    """Average the costs of items (n_batch,) over those that have a class; 0 if none has.
+
+    What an item without a class costs does not matter, even if it is not finite. Its gradient has to be: divide by the
+    number of an item's classes only where there is one, such as ``classes.sum(dim=1).clamp(min=1)``.
+    """
     is_labelled = classes.any(dim=1)
-    return (costs * is_labelled).sum() / is_labelled.sum().clamp(min=1)
+    return costs.where(is_labelled, 0).sum() / is_labelled.sum().clamp(min=1)
 
 
 def shares(classes: "Tensor") -> "Tensor":

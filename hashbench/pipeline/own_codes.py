@@ -38,8 +38,8 @@ from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
 _SAYS_THE_SAME = {  # where labels of another kind stand beside a dataset of these rules
-    "shared-labels": "give multi-hot labels, or",
-    "hierarchy": "give --query-coarse and --database-coarse, too, or",
+    "shared-labels": "give multi-hot labels, or leave yours out",
+    "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
 }
 OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
@@ -321,8 +321,8 @@ def check_rating(dataset: Dataset, spec: str, given: Relevance) -> None:
                     f"(hashbench info {spec})"
                 )
                 if not isinstance(yours, (Explicit, type(ours))) and dataset.rule != "same-label":
-                    instead = _SAYS_THE_SAME.get(dataset.rule, "no labels say that,")
-                    why = f"its rule is {dataset.rule}; {instead} leave yours out"
+                    instead = _SAYS_THE_SAME.get(dataset.rule, "no labels say that, so leave yours out")
+                    why = f"its rule is {dataset.rule}; {instead}"
                 raise HashbenchError(
                     f"your labels or affinity rate query {rows.start + query:,} and database item "
                     f"{columns.start + item:,} (the first is 0) as {theirs[query, item]}, and {spec} as "

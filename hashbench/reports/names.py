@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from hashbench.errors import HashbenchError, suggestion
-from hashbench.registry import features_kind
+from hashbench.registry import dataset_names, features_kind, method_names
 
 
 def places(frame: pd.DataFrame) -> pd.MultiIndex:
@@ -29,5 +29,6 @@ def demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     for name in names:
         if name not in there:
             usual = sorted(one for one in there if " " not in one and (":" in name or ":" not in one))
-            hint, listed = suggestion(name, usual), ", ".join(usual)
+            is_misspelt = name not in {*dataset_names(), *method_names()}
+            hint, listed = suggestion(name, usual) if is_misspelt else "", ", ".join(usual)
             raise HashbenchError(f"there are no results of {kind} {name!r}.{hint} There are results of {listed}.")

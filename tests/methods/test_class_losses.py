@@ -13,6 +13,7 @@ from hashbench.affinity import SameLabel, SharedLabels
 from hashbench.errors import Refusal
 from hashbench.learning import networks
 from hashbench.learning.batch import Batch
+from hashbench.learning.classes import mean_over_labelled
 from hashbench.learning.loop import Items
 from hashbench.methods._straight_through import cubic, similarity_gap, straight_through
 from hashbench.methods.adsh import _pulls, adsh_loss, best_codes, zero_sum
@@ -443,6 +444,16 @@ def test_items_without_a_class_count_where_pairs_do(name):
     assert bool(slope[3:5].any()) == (name in ("adsh", "dch", "dfh"))
     assert slope[:3].abs().max() > 1e-4
     assert torch.isfinite(gradient(lambda f: loss_of(name, f, 0 * labels, learned=labels), normal(6, 8))).all()
+
+
+def test_what_an_item_without_a_class_costs_does_not_matter():
+    classes = torch.tensor([[1, 0], [0, 1], [0, 0]])
+    costs = torch.tensor([1.0, 3.0, math.nan], requires_grad=True)
+    mean = mean_over_labelled(costs, classes)
+    mean.backward()
+    assert mean.item() == 2
+    assert costs.grad.tolist() == [0.5, 0.5, 0]
+    assert mean_over_labelled(costs.detach(), 0 * classes).item() == 0
 
 
 @pytest.mark.parametrize("name", [one for one in OF_CLASSES if one != "mdsh"])

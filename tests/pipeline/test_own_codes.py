@@ -409,7 +409,7 @@ def test_where_a_dataset_rates_without_labels_only_its_own_affinity_goes_beside_
         labels = np.arange(40) % 4
         refused = score(query_labels=labels[:8], database_labels=labels[8:]).stderr
         assert "rate query 0 and database item" in refused
-        assert f"its rule is {rule}; no labels say that, leave yours out" in refused
+        assert f"its rule is {rule}; no labels say that, so leave yours out" in refused
         assert "another order" not in refused
         levels[5, 17] += 1
         query, item, given = 5, 17, levels[5, 17]

@@ -370,6 +370,7 @@ def test_any_metric_of_any_rows_can_be_laid_out():
     [
         ({"datasets": ["digit"]}, "no results of dataset 'digit'. Did you mean 'digits'"),
         ({"datasets": ["digits:pixel"]}, "Did you mean 'digits:pixels'"),
+        ({"datasets": ["cifar100"]}, "no results of dataset 'cifar100'. There are results of"),
         ({"methods": ["iqt"]}, "no results of method 'iqt'. Did you mean 'itq'? There are results of itq"),
         ({"features": ["pixel"]}, "no results of feature kind 'pixel'. Did you mean 'pixels'? There are results of"),
         ({"metrics": ["APP"]}, "unknown metric 'APP'. Did you mean 'AP'"),
