@@ -436,6 +436,11 @@ def test_gradients_are_those_of_differences(name):
     assert torch.autograd.gradcheck(lambda f: loss_of(name, f, labels, cache=cache), [outputs], atol=1e-6)
 
 
+def test_gradients_of_angles_are_those_of_differences():
+    outputs, targets = normal(len(CLASSES), 8, seed=6).requires_grad_(), normal(CLASSES.shape[1], 8, seed=7).sign()
+    assert torch.autograd.gradcheck(lambda u: orthohash_loss(u, targets, CLASSES, 2.5, 0.3, "arc"), [outputs])
+
+
 @pytest.mark.parametrize("name", [*OF_CLASSES, "dch", "adsh"])
 def test_items_without_a_class_count_where_pairs_do(name):
     """They are similar to none, as an affinity has it; where classes alone count they do not."""
