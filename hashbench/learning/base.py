@@ -97,7 +97,7 @@ class LearnedHash(HashMethod):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Mean of the training items, or of the features that the pretrained network gives for them.
+        Mean of the training items; with a backbone that of its features for the last batches, older ones counting less.
     layers_ : list of tuple of ndarray
         Weights (n_in, n_out) and biases (n_out,) of the head's layers.
     network_ : hashbench.learning.image_network.ImageNetwork
@@ -307,7 +307,7 @@ class LearnedHash(HashMethod):
             self.network_ = ImageNetwork(extractor, self.mean_, self.norm_of_items, head)
             self._train(self.network_, torch.from_numpy(inputs), fronted, vary, y, generator)
             networks.fold(head)
-            self.network_.cpu()
+            self.mean_ = self.network_.cpu().mean.double().numpy()
         self.layers_ = networks.head_layers(head)
 
     def _train(

@@ -31,6 +31,7 @@ __all__ = [
 ]
 
 _PRETRAINED = "pretrained."  # names of the parameters of that part begin so
+_FOLLOWS = 0.1  # how far the mean goes towards that of a batch, as in batch normalisation
 _TINY = 1e-6  # norm below which features only grow in proportion: gradients stay finite
 
 
@@ -40,7 +41,8 @@ class ImageNetwork(nn.Module):
     It starts where training on the network's features starts. Dropout stays off, as in the authors' runs of
     MIHash and TALR, and batch normalisation keeps the statistics of the weights file, which batches of
     a few similar items would only disturb. ``mean`` is subtracted from features, which then get the Euclidean norm
-    ``norm``, or keep theirs if it is None.
+    ``norm``, or keep theirs if it is None. While features learn it is the mean of a batch that is subtracted, and
+    ``mean`` follows by a tenth: one left behind moves all outputs together, until they are one code.
     """
 
     mean: Tensor
@@ -54,11 +56,19 @@ class ImageNetwork(nn.Module):
         """Compute outputs (n, n_bits), float32, of RGB images, or of what frozen layers give for them."""
         features = self.extractor.forward(inputs)
         with torch.autocast(features.device.type, enabled=False):  # the head costs next to nothing
-            centred = features.float() - self.mean
+            features = features.float()
+            learn = self.training and features.requires_grad and len(features) > 1
+            centred = features - (self._followed(features) if learn else self.mean)
             if self.norm is not None:
                 centred = nn.functional.normalize(centred, eps=_TINY) * self.norm
             outputs: Tensor = self.head(centred)
         return outputs
+
+    def _followed(self, features: Tensor) -> Tensor:
+        """Give the mean of a batch, having moved ``mean`` towards it."""
+        mean = features.mean(dim=0)
+        self.mean.lerp_(mean.detach(), _FOLLOWS)
+        return mean
 
     def train(self, mode: bool = True) -> "ImageNetwork":
         """Say that training begins or ends, to the head alone."""

@@ -96,6 +96,25 @@ def test_dropout_and_batch_statistics_of_pretrained_layers_stay_off_while_the_he
     assert not network.eval().head.training
 
 
+@pytest.mark.parametrize("learns", [True, False])
+def test_features_that_learn_have_the_mean_of_their_batch_taken_away_and_the_mean_follows(learns):
+    pretrained = torch.nn.Linear(4, 4).requires_grad_(learns)
+    extractor = SimpleNamespace(network=pretrained, forward=pretrained)
+    network = ImageNetwork(extractor, np.zeros(4), None, torch.nn.Identity())
+    items = torch.from_numpy(np.random.default_rng(0).normal(5, 1, (20, 4))).float()
+    features = pretrained(items).detach().numpy()
+    mean = features.mean(axis=0)
+    network.train()
+    for batch in range(1, 4):
+        outputs = network(items).detach().numpy()
+        np.testing.assert_allclose(outputs, features - mean * learns, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(network.mean, mean * (1 - 0.9**batch) * learns, rtol=1e-4)
+    kept = network.mean.numpy().copy()
+    np.testing.assert_allclose(network(items[:1]).detach(), features[:1] - kept, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(network.eval()(items).detach(), features - kept, rtol=1e-4, atol=1e-4)
+    np.testing.assert_array_equal(network.mean, kept)
+
+
 @pytest.mark.parametrize(
     ("name", "size"),
     slow(("alexnet", 64), ("vgg-f", 199), ("resnet18", 33)),
