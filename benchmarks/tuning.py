@@ -2,15 +2,16 @@
 
     .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--method NAME ...] [--epochs N] [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
+    .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
     .venv/bin/python benchmarks/tuning.py --summary
 
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images eight settings at one length: four learning rates, two more
-after what these told, and two with pretrained layers at a hundredth of the rate instead of a tenth, all else as in
-benchmarks/end_to_end.toml, in a third of the epochs; talr-ap also asks what the network gains by larger images, by
-training all its layers, by mirror images alone, and by more epochs. Trials are added to
+parameters that matter to it, at two lengths; from images three settings at one length: the rate that suits it on
+features, with pretrained layers at a hundredth and at a tenth of it, and a third of that rate with the latter, all
+else as in benchmarks/end_to_end.toml, in a third of the epochs. ``--network`` asks, by talr-ap, what larger
+images gain, training all layers, mirror images alone, and more epochs. Trials are added to
 benchmarks/tuning.csv one by one, and not repeated.
 """
 
@@ -56,20 +57,19 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
-LENGTH_OF_IMAGES, RATES_OF_IMAGES = 32, [0.003, 0.01, 0.03, 0.1]
-BFLOAT16, FLOAT32 = {"mixed_precision": True}, {"mixed_precision": False}  # five methods began on another machine
-SLOWER_BELOW = [{"learning_rate": rate, "pretrained_multiplier": 0.01, **FLOAT32} for rate in (0.03, 0.1)]
-OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what all settings share, and the two more
-    "talr-ap": ({"n_bins": 8, "alpha": 0.5, **BFLOAT16}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
-    "mihash": ({"n_bins": 8, "alpha": 2.0, **BFLOAT16}, [{"learning_rate": 0.02}, {"learning_rate": 0.05}]),
-    "hashnet": ({**BFLOAT16}, [{"learning_rate": 0.006}, {"learning_rate": 0.015}]),
-    "dpsh": ({"eta": 30.0, **BFLOAT16}, [{"eta": None, "learning_rate": 0.003}, {"eta": None, "learning_rate": 0.01}]),
-    "dtsh": ({**BFLOAT16}, [{"learning_rate": 0.001, **FLOAT32}, {"learning_rate": 0.005, **FLOAT32}]),
-    "csq": ({}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
-    "dpn": ({}, [{"learning_rate": 0.05}, {"learning_rate": 0.2}]),
-    "adsh": ({}, [{"learning_rate": 0.0003}, {"learning_rate": 0.001}]),
+LENGTH_OF_IMAGES = 32
+FROM_IMAGES = [(0, 0.01), (0, 0.1), (1, 0.1)]  # which of the two rates, and the multiplier of pretrained layers
+OF_IMAGES: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {  # the rate on features, and a third; the rest
+    "talr-ap": ((0.1, 0.03), {"n_bins": 8, "alpha": 0.5}),
+    "mihash": ((0.1, 0.03), {"n_bins": 8, "alpha": 2.0}),
+    "hashnet": ((0.1, 0.03), {}),
+    "dpsh": ((0.3, 0.1), {"eta": 30.0}),
+    "dtsh": ((0.03, 0.01), {}),
+    "csq": ((0.1, 0.03), {}),
+    "dpn": ((0.1, 0.03), {}),
+    "adsh": ((0.01, 0.003), {}),
 }
-ASKED_OF = "talr-ap"  # what the network itself gains, by one method at the setting that led
+ASKED_OF: dict[str, Any] = {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1, "pretrained_multiplier": 0.1}  # of talr-ap
 NETWORKS: list[dict[str, Any]] = [
     {"image_size": 224},
     {"train_from": "conv1"},
@@ -80,7 +80,7 @@ NETWORKS: list[dict[str, Any]] = [
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
-def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
+def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
     same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
     settings = {
         method: [dict(zip(space, values, strict=True)) for values in product(*space.values())]
@@ -88,12 +88,15 @@ def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
     }
     lengths = LENGTHS
     if dataset.images is not None:
-        rates = [{"learning_rate": rate} for rate in RATES_OF_IMAGES]
         settings = {
-            method: [all_of | one for one in [*rates, *more, *SLOWER_BELOW]]
-            for method, (all_of, more) in OF_IMAGES.items()
+            method: [
+                {**rest, "learning_rate": rates[which], "pretrained_multiplier": multiplier}
+                for which, multiplier in FROM_IMAGES
+            ]
+            for method, (rates, rest) in OF_IMAGES.items()
         }
-        settings[ASKED_OF] += [settings[ASKED_OF][-1] | one for one in NETWORKS]
+        if of_network:
+            settings = {"talr-ap": [ASKED_OF | one for one in NETWORKS]}
         lengths = (LENGTH_OF_IMAGES,)
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
@@ -134,10 +137,12 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     return {**trial, **{name: round(value, 6) for name, value in scores.items()}, "seconds": round(seconds, 1)}
 
 
-def run(spec: str, methods: list[str], epochs: int, n_jobs: int, weights: str | None) -> None:
+def run(spec: str, methods: list[str], epochs: int, n_jobs: int, weights: str | None, of_network: bool = False) -> None:
     dataset, _ = load_dataset(spec)
     done = {tuple(map(str, row)) for row in read()[KEY].itertuples(index=False)}
-    planned = [trial for trial in trials(spec, dataset, epochs) if not methods or trial["method"] in methods]
+    planned = [
+        trial for trial in trials(spec, dataset, epochs, of_network) if not methods or trial["method"] in methods
+    ]
     left = [trial for trial in planned if tuple(map(str, trial.values())) not in done]
     print(f"{len(left)} trials left of {len(planned)}", flush=True)
     judged = (delayed(judge)(dataset, trial, weights) for trial in left)
@@ -179,12 +184,13 @@ def main() -> int:
     parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
     parser.add_argument("--method", action="append", default=[], choices=list(SPACES), help="these alone")
     parser.add_argument("--weights", help="of the network, for images")
+    parser.add_argument("--network", action="store_true", help="ask what the network gains instead, for images")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     chosen = parser.parse_args()
     if chosen.dataset:
-        run(chosen.dataset, chosen.method, chosen.epochs, chosen.jobs, chosen.weights)
+        run(chosen.dataset, chosen.method, chosen.epochs, chosen.jobs, chosen.weights, chosen.network)
     if chosen.summary or not chosen.dataset:
         summary()
     return 0
