@@ -23,7 +23,7 @@ SPREADS = ROOT / "docs/why-numbers-differ.md"
 SPEED = ROOT / "docs/explanation/speed.md"
 SCALE = ROOT / "docs/scale.md"
 
-USUAL_RATES = ("0.003", "0.01", "0.03", "0.1")
+TALR_AP_THERE = {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1, "pretrained_multiplier": 0.1}  # asked of networks
 
 RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text()
 
@@ -222,37 +222,49 @@ def test_computed_times_of_many_workers_follow_from_the_measured_ones():
 
 
 def test_settings_taken_from_images_led_in_trials_on_held_out_items():
-    trials, (shown,) = defaultdict(list), tables("From images")
+    (shown,), trials = tables("From images"), trials_from_images()
+    grid = tomllib.loads((ROOT / "benchmarks/end_to_end.toml").read_text())
+    assert [row[""] for row in shown] == sorted(trials) == sorted(grid["methods"])
+    for row in shown:
+        method = registry.get_method(row[""])(**grid["params"] | grid["methods"][row[""]])
+        tried, heads = [one for one in trials[row[""]] if not asks_of_network(one[0])], list(row)[2:5]
+        rate = max(setting["learning_rate"] for setting, _ in tried)
+        assert float(row["rate"]) == rate
+        assert len(tried) == 3
+        scores = {}
+        for setting, score in tried:
+            below = {0.01: "a hundredth below", 0.1: "a tenth below"}[setting["pretrained_multiplier"]]
+            head = below if setting["learning_rate"] == rate else f"a third of the rate, {below}"
+            assert row[head] == ("failed" if isnan(score) else f"{score:.3f}")
+            is_taken = all(getattr(method, key) == value for key, value in setting.items())
+            assert is_taken == (row["taken"] == head)
+            scores[head] = score
+        assert sorted(scores) == sorted(heads)
+        assert scores[row["taken"]] == max(score for score in scores.values() if not isnan(score))
+
+
+def test_what_the_network_gains_is_as_in_the_trials():
+    (shown,), trials = tables("What the network gains"), trials_from_images()["talr-ap"]
+    asked = {asks_of_network(setting): f"{score:.3f}" for setting, score in trials if asks_of_network(setting)}
+    (base,) = (score for setting, score in trials if TALR_AP_THERE.items() == setting.items())
+    assert {row["setting"].strip("`"): row["held out"] for row in shown} == {"": f"{base:.3f}"} | asked
+
+
+def trials_from_images():
+    """Settings and scores of the trials on images, by method; the score of a failure is NaN."""
+    trials = defaultdict(list)
     for row in rows_of(ROOT / "benchmarks/tuning.csv"):
         if row["dataset"] == "cifar10-s1:images":
             assert (row["n_bits"], row["epochs"], row["seed"]) == ("32", "6", "0")
             scores = [row[key] for key in ("among_held_out", "to_trained")]
             score = float("nan") if "" in scores else sum(map(float, scores)) / 2
-            setting = json.loads(row["setting"])
-            setting.pop("mixed_precision", None)  # told in a sentence
-            trials[row["method"]].append((setting, score))
-    grid = tomllib.loads((ROOT / "benchmarks/end_to_end.toml").read_text())["methods"]
-    assert [row[""] for row in shown] == sorted(trials)
-    assert sorted(trials) == sorted(grid)
-    for row in shown:
-        method = registry.get_method(row[""])(**grid[row[""]])
-        told = {f"rate {rate}": row[head] for head, rate in zip(list(row)[1:5], USUAL_RATES, strict=True)}
-        told |= dict(re.findall(r"((?:eta n/500, )?rate [\d.]+): (failed|0\.\d{3})", row["two more"]))
-        scores = {_setting_in_words(one): score for one, score in trials[row[""]]}
-        assert told == {name: "failed" if isnan(score) else f"{score:.3f}" for name, score in scores.items()}
-        ((taken, score),) = (
-            (one, score)
-            for one, score in trials[row[""]]
-            if all(getattr(method, key) == value for key, value in one.items())
-        )
-        assert row["taken"] == _setting_in_words(taken)
-        best = max(score for _, score in trials[row[""]] if not isnan(score))
-        is_default = taken["learning_rate"] == type(method)().learning_rate
-        assert score == best or (is_default and score > best - 0.01)
+            trials[row["method"]].append((json.loads(row["setting"]), score))
+    return trials
 
 
-def _setting_in_words(setting):
-    return f"{'eta n/500, ' if setting.get('eta', 0) is None else ''}rate {setting['learning_rate']:g}"
+def asks_of_network(setting):
+    keys = ("image_size", "train_from", "augmentation", "epochs")
+    return " ".join(f"{key}={setting[key]}" for key in keys if key in setting)
 
 
 def test_what_training_from_images_gives_is_as_in_the_committed_table():
