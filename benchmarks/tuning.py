@@ -7,10 +7,8 @@
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images eight settings at one length: four learning rates, two more
-after what these told, and two with pretrained layers at a hundredth of the rate instead of a tenth, all else as in
-benchmarks/end_to_end.toml, in a third of the epochs; talr-ap also asks what the network gains by larger images, by
-training all its layers, by mirror images alone, and by more epochs. Trials are added to
+parameters that matter to it, at two lengths; from images six settings at one length: four learning rates, and two
+more after what these told, all else as in benchmarks/end_to_end.toml, in a third of the epochs. Trials are added to
 benchmarks/tuning.csv one by one, and not repeated.
 """
 
@@ -58,7 +56,6 @@ SPACES: dict[str, dict[str, list[Any]]] = {
 }
 LENGTH_OF_IMAGES, RATES_OF_IMAGES = 32, [0.003, 0.01, 0.03, 0.1]
 BFLOAT16, FLOAT32 = {"mixed_precision": True}, {"mixed_precision": False}  # five methods began on another machine
-SLOWER_BELOW = [{"learning_rate": rate, "pretrained_multiplier": 0.01, **FLOAT32} for rate in (0.03, 0.1)]
 OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what all settings share, and the two more
     "talr-ap": ({"n_bins": 8, "alpha": 0.5, **BFLOAT16}, [{"learning_rate": 0.2}, {"learning_rate": 0.3}]),
     "mihash": ({"n_bins": 8, "alpha": 2.0, **BFLOAT16}, [{"learning_rate": 0.02}, {"learning_rate": 0.05}]),
@@ -69,14 +66,6 @@ OF_IMAGES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {  # what al
     "dpn": ({}, [{"learning_rate": 0.05}, {"learning_rate": 0.2}]),
     "adsh": ({}, [{"learning_rate": 0.0003}, {"learning_rate": 0.001}]),
 }
-ASKED_OF = "talr-ap"  # what the network itself gains, by one method at the setting that led
-NETWORKS: list[dict[str, Any]] = [
-    {"image_size": 224},
-    {"train_from": "conv1"},
-    {"augmentation": "flip"},
-    {"epochs": 18, "halve_every": 6},
-    {"epochs": 36, "halve_every": 12},
-]
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
@@ -89,11 +78,7 @@ def trials(spec: str, dataset: Dataset, epochs: int) -> list[dict[str, Any]]:
     lengths = LENGTHS
     if dataset.images is not None:
         rates = [{"learning_rate": rate} for rate in RATES_OF_IMAGES]
-        settings = {
-            method: [all_of | one for one in [*rates, *more, *SLOWER_BELOW]]
-            for method, (all_of, more) in OF_IMAGES.items()
-        }
-        settings[ASKED_OF] += [settings[ASKED_OF][-1] | one for one in NETWORKS]
+        settings = {method: [all_of | one for one in [*rates, *more]] for method, (all_of, more) in OF_IMAGES.items()}
         lengths = (LENGTH_OF_IMAGES,)
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
