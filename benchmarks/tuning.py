@@ -9,10 +9,10 @@ A fifth of the training items is held out; a method learns from the others. Two 
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
 parameters that matter to it, at two lengths; from images three settings at one length: the rate that suits it on
-features, with pretrained layers at a hundredth and at a tenth of it, and a third of that rate with the latter, all
-else as in benchmarks/end_to_end.toml, in a third of the epochs. ``--network`` asks, by talr-ap, what larger
-images gain, training all layers, mirror images alone, and more epochs. Trials are added to
-benchmarks/tuning.csv one by one, and not repeated.
+features, with pretrained layers at a hundredth, three hundredths and a tenth of it, all else as in
+benchmarks/end_to_end.toml, in a third of the epochs. ``--network`` asks, by talr-ap, what larger images gain,
+training all layers, mirror images alone, and more epochs. Trials are added to benchmarks/tuning.csv one by one, and
+not repeated.
 """
 
 import argparse
@@ -57,19 +57,18 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
-LENGTH_OF_IMAGES = 32
-FROM_IMAGES = [(0, 0.01), (0, 0.1), (1, 0.1)]  # which of the two rates, and the multiplier of pretrained layers
-OF_IMAGES: dict[str, tuple[tuple[float, float], dict[str, Any]]] = {  # the rate on features, and a third; the rest
-    "talr-ap": ((0.1, 0.03), {"n_bins": 8, "alpha": 0.5}),
-    "mihash": ((0.1, 0.03), {"n_bins": 8, "alpha": 2.0}),
-    "hashnet": ((0.1, 0.03), {}),
-    "dpsh": ((0.3, 0.1), {"eta": 30.0}),
-    "dtsh": ((0.03, 0.01), {}),
-    "csq": ((0.1, 0.03), {}),
-    "dpn": ((0.1, 0.03), {}),
-    "adsh": ((0.01, 0.003), {}),
+LENGTH_OF_IMAGES, MULTIPLIERS = 32, [0.01, 0.03, 0.1]  # the latter of the rates of pretrained layers
+OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on features, and what else it has
+    "talr-ap": {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1},
+    "mihash": {"n_bins": 8, "alpha": 2.0, "learning_rate": 0.1},
+    "hashnet": {"learning_rate": 0.1},
+    "dpsh": {"eta": 30.0, "learning_rate": 0.3},
+    "dtsh": {"learning_rate": 0.03},
+    "csq": {"learning_rate": 0.1},
+    "dpn": {"learning_rate": 0.1},
+    "adsh": {"learning_rate": 0.01},
 }
-ASKED_OF: dict[str, Any] = {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1, "pretrained_multiplier": 0.1}  # of talr-ap
+ASKED_OF = "talr-ap"  # of this method, with pretrained layers at a hundredth
 NETWORKS: list[dict[str, Any]] = [
     {"image_size": 224},
     {"train_from": "conv1"},
@@ -88,15 +87,10 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
     }
     lengths = LENGTHS
     if dataset.images is not None:
-        settings = {
-            method: [
-                {**rest, "learning_rate": rates[which], "pretrained_multiplier": multiplier}
-                for which, multiplier in FROM_IMAGES
-            ]
-            for method, (rates, rest) in OF_IMAGES.items()
-        }
+        below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
+        settings = {method: [setting | one for one in below] for method, setting in OF_IMAGES.items()}
         if of_network:
-            settings = {"talr-ap": [ASKED_OF | one for one in NETWORKS]}
+            settings = {ASKED_OF: [settings[ASKED_OF][0] | one for one in NETWORKS]}
         lengths = (LENGTH_OF_IMAGES,)
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
