@@ -15,6 +15,7 @@ GRID := $(DATASETS:%=--dataset %) $(LENGTHS:%=--bits %) $(SEEDS:%=--seed %) $(ME
 SUPERVISED := talr-ap hashnet dtsh dpsh sdh ksh mihash
 UNSUPERVISED := itq lsh sph sh sklsh pcah
 COLUMN := --format svg --width 3.3 --no-title --output docs/figures
+SHOWN := itq lsh sph bre fasthash sdh structhash
 
 .DEFAULT_GOAL := help
 .PHONY: help install dev docs test-docs format lint workflows types links dist test test-dist test-cluster test-figures test-originals test-all golden reproduce-tables reproduce-all tables bench check clean
@@ -64,8 +65,17 @@ tables: $(VENV)/.installed ## Make tables and figures of the results there are
 	$(BIN)/hashbench plot tie-ranges ap-bits $(if $(wildcard results/*-unseen.csv),unseen) --format svg
 	$(BIN)/hashbench plot ap-bits --dataset cifar10-s1:squeezenet $(SUPERVISED:%=--method %) $(COLUMN)
 	$(BIN)/hashbench plot tie-ranges --dataset digits $(UNSUPERVISED:%=--method %) $(COLUMN)
+	$(BIN)/hashbench tables --dataset digits $(SHOWN:%=--method %) --bits 12 --bits 24 --bits 32 --bits 48 \
+	--output $(VENV)/paper > $(VENV)/.shown
+	@cmp -s $(VENV)/paper/selection.tex docs/table.tex || cp $(VENV)/paper/selection.tex docs/table.tex
 	@echo "Datasets that are not prepared and were left out, each with the command that would add it:"
 	@$(BIN)/hashbench list missing
+
+docs/table.png: docs/table.tex # as it looks in the column of an article; needs pdflatex and pdftoppm
+	@rm -rf build/column && mkdir -p build/column
+	@printf '%s' '\documentclass{article}\usepackage{booktabs}\usepackage[paperwidth=239pt,paperheight=194pt,margin=5pt]' \
+	'{geometry}\pagestyle{empty}\begin{document}\input{../../docs/table}\end{document}' > build/column/table.tex
+	cd build/column && pdflatex -halt-on-error table.tex > told.txt && pdftoppm -png -r 220 -singlefile table.pdf ../../docs/table
 
 test: $(VENV)/.installed ## Run the tests, as before every commit
 	$(TEST) -m "not slow" --durations 5

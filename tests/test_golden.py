@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 from unittest import mock
 
@@ -123,6 +124,16 @@ def test_committed_tables_are_those_of_the_committed_results(tmp_path):
     assert made.keys() == committed.keys()
     for name, text in made.items():
         assert text.splitlines() == committed[name].splitlines(), f"{name} is of other results: make tables"
+
+
+def test_latex_table_that_the_documentation_shows_is_what_its_command_writes(tmp_path):
+    page = (ROOT / "docs/tables.md").read_text()
+    command = re.search(r"table\.png.*?    (hashbench tables .*?) --output paper\n", page, re.DOTALL)
+    arguments = command[1].replace("\\\n", " ").split()[1:]
+    done = CliRunner().invoke(cli, [*arguments, "--results", str(ROOT / "results"), "--output", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    made = (tmp_path / "selection.tex").read_text()
+    assert made == (ROOT / "docs/table.tex").read_text(), "make tables docs/table.png"
 
 
 def test_golden_tables_are_all_there_is_of_them(golden_tables):

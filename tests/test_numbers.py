@@ -8,7 +8,7 @@ import json
 import re
 import sys
 import tomllib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import product
 from math import isnan
 
@@ -219,6 +219,19 @@ def test_computed_times_of_many_workers_follow_from_the_measured_ones():
 
 
 # ---------------------------------------------------------------- trials
+
+
+def test_methods_whose_settings_trials_decided_had_as_many_of_each_dataset_and_length():
+    counts = Counter(
+        (row["method"], row["dataset"], row["n_bits"])
+        for row in rows_of(ROOT / "benchmarks/tuning.csv")
+        if not row["dataset"].endswith(":images")
+    )
+    decided = [row[""] for head in ("Settings of the learned methods", "dch and greedyhash") for row in tables(head)[0]]
+    everywhere = product(decided, ("cifar10-s1:squeezenet", "tmc2007"), ("16", "48"))
+    others = {("adsh", "cifar10-s1:squeezenet", "16"): 9, ("csq", "cifar10-s1:squeezenet", "16"): 9}
+    others |= {("dfh", "cifar10-s1:squeezenet", "16"): 8}  # told in docs/explanation/numbers.md
+    assert counts == dict.fromkeys(everywhere, 9) | others
 
 
 def test_settings_taken_from_images_led_in_trials_on_held_out_items():

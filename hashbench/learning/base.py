@@ -57,6 +57,7 @@ class LearnedHash(HashMethod):
     train_from : str, default="conv1"
         The first layer of the pretrained network that is trained, such as fire5 of squeezenet; those before
         it stay as they are, and what they give for an image is computed once, in float32, and kept as float16.
+        By default all layers are trained, whatever the memory: the same command gives the same codes elsewhere.
     augmentation : {"none", "flip", "crop"}, default="none"
         Whether training images are mirrored at random, and also moved by up to an eighth; below
         ``train_from`` an image and its mirror image are computed once, and what these layers give is moved.

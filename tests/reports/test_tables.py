@@ -372,7 +372,10 @@ def test_any_metric_of_any_rows_can_be_laid_out():
         ({"datasets": ["digits:pixel"]}, "Did you mean 'digits:pixels'"),
         ({"datasets": ["cifar100"]}, "no results of dataset 'cifar100'. There are results of"),
         ({"methods": ["iqt"]}, "no results of method 'iqt'. Did you mean 'itq'? There are results of itq"),
-        ({"features": ["pixel"]}, "no results of feature kind 'pixel'. Did you mean 'pixels'? There are results of"),
+        (
+            {"features": ["pixel"]},
+            "no results of feature kind 'pixel'. Did you mean 'pixels'? There are results of pixels.",
+        ),
         ({"metrics": ["APP"]}, "unknown metric 'APP'. Did you mean 'AP'"),
         ({"metrics": ["AP@5000"]}, "no results in AP@5000. There are results in AP at 16 bits; .*--metric AP@5000"),
         ({"n_bits": [99], "methods": ["itq"]}, "no results in AP of itq at 99 bits"),

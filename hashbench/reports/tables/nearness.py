@@ -110,7 +110,7 @@ def tell_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
     """Say in a sentence whether methods rank alike in each column; nothing if none can be ranked."""
     found = {name: agreement(pairs) for name, pairs in columns.items()}
     told = [
-        f"{name} {one.tau:.2f} ({one.low:.2f} to {one.high:.2f}, {one.n_methods} methods)"
+        f"{name} {one.tau:z.2f} ({one.low:z.2f} to {one.high:z.2f}, {one.n_methods} methods)"
         for name, one in found.items()
         if one is not None
     ]
