@@ -8,11 +8,11 @@
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images three settings at one length: the rate that suits it on
-features, with pretrained layers at a hundredth, three hundredths and a tenth of it, all else as in
-benchmarks/end_to_end.toml, in a third of the epochs. ``--network`` asks, by talr-ap, what larger images gain,
-training all layers, mirror images alone, and more epochs. Trials are added to benchmarks/tuning.csv one by one, and
-not repeated.
+parameters that matter to it, at two lengths; from images five settings at one length: the rate that suits it on
+features, with pretrained layers at a hundredth, three hundredths or a tenth of it, and a head that learns with them or
+has learned before, all else as in benchmarks/end_to_end.toml, in half of the epochs. ``--network`` asks, by talr-ap,
+what smaller and larger images gain, training fewer layers or all, and mirror images alone. Trials are added to
+benchmarks/tuning.csv one by one, and not repeated.
 """
 
 import argparse
@@ -57,7 +57,8 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
-LENGTH_OF_IMAGES, MULTIPLIERS = 32, [0.01, 0.03, 0.1]  # the latter of the rates of pretrained layers
+LENGTH_OF_IMAGES = 32
+MULTIPLIERS = {0: [0.01, 0.03, 0.1], 30: [0.01, 0.03]}  # of pretrained layers, by epochs in which the head learns alone
 OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on features, and what else it has
     "talr-ap": {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1},
     "mihash": {"n_bins": 8, "alpha": 2.0, "learning_rate": 0.1},
@@ -68,13 +69,14 @@ OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on feat
     "dpn": {"learning_rate": 0.1},
     "adsh": {"learning_rate": 0.01},
 }
-ASKED_OF = "talr-ap"  # of this method, with pretrained layers at a hundredth
+ASKED_OF = "talr-ap"  # of this method, with pretrained layers at a hundredth and a head that learns with them
 NETWORKS: list[dict[str, Any]] = [
+    {"image_size": 96},
+    {"train_from": "fire9"},
+    {"image_size": 224, "train_from": "fire9"},
     {"image_size": 224},
     {"train_from": "conv1"},
     {"augmentation": "flip"},
-    {"epochs": 18, "halve_every": 6},
-    {"epochs": 36, "halve_every": 12},
 ]
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
@@ -87,7 +89,11 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
     }
     lengths = LENGTHS
     if dataset.images is not None:
-        below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
+        below = [
+            {"head_epochs": n_epochs, "pretrained_multiplier": multiplier}
+            for n_epochs, multipliers in MULTIPLIERS.items()
+            for multiplier in multipliers
+        ]
         settings = {method: [setting | one for one in below] for method, setting in OF_IMAGES.items()}
         if of_network:
             settings = {ASKED_OF: [settings[ASKED_OF][0] | one for one in NETWORKS]}

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
 HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
-_OF_IMAGES = ("augmentation", "backbone", "image_size", "pretrained_multiplier", "train_from", "weights")
+_NEED_A_BACKBONE = ("weights", "image_size", "train_from", "augmentation", "head_epochs")
+_OF_IMAGES = (*_NEED_A_BACKBONE, "backbone", "pretrained_multiplier")
 
 
 @dataclass(eq=False, repr=False)
@@ -55,12 +56,13 @@ class LearnedHash(HashMethod):
     pretrained_multiplier : float, default=0.01
         Of the learning rate of pretrained layers; 0 leaves them as they are.
     train_from : str, default="conv1"
-        The first layer of the pretrained network that is trained, such as fire5 of squeezenet; those before
-        it stay as they are, and what they give for an image is computed once, in float32, and kept as float16.
-        By default all layers are trained, whatever the memory: the same command gives the same codes elsewhere.
+        The first layer of the pretrained network that is trained, such as fire5 of squeezenet; by default all are.
+        Those before stay as they are; what they give for an image is computed once, in float32, and kept as float16.
     augmentation : {"none", "flip", "crop"}, default="none"
         Whether training images are mirrored at random, and also moved by up to an eighth; below
         ``train_from`` an image and its mirror image are computed once, and what these layers give is moved.
+    head_epochs : int, default=0
+        Epochs before, in which the head learns alone, from features of the network as it came.
     head : {"mlp", "linear"}, default="mlp"
         A hidden layer of rectified units and a linear layer, or the latter alone.
     n_hidden : int, default=1024
@@ -121,6 +123,7 @@ class LearnedHash(HashMethod):
     pretrained_multiplier: float = setting(0.01, real(0))
     train_from: str = setting(FIRST_LAYER, str)
     augmentation: str = setting("none", choice("crop", "flip", "none"))
+    head_epochs: int = setting(0, whole(0))
     head: str = setting("mlp", choice("linear", "mlp"))
     n_hidden: int = setting(1024, whole(1))
     scaling: str = setting("variance", choice("none", "norm", "variance"))
@@ -174,8 +177,7 @@ class LearnedHash(HashMethod):
     def check_parameters(self) -> None:
         """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
         super().check_parameters()
-        useless = [name for name in ("weights", "image_size", "train_from", "augmentation") if self._is_set(name)]
-        if self.backbone is None and useless:
+        if self.backbone is None and (useless := [name for name in _NEED_A_BACKBONE if self._is_set(name)]):
             raise HashbenchError(
                 f"{self.label} has no use for {' and '.join(useless)} without a backbone. Add one, such as "
                 "backbone=squeezenet, or leave this out."
@@ -335,8 +337,14 @@ class LearnedHash(HashMethod):
         session = self.session
         if session.checkpoint is not None:
             session = replace(session, key=self._checkpoint_key(inputs, affinity))
+        settings = Settings(self.label, **named)
         try:
-            state = train(network, items, loss, Settings(self.label, **named), session, generator)
+            if self.head_epochs:
+                from hashbench.learning.image_network import train_head
+
+                of_features = replace(items, inputs=features, vary=None)
+                train_head(network, of_features, loss, replace(settings, epochs=self.head_epochs), session, generator)
+            state = train(network, items, loss, settings, session, generator)
         except Stopped as stopped:
             raise self._failure(str(stopped)) from None
         self._end(own)

@@ -1,12 +1,14 @@
 """From images to outputs end to end: a pretrained network, the front end of features, and a head."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hashbench._typing import AnyArray, FloatArray
+from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.learning.networks import are_mirrored, augmented, moved, reproducible
 from hashbench.sources._torch import find_device, import_torch
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
@@ -27,6 +29,7 @@ __all__ = [
     "read_extractor",
     "restored",
     "seen_in_training",
+    "train_head",
     "weights_digest",
 ]
 
@@ -126,6 +129,21 @@ def seen_in_training(
         return moved(seen, generator) if augmentation == "crop" else seen
 
     return drawn
+
+
+def train_head(
+    network: nn.Module, items: Items, loss: Loss, settings: Settings, session: Session, generator: torch.Generator
+) -> None:
+    """Train the head of a network alone, on items of features, unless the session goes on from a checkpoint.
+
+    The rate is halved after each third of the epochs. The generator stays as it was: what follows holds out the same.
+    """
+    if session.resume and session.checkpoint is not None and session.checkpoint.exists():
+        return
+    before = generator.get_state()
+    thirds = replace(settings, halve_every=-(-settings.epochs // 3))
+    train(network.get_submodule("head"), items, loss, thirds, Session(), generator)
+    generator.set_state(before)
 
 
 def project(network: ImageNetwork, images: AnyArray, n_bits: int, device: str, folder: Path | None) -> FloatArray:

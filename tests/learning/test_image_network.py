@@ -2,6 +2,7 @@ import hashlib
 import json
 import pickle
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from trained import LEARNED, StoppedError, session, stop_after
 from hashbench import registry
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.learning import image_network, networks
+from hashbench.learning import base, image_network, networks
 from hashbench.learning.image_network import ImageNetwork
 from hashbench.methods.talr_ap import TALRAP
 from hashbench.reports.aggregate import method_labels
@@ -45,6 +46,23 @@ def test_with_frozen_layers_it_is_training_on_the_networks_features(weights, few
     )
     np.testing.assert_allclose(method.mean_, other.mean_, rtol=1e-5, atol=1e-6)  # images come in other batches
     np.testing.assert_allclose(method.project(images), other.project(features), rtol=1e-3, atol=1e-4)
+
+
+def test_head_learns_first_as_it_does_on_the_networks_features(weights, few):
+    images, labels = few
+    method = make(weights, head_epochs=3, augmentation="crop")
+    with mock.patch.object(base, "train", side_effect=StoppedError), pytest.raises(StoppedError):  # there both learn
+        method.fit(images, labels)
+    features = Extractor("squeezenet", weights, image_size=SIZE, device="cpu")(images)
+    other = TALRAP(8, epochs=3, halve_every=1, batch_size=8, learning_rate=0.01, n_hidden=32).fit(features, labels)
+    outputs = image_network.project(method.network_, images, 8, "cpu", None)
+    np.testing.assert_allclose(outputs, other.project(features), rtol=1e-3, atol=1e-4)
+
+
+def test_what_follows_the_heads_epochs_draws_what_it_would_without(weights, few):
+    params = {"augmentation": "crop", "validation": 0.25, "learning_rate": 1e-12}  # at which the head stays as it was
+    first, plain = (make(weights, head_epochs=n_epochs, **params).fit(*few) for n_epochs in (2, 0))
+    np.testing.assert_allclose([one.loss for one in first.history_], [one.loss for one in plain.history_], rtol=1e-6)
 
 
 OTHERS = slow(*(name for name in LEARNED if name not in ("dtsh", "orthohash")))
@@ -189,11 +207,13 @@ def test_augmented_training_differs_and_is_repeatable(weights, few):
 @pytest.mark.parametrize("validation", [0.25, *slow(0.0)])
 def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, few, tmp_path):
     params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
+    params["head_epochs"] = 2
     whole = make(weights, **params).fit(*few)
     cut = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", on_epoch=stop_after(2))
     with pytest.raises(StoppedError):
         cut.fit(*few)
-    resumed = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", resume=True).fit(*few)
+    with mock.patch.object(image_network, "train", side_effect=AssertionError):  # the head has learned
+        resumed = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", resume=True).fit(*few)
     assert [epoch.loss for epoch in resumed.history_] == [epoch.loss for epoch in whole.history_]
     np.testing.assert_array_equal(resumed.project(few[0]), whole.project(few[0]))
 
@@ -266,10 +286,16 @@ def test_command_trains_on_images_and_records_the_weights_by_content(data, hashb
 
 def test_parameters_of_images_do_not_count_where_there_are_none():
     recorded = TALRAP(8, image_size=64, weights="nowhere.pth").recorded_params()
-    assert (
-        not {"backbone", "weights", "image_size", "train_from", "augmentation", "pretrained_multiplier"}
-        & recorded.keys()
-    )
+    of_images = {
+        "backbone",
+        "weights",
+        "image_size",
+        "train_from",
+        "augmentation",
+        "head_epochs",
+        "pretrained_multiplier",
+    }
+    assert not of_images & recorded.keys()
     assert {"alpha", "head", "validation"} <= recorded.keys()
     assert list(recorded) == sorted(recorded)
 
@@ -348,7 +374,14 @@ def test_equal_images_are_refused(weights, striped):
 
 
 @pytest.mark.parametrize(
-    "params", [{"augmentation": "flip"}, {"train_from": "fire5"}, {"weights": "some.pth"}, {"image_size": 64}]
+    "params",
+    [
+        {"augmentation": "flip"},
+        {"train_from": "fire5"},
+        {"weights": "some.pth"},
+        {"image_size": 64},
+        {"head_epochs": 1},
+    ],
 )
 def test_parameters_of_images_need_a_backbone(params, striped):
     with pytest.raises(HashbenchError, match=f"no use for {next(iter(params))} without a backbone"):
