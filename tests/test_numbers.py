@@ -23,7 +23,8 @@ SPREADS = ROOT / "docs/why-numbers-differ.md"
 SPEED = ROOT / "docs/explanation/speed.md"
 SCALE = ROOT / "docs/scale.md"
 
-TALR_AP_THERE = {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1, "head_epochs": 0, "pretrained_multiplier": 0.01}  # asked of networks
+TALR_AP_THERE = {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1, "head_epochs": 0}  # asked of networks, with
+TALR_AP_THERE["pretrained_multiplier"] = 0.01
 
 RESULTS = (ROOT / "benchmarks/RESULTS.md").read_text()
 
