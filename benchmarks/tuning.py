@@ -3,6 +3,7 @@
     .venv/bin/python benchmarks/tuning.py cifar10-s1:squeezenet [--method NAME ...] [--epochs N] [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 [--jobs N]
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
+    .venv/bin/python benchmarks/tuning.py tmc2007 --method mihash --setting '{"alpha": 4}' --bits 16 --bits 48 --seed 1
     .venv/bin/python benchmarks/tuning.py --summary
 
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
@@ -12,7 +13,8 @@ parameters that matter to it, at two lengths; from images five settings at one l
 features, with pretrained layers at a hundredth, three hundredths or a tenth of it, and a head that learns with them or
 has learned before, all else as in benchmarks/end_to_end.toml, in half of the epochs. ``--network`` asks, by talr-ap,
 what smaller and larger images gain, training fewer layers or all, and mirror images alone. Trials are added to
-benchmarks/tuning.csv one by one, and not repeated.
+benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose answers
+no setting is chosen: these are in further.csv.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import json
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -34,7 +37,7 @@ from hashbench.dataset import Dataset
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.store.files import data_dir, locked, write_text
 
-TRIALS = Path(__file__).with_name("tuning.csv")
+TRIALS, FURTHER = (Path(__file__).with_name(name) for name in ("tuning.csv", "further.csv"))
 GRID = Path(__file__).with_name("end_to_end.toml")
 HELD_OUT = 0.2
 LENGTHS, SEEDS = (16, 48), (0,)
@@ -81,9 +84,11 @@ NETWORKS: list[dict[str, Any]] = [
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
+Settings = dict[str, list[dict[str, Any]]]  # of each method
+
+
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
-    same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
-    settings = {
+    settings: Settings = {
         method: [dict(zip(space, values, strict=True)) for values in product(*space.values())]
         for method, space in SPACES.items()
     }
@@ -98,9 +103,16 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
         if of_network:
             settings = {ASKED_OF: [settings[ASKED_OF][0] | one for one in NETWORKS]}
         lengths = (LENGTH_OF_IMAGES,)
+    return planned(spec, dataset, epochs, settings, lengths, SEEDS)
+
+
+def planned(
+    spec: str, dataset: Dataset, epochs: int, settings: Settings, lengths: Sequence[int], seeds: Sequence[int]
+) -> list[dict[str, Any]]:
+    same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
-        for rest in product(lengths, SEEDS)
+        for rest in product(lengths, seeds)
         for method, some in settings.items()
         for setting in some
     ]
@@ -137,31 +149,30 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     return {**trial, **{name: round(value, 6) for name, value in scores.items()}, "seconds": round(seconds, 1)}
 
 
-def run(spec: str, methods: list[str], epochs: int, n_jobs: int, weights: str | None, of_network: bool = False) -> None:
-    dataset, _ = load_dataset(spec)
-    done = {tuple(map(str, row)) for row in read()[KEY].itertuples(index=False)}
-    planned = [
-        trial for trial in trials(spec, dataset, epochs, of_network) if not methods or trial["method"] in methods
-    ]
-    left = [trial for trial in planned if tuple(map(str, trial.values())) not in done]
-    print(f"{len(left)} trials left of {len(planned)}", flush=True)
+def run(
+    dataset: Dataset, chosen: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS
+) -> None:
+    """Judge the trials that the file does not hold yet."""
+    done = {tuple(map(str, row)) for row in read(path)[KEY].itertuples(index=False)}
+    left = [trial for trial in chosen if tuple(map(str, trial.values())) not in done]
+    print(f"{len(left)} trials left of {len(chosen)}", flush=True)
     judged = (delayed(judge)(dataset, trial, weights) for trial in left)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(judged)
     for number, result in enumerate(results, start=1):
-        add(result)
+        add(result, path)
         print(f"[{number}/{len(left)}]", *result.values(), flush=True)
 
 
-def add(result: dict[str, Any]) -> None:
+def add(result: dict[str, Any], path: Path = TRIALS) -> None:
     """Put a trial into its place in the file, beside those that other processes have added."""
-    with locked(TRIALS):
-        known = pd.concat([read(), pd.DataFrame([result])], ignore_index=True)
-        write_text(TRIALS, known.sort_values(KEY, ignore_index=True).to_csv(index=False, lineterminator="\n"))
+    with locked(path):
+        known = pd.concat([read(path), pd.DataFrame([result])], ignore_index=True)
+        write_text(path, known.sort_values(KEY, ignore_index=True).to_csv(index=False, lineterminator="\n"))
 
 
-def read() -> pd.DataFrame:
+def read(path: Path = TRIALS) -> pd.DataFrame:
     columns = [*KEY, "among_held_out", "to_trained", "seconds", "failure"]
-    return pd.read_csv(TRIALS, dtype={"dataset_fingerprint": str}) if TRIALS.exists() else pd.DataFrame(columns=columns)
+    return pd.read_csv(path, dtype={"dataset_fingerprint": str}) if path.exists() else pd.DataFrame(columns=columns)
 
 
 def summary() -> None:
@@ -185,12 +196,26 @@ def main() -> int:
     parser.add_argument("--method", action="append", default=[], choices=list(SPACES), help="these alone")
     parser.add_argument("--weights", help="of the network, for images")
     parser.add_argument("--network", action="store_true", help="ask what the network gains instead, for images")
+    parser.add_argument("--setting", action="append", default=[], type=json.loads, help="further ones of the method")
+    parser.add_argument("--bits", action="append", default=[], type=int, help="of further settings")
+    parser.add_argument("--seed", action="append", default=[], type=int, help="of further settings")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     chosen = parser.parse_args()
+    if chosen.setting and len(chosen.method) != 1:
+        parser.error("--setting needs one --method")
     if chosen.dataset:
-        run(chosen.dataset, chosen.method, chosen.epochs, chosen.jobs, chosen.weights, chosen.network)
+        dataset, _ = load_dataset(chosen.dataset)
+        about = (chosen.dataset, dataset, chosen.epochs)
+        if chosen.setting:
+            further = {chosen.method[0]: chosen.setting}
+            asked = planned(*about, further, chosen.bits or LENGTHS, chosen.seed or SEEDS)
+            run(dataset, asked, chosen.weights, chosen.jobs, FURTHER)
+        else:
+            all_of_them = trials(*about, chosen.network)
+            asked = [trial for trial in all_of_them if not chosen.method or trial["method"] in chosen.method]
+            run(dataset, asked, chosen.weights, chosen.jobs)
     if chosen.summary or not chosen.dataset:
         summary()
     return 0

@@ -37,18 +37,17 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
     def judge(dataset, trial, weights):
         judged.append(trial)
         if len(judged) == 2:
-            tuning.add({**trial, "dataset": "of another process"})
+            tuning.add({**trial, "dataset": "of another process"}, path)
         return {**trial, "among_held_out": 0.5}
 
-    monkeypatch.setattr(tuning, "TRIALS", tmp_path / "tuning.csv")
+    path = tmp_path / "tuning.csv"
     monkeypatch.setattr(tuning, "SPACES", {"dsh": {"margin": [1.0, 2.0]}, "talr-ap": {"n_bins": [0, None]}})
-    monkeypatch.setattr(tuning, "load_dataset", lambda spec: (data, None))
     monkeypatch.setattr(tuning, "judge", judge)
     counts = []
     for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):
-        tuning.run("digits", [], 3, 1, None)
+        tuning.run(data, tuning.trials("digits", data, 3), path=path)
         counts.append(len(judged))
     assert counts == [8, 8, 16]
-    found = tuning.read()
+    found = tuning.read(path)
     assert len(found) == len(found.drop_duplicates(tuning.KEY)) == 17
     assert found["dataset_fingerprint"].unique().tolist() == ["0123456789012345", "89"]
