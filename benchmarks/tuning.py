@@ -9,9 +9,9 @@
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images five settings at one length: the rate that suits it on
+parameters that matter to it, at two lengths; from images six settings at one length: the rate that suits it on
 features, with pretrained layers at a hundredth, three hundredths or a tenth of it, and a head that learns with them or
-has learned before, all else as in benchmarks/end_to_end.toml, in half of the epochs. ``--network`` asks, by talr-ap,
+has learned before, all else as in benchmarks/end_to_end.toml, in as many epochs. ``--network`` asks, by talr-ap,
 what smaller and larger images gain, training fewer layers or all, and mirror images alone. Trials are added to
 benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose answers
 no setting is chosen: these are in further.csv.
@@ -61,7 +61,7 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
 LENGTH_OF_IMAGES = 32
-MULTIPLIERS = {0: [0.01, 0.03, 0.1], 30: [0.01, 0.03]}  # of pretrained layers, by epochs in which the head learns alone
+HEAD_EPOCHS, MULTIPLIERS = [0, 30], [0.01, 0.03, 0.1]  # in which the head learns alone; of rates of pretrained layers
 OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on features, and what else it has
     "talr-ap": {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1},
     "mihash": {"n_bins": 8, "alpha": 2.0, "learning_rate": 0.1},
@@ -96,8 +96,7 @@ def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -
     if dataset.images is not None:
         below = [
             {"head_epochs": n_epochs, "pretrained_multiplier": multiplier}
-            for n_epochs, multipliers in MULTIPLIERS.items()
-            for multiplier in multipliers
+            for n_epochs, multiplier in product(HEAD_EPOCHS, MULTIPLIERS)
         ]
         settings = {method: [setting | one for one in below] for method, setting in OF_IMAGES.items()}
         if of_network:
