@@ -31,8 +31,8 @@ def whole(content=CONTENT, status=200, **headers):
             if value is not None:
                 handler.send_header(name.replace("_", "-"), str(value))
         handler.end_headers()
+        handler.server.n_sent.append(len(content))  # before whoever reads it may ask
         handler.wfile.write(content)
-        handler.server.n_sent.append(len(content))
 
     return answer
 
