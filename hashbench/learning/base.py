@@ -18,7 +18,7 @@ from hashbench._typing import AnyArray, FloatArray
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.errors import HashbenchError, Refusal, TrainingFailure, unknown_name
 from hashbench.learning.batch import Batch
-from hashbench.learning.collapse import Stopped
+from hashbench.learning.collapse import Stopped, StoppedHead
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.method import HashMethod, Supervision, choice, real, setting, whole
 from hashbench.sources._torch import HOW_TO_INSTALL, find_device
@@ -62,7 +62,8 @@ class LearnedHash(HashMethod):
         Whether training images are mirrored at random, and also moved by up to an eighth; below
         ``train_from`` an image and its mirror image are computed once, and what these layers give is moved.
     head_epochs : int, default=0
-        Epochs before, in which the head learns alone, from features of the network as it came.
+        Epochs before the others, in which the head alone learns, from features of images as they are, its rate halved
+        after each third (if ``halve_every`` is not 0). Schedules of a loss then begin again.
     head : {"mlp", "linear"}, default="mlp"
         A hidden layer of rectified units and a linear layer, or the latter alone.
     n_hidden : int, default=1024
@@ -73,7 +74,8 @@ class LearnedHash(HashMethod):
     epochs : int
         Passes over the training items.
     batch_size : int
-        The most training items that make a step; sizes of an epoch's batches differ by one at most.
+        The most training items that make a step; sizes of an epoch's batches differ by one at most. Where pretrained
+        layers learn, features are centred by the mean of their batch: a few items are too few.
     learning_rate : float, default=0.1
         Of stochastic gradient descent.
     momentum : float, default=0.9
@@ -100,7 +102,7 @@ class LearnedHash(HashMethod):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Mean of the training items; with a backbone that of its features for the last batches, older ones counting less.
+        Mean of the training items, or of what the trained ``backbone`` makes of those not held out; float64.
     layers_ : list of tuple of ndarray
         Weights (n_in, n_out) and biases (n_out,) of the head's layers.
     network_ : hashbench.learning.image_network.ImageNetwork
@@ -297,20 +299,18 @@ class LearnedHash(HashMethod):
                 features = extractor(inputs)
         features = np.ascontiguousarray(features, np.float64)  # sums then run in one order
         self.mean_ = features.mean(axis=0)
-        n_features = features.shape[1]
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
-        head = networks.make_head(n_features, self.n_bits, n_hidden, generator, normalise=self._normalises)
+        head = networks.make_head(features.shape[1], self.n_bits, n_hidden, generator, normalise=self._normalises)
         fronted = torch.from_numpy(self._front_end(features)).float()
         if extractor is None:
             self._train(head, fronted, fronted, None, y, generator)
-            networks.fold(head)
         else:
             extractor.network.requires_grad_(self.pretrained_multiplier > 0)
             self.network_ = ImageNetwork(extractor, self.mean_, self.norm_of_items, head)
             self._train(self.network_, torch.from_numpy(inputs), fronted, vary, y, generator)
-            networks.fold(head)
-            self.mean_ = self.network_.cpu().mean.double().numpy()
+            self.mean_ = self.network_.cpu().mean.numpy()
+        networks.fold(head)
         self.layers_ = networks.head_layers(head)
 
     def _train(
@@ -342,11 +342,10 @@ class LearnedHash(HashMethod):
             if self.head_epochs:
                 from hashbench.learning.image_network import train_head
 
-                of_features = replace(items, inputs=features, vary=None)
-                train_head(network, of_features, loss, replace(settings, epochs=self.head_epochs), session, generator)
+                session = train_head(network, items, loss, settings, session, generator)
             state = train(network, items, loss, settings, session, generator)
         except Stopped as stopped:
-            raise self._failure(str(stopped)) from None
+            raise self._failure(stopped) from None
         self._end(own)
         self.history_, self.resumed_seconds_ = state.history, state.seconds_before
 
@@ -357,15 +356,15 @@ class LearnedHash(HashMethod):
         made_of = [self.label, self.version, self.session.key, params, inputs.numpy(), levels, affinity]
         return str(joblib.hash(made_of))
 
-    def _failure(self, what: str) -> TrainingFailure:
+    def _failure(self, stopped: Stopped) -> TrainingFailure:
         """Build the error of a training that cannot recover, with the likely cause."""
         remedies = [f"lower learning_rate (now {self.learning_rate:g})"]
-        if self.backbone is not None:
+        if self.backbone is not None and not isinstance(stopped, StoppedHead):
             remedies.append(f"lower pretrained_multiplier (now {self.pretrained_multiplier:g})")
         if self.scaling != "variance":
             remedies.append(f"scale the features (scaling='variance', now {self.scaling!r})")
         return TrainingFailure(
-            f"{self.label} stopped {what}. Most likely training starts saturated or its steps are too large: "
+            f"{self.label} stopped {stopped}. Most likely training starts saturated or its steps are too large: "
             f"{', or '.join(remedies)}."
         )
 

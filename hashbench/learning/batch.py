@@ -32,7 +32,7 @@ class Batch:
     numbers : ndarray of shape (n_items,), int64
         Where the affinity has the items of ``all_outputs``.
     epoch, step : int
-        Epochs, and batches of all epochs, that went before.
+        Epochs, and batches of all epochs, that went before; those of a head alone (``head_epochs``) do not count.
     given_labels : ndarray of shape (n, ...), optional
         Labels of the items that the affinity is of; see ``labels``.
     given_features : Tensor of shape (n, n_features), optional

@@ -14,6 +14,10 @@ class Stopped(Exception):  # it says when and what, for whoever knows the likely
     """Training that cannot recover."""
 
 
+class StoppedHead(Stopped):
+    """Training of a head alone, before that of its network, that cannot recover."""
+
+
 def stop_if_failed(history: Sequence[Epoch], n_kinds: int, n_bits: int, *, is_over: bool = False) -> None:
     """Raise `Stopped` where training has failed for good.
 

@@ -1,6 +1,7 @@
 """From images to outputs end to end: a pretrained network, the front end of features, and a head."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hashbench._typing import AnyArray, FloatArray
+from hashbench.learning.collapse import Stopped, StoppedHead
 from hashbench.learning.loop import Items, Loss, Session, Settings, train
 from hashbench.learning.networks import are_mirrored, augmented, moved, reproducible
+from hashbench.learning.state import Epoch
 from hashbench.sources._torch import find_device, import_torch
 from hashbench.sources.features.activations import BLOCK, FrozenBelow
 from hashbench.sources.features.backbones import get_backbone
@@ -34,7 +37,6 @@ __all__ = [
 ]
 
 _PRETRAINED = "pretrained."  # names of the parameters of that part begin so
-_FOLLOWS = 0.1  # how far the mean goes towards that of a batch, as in batch normalisation
 _TINY = 1e-6  # norm below which features only grow in proportion: gradients stay finite
 
 
@@ -43,9 +45,9 @@ class ImageNetwork(nn.Module):
 
     It starts where training on the network's features starts. Dropout stays off, as in the authors' runs of
     MIHash and TALR, and batch normalisation keeps the statistics of the weights file, which batches of
-    a few similar items would only disturb. ``mean`` is subtracted from features, which then get the Euclidean norm
-    ``norm``, or keep theirs if it is None. While features learn it is the mean of a batch that is subtracted, and
-    ``mean`` follows by a tenth: one left behind moves all outputs together, until they are one code.
+    a few similar items would only disturb. ``mean`` (n_features,), float64, is subtracted from features, which then
+    get the Euclidean norm ``norm``, or keep theirs if it is None. While features learn it is the mean of a batch that
+    is subtracted, and ``mean`` waits for `settle`: one left behind moves all outputs together, until they are one code.
     """
 
     mean: Tensor
@@ -53,7 +55,7 @@ class ImageNetwork(nn.Module):
     def __init__(self, extractor: FrozenBelow, mean: FloatArray, norm: float | None, head: nn.Module) -> None:
         super().__init__()
         self.pretrained, self.extractor, self.norm, self.head = extractor.network, extractor, norm, head
-        self.register_buffer("mean", torch.from_numpy(mean).float())
+        self.register_buffer("mean", torch.from_numpy(mean).double())
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Compute outputs (n, n_bits), float32, of RGB images, or of what frozen layers give for them."""
@@ -61,17 +63,20 @@ class ImageNetwork(nn.Module):
         with torch.autocast(features.device.type, enabled=False):  # the head costs next to nothing
             features = features.float()
             learn = self.training and features.requires_grad and len(features) > 1
-            centred = features - (self._followed(features) if learn else self.mean)
+            centred = features - (features.mean(dim=0) if learn else self.mean.float())
             if self.norm is not None:
                 centred = nn.functional.normalize(centred, eps=_TINY) * self.norm
             outputs: Tensor = self.head(centred)
         return outputs
 
-    def _followed(self, features: Tensor) -> Tensor:
-        """Give the mean of a batch, having moved ``mean`` towards it."""
-        mean = features.mean(dim=0)
-        self.mean.lerp_(mean.detach(), _FOLLOWS)
-        return mean
+    def settle(self, batches: Iterable[Tensor]) -> None:
+        """Take for ``mean`` that of the features of all items as they are now, if they learn."""
+        if any(parameter.requires_grad for parameter in self.pretrained.parameters()):
+            total, n_items = torch.zeros_like(self.mean), 0
+            for inputs in batches:
+                total += self.extractor.forward(inputs).double().sum(dim=0)
+                n_items += len(inputs)
+            self.mean.copy_(total / n_items)
 
     def train(self, mode: bool = True) -> "ImageNetwork":
         """Say that training begins or ends, to the head alone."""
@@ -131,19 +136,47 @@ def seen_in_training(
     return drawn
 
 
+class _OfHead(Epoch):
+    """An epoch in which the head learned alone."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return f"the head alone, {super().__str__()}"
+
+
 def train_head(
     network: nn.Module, items: Items, loss: Loss, settings: Settings, session: Session, generator: torch.Generator
-) -> None:
-    """Train the head of a network alone, on items of features, unless the session goes on from a checkpoint.
+) -> Session:
+    """Train the head of a network alone, on the features of items, unless the session goes on from a checkpoint.
 
-    The rate is halved after each third of the epochs. The generator stays as it was: what follows holds out the same.
+    The rate is halved after each third of the ``head_epochs``, or never, as with the settings. The generator stays as it
+    was: what follows holds out the same.
+
+    Returns
+    -------
+    Session
+        The same, with the seconds that this took.
+
+    Raises
+    ------
+    StoppedHead
+        As `hashbench.learning.loop.train` raises.
     """
     if session.resume and session.checkpoint is not None and session.checkpoint.exists():
-        return
-    before = generator.get_state()
-    thirds = replace(settings, halve_every=-(-settings.epochs // 3))
-    train(network.get_submodule("head"), items, loss, thirds, Session(), generator)
+        return session
+    start, before, n_epochs = time.perf_counter(), generator.get_state(), settings.head_epochs
+    settings = replace(settings, epochs=n_epochs, mixed_precision=False)
+    if settings.halve_every:
+        settings = replace(settings, halve_every=-(-n_epochs // 3))
+    of_features = replace(items, inputs=items.features, vary=None)
+    told = Session(on_epoch=lambda epoch: session.on_epoch(_OfHead(*epoch)))
+    try:
+        train(network.get_submodule("head"), of_features, loss, settings, told, generator)
+    except Stopped as stopped:
+        raise StoppedHead(f"{stopped}, while the head learned alone") from None
     generator.set_state(before)
+    return replace(session, seconds_spent=time.perf_counter() - start)
 
 
 def project(network: ImageNetwork, images: AnyArray, n_bits: int, device: str, folder: Path | None) -> FloatArray:

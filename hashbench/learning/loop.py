@@ -1,6 +1,7 @@
 """The one loop that trains all methods; its whole state is visible here."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -40,6 +41,7 @@ class Settings:
     device: str
     mixed_precision: bool
     optimizer: str
+    head_epochs: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +64,7 @@ class Session:
     """Where training leaves its state, what that belongs to, whether it goes on from there, and whom it tells.
 
     ``activations`` is the folder where those of frozen layers are kept, in memory if there is none.
+    ``seconds_spent`` were taken by what went before, the training of a head alone.
     """
 
     checkpoint: Path | None = None
@@ -69,6 +72,7 @@ class Session:
     resume: bool = False
     activations: Path | None = None
     on_epoch: Callable[[Epoch], None] = lambda epoch: None
+    seconds_spent: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +102,8 @@ def train(
     Parameters
     ----------
     network : nn.Module
-        From a batch of inputs to outputs of shape (n_batch, n_bits).
+        From a batch of inputs to outputs of shape (n_batch, n_bits). Before it encodes it may ``settle`` what it knows
+        of all items, which are given to it in batches.
     items : Items
         What it learns from.
     loss : Loss
@@ -142,7 +147,7 @@ def train(
         settings.optimizer, groups, settings.learning_rate, settings.momentum, settings.weight_decay
     )
     all_outputs = torch.zeros(len(kept), n_bits, dtype=torch.float32, device=device)
-    state = TrainingState(network, loss.own, optimizer, generator, all_outputs)
+    state = TrainingState(network, loss.own, optimizer, generator, all_outputs, session.seconds_spent)
     n_kinds = min(count_kinds(affinity), len(kept))
     path, numbers = session.checkpoint, kept.numpy()
     if session.resume and path is not None and path.exists():
@@ -198,6 +203,7 @@ def train(
             session.on_epoch(report)
         if len(held):
             network.load_state_dict(state.best)
+        _settle(network, inputs, kept)
         codes = pack(_bits(network, inputs, kept))  # no longer as of the last visit
     report = state.history[-1]._replace(n_distinct=len(np.unique(codes, axis=0)))
     stop_if_failed([*state.history[:-1], report], n_kinds, n_bits, is_over=True)
@@ -212,18 +218,40 @@ def _held_out_score(
         return float("nan")
     from hashbench.learning import held_out
 
+    _settle(network, inputs, kept)
     held_codes, kept_codes = (_bits(network, inputs, rows) for rows in (held, kept))
     return held_out.score(held_codes, kept_codes, affinity.part(held.numpy(), kept.numpy()), criterion)
+
+
+def _settle(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> None:
+    """Let a network take up what it knows of all items as they are now, if there is any such thing."""
+    if hasattr(network, "settle"):
+        with _encoding(network):
+            network.settle(_batches(network, inputs, rows))
 
 
 def _bits(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> BoolArray:
     """Encode some items; shape (len(rows), n_bits)."""
     import torch
 
-    device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
-    network.eval()
-    with torch.no_grad(), torch.autocast(device.type, enabled=False):
-        outputs = torch.cat([network(inputs[few].to(device)) for few in torch.split(rows, n_at_once)])
+    with _encoding(network):
+        outputs = torch.cat([network(batch) for batch in _batches(network, inputs, rows)])
     if not outputs.isfinite().all():
         raise Stopped("with outputs that are not finite")
     return np.asarray((outputs > 0).cpu().numpy())
+
+
+@contextmanager
+def _encoding(network: "nn.Module") -> Iterator[None]:
+    """Let nothing be learned, and no digit be spared."""
+    import torch
+
+    network.eval()
+    with torch.no_grad(), torch.autocast(next(network.parameters()).device.type, enabled=False):
+        yield
+
+
+def _batches(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> "Iterator[Tensor]":
+    """Give some items where the network is, a few at a time."""
+    device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
+    return (inputs[few].to(device) for few in rows.split(n_at_once))

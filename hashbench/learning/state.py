@@ -51,7 +51,7 @@ class TrainingState:
     """Network, optimizer with its momentum, source of the batches to come, last outputs, epochs so far, best network.
 
     ``own`` is what the loss trains besides; ``seconds_before`` says how long training had taken before it was
-    interrupted.
+    interrupted, and ``seconds_spent`` were taken by what went before all this.
     """
 
     def __init__(
@@ -61,10 +61,11 @@ class TrainingState:
         optimizer: "torch.optim.Optimizer",
         generator: "torch.Generator",
         all_outputs: "Tensor",
+        seconds_spent: float = 0.0,
     ) -> None:
         self.network, self.own, self.optimizer, self.generator = network, own, optimizer, generator
         self.all_outputs = all_outputs  # (n_items, n_bits)
-        self.start, self.seconds_before = time.perf_counter(), 0.0
+        self.start, self.seconds_before = time.perf_counter() - seconds_spent, 0.0
         self.history: list[Epoch] = []
         self.best: dict[str, Tensor] = {}
 

@@ -1,6 +1,8 @@
 import hashlib
 import json
 import pickle
+import time
+from itertools import combinations
 from types import SimpleNamespace
 from unittest import mock
 
@@ -59,6 +61,57 @@ def test_head_learns_first_as_it_does_on_the_networks_features(weights, few):
     np.testing.assert_allclose(outputs, other.project(features), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(("halve_every", "rates"), [(10, [1, 1, 0.5, 0.5]), (0, [1, 1, 1, 1])])
+def test_rate_of_the_head_alone_is_halved_after_each_third_or_never(halve_every, rates, weights, few):
+    """Epochs of a third are rounded up: two of four."""
+    method = make(weights, head_epochs=4, halve_every=halve_every)
+    seen, steps = [], torch.optim.SGD.step
+
+    def step(optimizer, *args, **kwargs):
+        seen.append(optimizer.param_groups[0]["lr"] / 0.01)
+        return steps(optimizer, *args, **kwargs)
+
+    joint = mock.patch.object(base, "train", side_effect=StoppedError)
+    with mock.patch.object(torch.optim.SGD, "step", step), joint, pytest.raises(StoppedError):
+        method.fit(*few)
+    assert seen[::2] == seen[1::2] == rates  # of two batches an epoch
+
+
+@pytest.mark.parametrize("name", ["talr-ap", "orthohash"])
+def test_head_learns_alone_in_single_precision_and_leaves_pretrained_layers_alone(name, weights, few):
+    """Only what both then learn is in bfloat16, and here that is nothing."""
+    params = {"weights": str(weights), "image_size": SIZE, "batch_size": 8, "n_hidden": 32, "head_epochs": 2}
+    of_head, before = [], torch.load(weights, weights_only=True)
+    for mixed_precision in (False, True):
+        method = registry.get_method(name)(8, backbone="squeezenet", mixed_precision=mixed_precision, **params)
+        with mock.patch.object(base, "train", side_effect=StoppedError), pytest.raises(StoppedError):
+            method.fit(*few)
+        of_head.append(state(method.network_.head))
+        assert all(torch.equal(value, before[key]) for key, value in state(method.network_.pretrained).items())
+    assert all(torch.equal(value, of_head[1][key]) for key, value in of_head[0].items())
+
+
+def test_what_the_head_learns_alone_is_told_and_timed(weights, few, tmp_path):
+    told, path = [], tmp_path / "checkpoint"
+
+    def on_epoch(epoch):
+        told.append((epoch.number, epoch.n_epochs, "the head alone" in str(epoch)))
+        time.sleep(0.2)
+
+    session(make(weights, head_epochs=2, epochs=1), on_epoch=on_epoch, checkpoint=path).fit(*few)
+    assert told == [(1, 2, True), (2, 2, True), (1, 1, False)]
+    resumed = session(make(weights, head_epochs=2, epochs=1), checkpoint=path, resume=True).fit(*few)
+    assert resumed.resumed_seconds_ > 0.4  # it was left before the last epoch was told
+    assert make(weights, head_epochs=2, epochs=1).fit(*few).resumed_seconds_ == 0
+
+
+def test_failure_of_the_head_alone_says_so(weights, few):
+    with pytest.raises(HashbenchError, match="while the head learned alone") as failure:
+        make(weights, head_epochs=3, learning_rate=1e8, pretrained_multiplier=0).fit(*few)
+    assert "lower learning_rate (now 1e+08)" in str(failure.value)
+    assert "pretrained_multiplier" not in str(failure.value)
+
+
 def test_what_follows_the_heads_epochs_draws_what_it_would_without(weights, few):
     params = {"augmentation": "crop", "validation": 0.25, "learning_rate": 1e-12}  # at which the head stays as it was
     first, plain = (make(weights, head_epochs=n_epochs, **params).fit(*few) for n_epochs in (2, 0))
@@ -115,22 +168,39 @@ def test_dropout_and_batch_statistics_of_pretrained_layers_stay_off_while_the_he
 
 
 @pytest.mark.parametrize("learns", [True, False])
-def test_features_that_learn_have_the_mean_of_their_batch_taken_away_and_the_mean_follows(learns):
+def test_features_that_learn_have_the_mean_of_their_batch_taken_away_until_that_of_all_is_known(learns):
     pretrained = torch.nn.Linear(4, 4).requires_grad_(learns)
     extractor = SimpleNamespace(network=pretrained, forward=pretrained)
-    network = ImageNetwork(extractor, np.zeros(4), None, torch.nn.Identity())
+    network = ImageNetwork(extractor, np.ones(4), None, torch.nn.Identity())
     items = torch.from_numpy(np.random.default_rng(0).normal(5, 1, (20, 4))).float()
     features = pretrained(items).detach().numpy()
-    mean = features.mean(axis=0)
+    of_all = features.mean(axis=0)
+    close = {"rtol": 1e-4, "atol": 1e-5}
     network.train()
-    for batch in range(1, 4):
-        outputs = network(items).detach().numpy()
-        np.testing.assert_allclose(outputs, features - mean * learns, rtol=1e-4, atol=1e-4)
-        np.testing.assert_allclose(network.mean, mean * (1 - 0.9**batch) * learns, rtol=1e-4)
-    kept = network.mean.numpy().copy()
-    np.testing.assert_allclose(network(items[:1]).detach(), features[:1] - kept, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(network.eval()(items).detach(), features - kept, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(network.mean, kept)
+    np.testing.assert_allclose(network(items).detach(), features - (of_all if learns else 1), **close)
+    np.testing.assert_allclose(network(items[:1]).detach(), features[:1] - 1, **close)
+    network.eval().settle(items.split(7))
+    expected = features - (of_all if learns else 1)
+    np.testing.assert_allclose(network(items).detach(), expected, **close)
+    np.testing.assert_allclose(network(items[:3]).detach(), expected[:3], **close)
+
+
+@pytest.mark.parametrize("validation", [0.0, 0.25])
+def test_mean_is_that_of_what_the_trained_network_makes_of_its_items(validation, weights, few):
+    images, labels = few
+    params = {"train_from": "fire9", "pretrained_multiplier": 1.0, "validation": validation}
+    method = make(weights, batch_size=100, epochs=3, **params).fit(images, labels)  # a batch an epoch
+    network = method.network_
+    with torch.no_grad():
+        features = network.extractor.forward(torch.from_numpy(network.extractor.inputs(images, None))).double().numpy()
+    before = Extractor("squeezenet", weights, image_size=SIZE, device="cpu")(images).mean(axis=0)
+    assert np.abs(features.mean(axis=0) - before).max() > 1e-3  # they have learned
+    if validation:  # of those that were learned from, which are other ones
+        kept = [np.delete(features, held, axis=0).mean(axis=0) for held in combinations(range(len(images)), 4)]
+        assert min(np.abs(method.mean_ - mean).max() for mean in kept) < 1e-5
+        assert np.abs(method.mean_ - features.mean(axis=0)).max() > 1e-4
+    else:
+        np.testing.assert_allclose(method.mean_, features.mean(axis=0), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -204,16 +274,21 @@ def test_augmented_training_differs_and_is_repeatable(weights, few):
     assert not np.array_equal(first.project(few[0]), plain.project(few[0]))
 
 
-@pytest.mark.parametrize("validation", [0.25, *slow(0.0)])
-def test_resumed_training_ends_exactly_as_an_uninterrupted_one(validation, weights, few, tmp_path):
+@pytest.mark.parametrize(
+    ("name", "validation"), [("talr-ap", 0.25), *slow(("talr-ap", 0.0), ("adsh", 0.0), ("orthohash", 0.25))]
+)
+def test_resumed_training_ends_exactly_as_an_uninterrupted_one(name, validation, weights, few, tmp_path):
     params = {"epochs": 3, "augmentation": "crop", "validation": validation, "pretrained_multiplier": 0.1}
-    params["head_epochs"] = 2
-    whole = make(weights, **params).fit(*few)
-    cut = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", on_epoch=stop_after(2))
+    params |= {"weights": str(weights), "image_size": SIZE, "n_hidden": 32, "batch_size": 8, "learning_rate": 0.01}
+
+    def made(**changes):
+        return session(registry.get_method(name)(8, backbone="squeezenet", head_epochs=1, **params), **changes)
+
+    whole = made().fit(*few)
     with pytest.raises(StoppedError):
-        cut.fit(*few)
+        made(checkpoint=tmp_path / "checkpoint", on_epoch=stop_after(2)).fit(*few)
     with mock.patch.object(image_network, "train", side_effect=AssertionError):  # the head has learned
-        resumed = session(make(weights, **params), checkpoint=tmp_path / "checkpoint", resume=True).fit(*few)
+        resumed = made(checkpoint=tmp_path / "checkpoint", resume=True).fit(*few)
     assert [epoch.loss for epoch in resumed.history_] == [epoch.loss for epoch in whole.history_]
     np.testing.assert_array_equal(resumed.project(few[0]), whole.project(few[0]))
 
