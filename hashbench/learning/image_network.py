@@ -150,8 +150,8 @@ def train_head(
 ) -> Session:
     """Train the head of a network alone, on the features of items, unless the session goes on from a checkpoint.
 
-    The rate is halved after each third of the ``head_epochs``, or never, as with the settings. The generator stays as it
-    was: what follows holds out the same.
+    The rate is halved after each third of the ``head_epochs``, or never, as with the settings. The generator stays as
+    it was: what follows holds out the same.
 
     Returns
     -------
