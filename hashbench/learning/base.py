@@ -342,7 +342,8 @@ class LearnedHash(HashMethod):
             if self.head_epochs:
                 from hashbench.learning.image_network import train_head
 
-                session = train_head(network, items, loss, settings, session, generator)
+                of_features = replace(items, inputs=features, vary=None)
+                session = train_head(network, of_features, loss, settings, session, generator)
             state = train(network, items, loss, settings, session, generator)
         except Stopped as stopped:
             raise self._failure(stopped) from None

@@ -148,7 +148,7 @@ class _OfHead(Epoch):
 def train_head(
     network: nn.Module, items: Items, loss: Loss, settings: Settings, session: Session, generator: torch.Generator
 ) -> Session:
-    """Train the head of a network alone, on the features of items, unless the session goes on from a checkpoint.
+    """Train the head of a network alone, on items of features, unless the session goes on from a checkpoint.
 
     The rate is halved after each third of the ``head_epochs``, or never, as with the settings. The generator stays as
     it was: what follows holds out the same.
@@ -169,10 +169,9 @@ def train_head(
     settings = replace(settings, epochs=n_epochs, mixed_precision=False)
     if settings.halve_every:
         settings = replace(settings, halve_every=-(-n_epochs // 3))
-    of_features = replace(items, inputs=items.features, vary=None)
     told = Session(on_epoch=lambda epoch: session.on_epoch(_OfHead(*epoch)))
     try:
-        train(network.get_submodule("head"), of_features, loss, settings, told, generator)
+        train(network.get_submodule("head"), items, loss, settings, told, generator)
     except Stopped as stopped:
         raise StoppedHead(f"{stopped}, while the head learned alone") from None
     generator.set_state(before)

@@ -225,9 +225,10 @@ def _held_out_score(
 
 def _settle(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> None:
     """Let a network take up what it knows of all items as they are now, if there is any such thing."""
-    if hasattr(network, "settle"):
+    settle = getattr(network, "settle", None)
+    if settle is not None:
         with _encoding(network):
-            network.settle(_batches(network, inputs, rows))
+            settle(_batches(network, inputs, rows))
 
 
 def _bits(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> BoolArray:
@@ -253,5 +254,7 @@ def _encoding(network: "nn.Module") -> Iterator[None]:
 
 def _batches(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> "Iterator[Tensor]":
     """Give some items where the network is, a few at a time."""
+    import torch
+
     device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
-    return (inputs[few].to(device) for few in rows.split(n_at_once))
+    return (inputs[few].to(device) for few in torch.split(rows, n_at_once))
