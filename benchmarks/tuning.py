@@ -9,12 +9,13 @@
 A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
 foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images six settings at one length: the rate that suits it on
-features, with pretrained layers at a hundredth, three hundredths or a tenth of it, and a head that learns with them or
-has learned before, all else as in benchmarks/end_to_end.toml, in as many epochs. ``--network`` asks, by talr-ap,
-what smaller and larger images gain, training fewer layers or all, and mirror images alone. Trials are added to
-benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose answers
-no setting is chosen: these are in further.csv.
+parameters that matter to it, at two lengths; from images three settings at one length: the rate that suits it on
+features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else as in
+benchmarks/end_to_end.toml. ``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer
+layers or all. Trials are added to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further
+questions of a method, from whose answers no setting is chosen: these are in further.csv. What was tried from images
+before features were centred by the mean of all items, some of it without a head that learns first, is in
+tuning-earlier.csv.
 """
 
 import argparse
@@ -34,6 +35,7 @@ from joblib import Parallel, delayed
 
 from hashbench import evaluate, registry
 from hashbench.dataset import Dataset
+from hashbench.errors import TrainingFailure
 from hashbench.pipeline.preparation import load_dataset
 from hashbench.store.files import data_dir, locked, write_text
 
@@ -60,8 +62,8 @@ SPACES: dict[str, dict[str, list[Any]]] = {
     "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
     "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
 }
-LENGTH_OF_IMAGES = 32
-HEAD_EPOCHS, MULTIPLIERS = [0, 30], [0.01, 0.03, 0.1]  # in which the head learns alone; of rates of pretrained layers
+LENGTHS_OF_IMAGES = (32,)
+MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on features, and what else it has
     "talr-ap": {"n_bins": 8, "alpha": 0.5, "learning_rate": 0.1},
     "mihash": {"n_bins": 8, "alpha": 2.0, "learning_rate": 0.1},
@@ -72,55 +74,49 @@ OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on feat
     "dpn": {"learning_rate": 0.1},
     "adsh": {"learning_rate": 0.01},
 }
-ASKED_OF = "talr-ap"  # of this method, with pretrained layers at a hundredth and a head that learns with them
+ASKED_OF = "talr-ap"  # with pretrained layers at a tenth
 NETWORKS: list[dict[str, Any]] = [
     {"image_size": 96},
-    {"train_from": "fire9"},
-    {"image_size": 224, "train_from": "fire9"},
     {"image_size": 224},
+    {"train_from": "fire9"},
     {"train_from": "conv1"},
-    {"augmentation": "flip"},
 ]
+Plan = dict[str, list[dict[str, Any]]]  # settings of each method
 KEY = ["dataset", "dataset_fingerprint", "epochs", "method", "setting", "n_bits", "seed"]
 
 
-Settings = dict[str, list[dict[str, Any]]]  # of each method
-
-
 def trials(spec: str, dataset: Dataset, epochs: int, of_network: bool = False) -> list[dict[str, Any]]:
-    settings: Settings = {
+    plan: Plan = {
         method: [dict(zip(space, values, strict=True)) for values in product(*space.values())]
         for method, space in SPACES.items()
     }
-    lengths = LENGTHS
+    lengths: Sequence[int] = LENGTHS
     if dataset.images is not None:
-        below = [
-            {"head_epochs": n_epochs, "pretrained_multiplier": multiplier}
-            for n_epochs, multiplier in product(HEAD_EPOCHS, MULTIPLIERS)
-        ]
-        settings = {method: [setting | one for one in below] for method, setting in OF_IMAGES.items()}
+        below = [{"pretrained_multiplier": multiplier} for multiplier in MULTIPLIERS]
+        plan = {method: [setting | one for one in below] for method, setting in OF_IMAGES.items()}
         if of_network:
-            settings = {ASKED_OF: [settings[ASKED_OF][0] | one for one in NETWORKS]}
-        lengths = (LENGTH_OF_IMAGES,)
-    return planned(spec, dataset, epochs, settings, lengths, SEEDS)
+            plan = {ASKED_OF: [plan[ASKED_OF][-1] | one for one in NETWORKS]}
+        lengths = LENGTHS_OF_IMAGES
+    return planned(spec, dataset, epochs, plan, lengths, SEEDS)
 
 
 def planned(
-    spec: str, dataset: Dataset, epochs: int, settings: Settings, lengths: Sequence[int], seeds: Sequence[int]
+    spec: str, dataset: Dataset, epochs: int, plan: Plan, lengths: Sequence[int], seeds: Sequence[int]
 ) -> list[dict[str, Any]]:
     same = {"dataset": spec, "dataset_fingerprint": dataset.fingerprint, "epochs": epochs}
     return [
         same | dict(zip(KEY[3:], (method, json.dumps(setting), *rest), strict=True))
         for rest in product(lengths, seeds)
-        for method, some in settings.items()
-        for setting in some
+        for method, settings in plan.items()
+        for setting in settings
     ]
 
 
 def network(weights: str, epochs: int) -> dict[str, Any]:
     """Give what all methods that learn from images have in common, the rate halved as often as in the grid."""
     grid = tomllib.loads(GRID.read_text())["params"]
-    return grid | {"weights": weights, "epochs": epochs, "halve_every": epochs * grid["halve_every"] // grid["epochs"]}
+    halve_every = max(1, epochs * grid["halve_every"] // grid["epochs"])
+    return grid | {"weights": weights, "epochs": epochs, "halve_every": halve_every}
 
 
 def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
@@ -138,7 +134,7 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     start = time.perf_counter()
     try:
         codes = method.fit(items[kept], affinity.part(kept, kept) if labels is None else labels[kept]).transform(items)
-    except ValueError as error:
+    except TrainingFailure as error:
         return {**trial, "failure": str(error)}
     seconds = time.perf_counter() - start
     scores = {
@@ -189,27 +185,41 @@ def summary() -> None:
     print(without_failures.sort_values(["method", "both"], ascending=[True, False]).to_string(index=False))
 
 
+def setting_of(text: str) -> dict[str, Any]:
+    setting = json.loads(text)
+    if not isinstance(setting, dict) or "epochs" in setting:
+        raise argparse.ArgumentTypeError(f"a setting is a JSON object of parameters, epochs not among them: got {text}")
+    return setting
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset", nargs="?", help="prepared, such as cifar10-s1:squeezenet")
     parser.add_argument("--method", action="append", default=[], choices=list(SPACES), help="these alone")
     parser.add_argument("--weights", help="of the network, for images")
-    parser.add_argument("--network", action="store_true", help="ask what the network gains instead, for images")
-    parser.add_argument("--setting", action="append", default=[], type=json.loads, help="further ones of the method")
+    parser.add_argument("--network", action="store_true", help=f"ask of it instead, by {ASKED_OF}, for images")
+    parser.add_argument("--setting", action="append", default=[], type=setting_of, help="further ones of the method")
     parser.add_argument("--bits", action="append", default=[], type=int, help="of further settings")
     parser.add_argument("--seed", action="append", default=[], type=int, help="of further settings")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
     chosen = parser.parse_args()
-    if chosen.setting and len(chosen.method) != 1:
-        parser.error("--setting needs one --method")
+    if chosen.setting and (len(chosen.method) != 1 or not chosen.dataset):
+        parser.error("--setting needs a dataset and one --method")
+    if (chosen.bits or chosen.seed) and not chosen.setting:
+        parser.error("--bits and --seed are of further settings: add --setting")
+    if chosen.network and (chosen.setting or chosen.method or not chosen.weights):
+        parser.error("--network needs --weights, and neither --method nor --setting")
     if chosen.dataset:
         dataset, _ = load_dataset(chosen.dataset)
+        if (dataset.images is None) != (chosen.weights is None):
+            parser.error(f"--weights are for datasets of images, all of which need them: got {chosen.dataset}")
         about = (chosen.dataset, dataset, chosen.epochs)
         if chosen.setting:
             further = {chosen.method[0]: chosen.setting}
-            asked = planned(*about, further, chosen.bits or LENGTHS, chosen.seed or SEEDS)
+            lengths = LENGTHS if dataset.images is None else LENGTHS_OF_IMAGES
+            asked = planned(*about, further, chosen.bits or lengths, chosen.seed or SEEDS)
             run(dataset, asked, chosen.weights, chosen.jobs, FURTHER)
         else:
             all_of_them = trials(*about, chosen.network)
