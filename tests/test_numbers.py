@@ -298,6 +298,13 @@ def test_earlier_trials_from_images_are_as_told():
     assert told == {name: {head: round(score, 3) for head, score in scores.items()} for name, scores in best.items()}
 
 
+def test_earlier_trials_from_images_are_counted():
+    counts = Counter(row["method"] for row in rows_of(ROOT / "benchmarks/tuning-earlier.csv"))
+    of_talr_ap = counts.pop("talr-ap")
+    told = f"with three, after {min(counts.values())} to {max(counts.values())} each by code of before ({of_talr_ap} of talr-ap:"
+    assert told in text_of(ROOT / "docs/explanation/numbers.md")
+
+
 def trials_from_images(name, centred_by=""):
     """Settings and scores of the trials on images, by method; the score of a failure is NaN."""
     trials = defaultdict(list)
