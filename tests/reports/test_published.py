@@ -277,12 +277,17 @@ def test_table_without_rows_says_of_what_there_are_none(name, words):
         table(cell("lsh", 12, 0.5), name=name)
 
 
-@pytest.mark.parametrize("write", [tables.Table.to_markdown, tables.Table.to_latex])
-def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write):
+@pytest.mark.parametrize(
+    ("write", "way", "features"),
+    [
+        (tables.Table.to_markdown, "## {0}: {1}\n", "(squeezenet (JPEG))"),
+        (tables.Table.to_latex, "\\caption{{{1} on {0}.}}", "(squeezenet, JPEG)"),
+    ],
+)
+def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write, way, features):
     text = write(table(cell("lsh", 12, 0.1), cell("lsh", 12, 0.1, "nuswide")))
-    titles = ("nuswide (squeezenet (JPEG))", "AP"), ("cifar10-s2", "AP"), ("nuswide", "AP@5000")
-    ways = "## {0}: {1}\n", "\\caption{{{1} on {0}.}}"
-    first, *at = [max(text.find(way.format(title, metric)) for way in ways) for title, metric in titles]
+    titles = (f"nuswide {features}", "AP"), ("cifar10-s2", "AP"), ("nuswide", "AP@5000")
+    first, *at = [text.find(way.format(*title)) for title in titles]
     assert 0 < first < at[0] < at[1]
     assert "nuswide: AP\n" not in text
     assert text[at[0] :].count("Not run here.") == 2

@@ -55,11 +55,12 @@ def _environment(name: str, block: Block) -> Iterator[str]:
     height = _LINE * (4 + sum(1 + len(lines) for _, lines in block.groups))  # of a part
     below = _LINE * (3 + _width(notes) / (PAGE_WIDTH if is_wide else COLUMN_WIDTH))
     at_once = max(1, int((PAGE_HEIGHT - below) / height))
+    caption = re.sub(r"\(([^()]*) \(([^()]*)\)\)", r"(\1, \2)", block.caption)  # no parentheses within others
     for first in range(0, len(parts), at_once):
         is_last = first + at_once >= len(parts)
         yield rf"\begin{{{environment}}}"
         yield r"\centering"
-        yield rf"\caption{{{_escaped(block.caption)}{' Continued.' if first else ''}}}"
+        yield rf"\caption{{{_escaped(caption)}{' Continued.' if first else ''}}}"
         yield rf"\label{{tab:{label}{f'-{first // at_once + 1}' if first else ''}}}"
         yield r"\smallskip\scriptsize"
         yield rf"\setlength{{\tabcolsep}}{{{_COLUMN_SEP}pt}}"
