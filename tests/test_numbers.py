@@ -251,6 +251,22 @@ def test_further_trials_of_mihash_are_as_told():
         assert rising == sorted(rising) or (row["bins"], row["alpha"]) == ("8", "4")
     for dataset, n_bins, alpha, key in means:
         assert n_bins == 8 or told[dataset, 8, alpha, key] > told[dataset, n_bins, alpha, key]
+    defaults, fixed = ([mihash(name, n_bins) for name in ("tmc2007", "cifar10-s2")] for n_bins in (None, 8))
+    fixed[1] = defaults[1][:1] + fixed[1]  # the rule's bins are 8 at 16 bits
+    text = " ".join(RESULTS.split())
+    assert "hardly ({} from 16 to 64 bits, and {} from 16 to 48)".format(*map(", ".join, defaults)) in text
+    assert "On queries 8 bins at every length give {} and {}.".format(*map(", ".join, fixed)) in text
+
+
+def mihash(dataset, n_bins):
+    """AP of mihash on features, means of its seeds in the order of code lengths, with so many bins."""
+    found = defaultdict(list)
+    for row in rows_of(ROOT / f"results/{dataset}.csv"):
+        if (row["method"], row["metric"]) == ("mihash", "AP"):
+            params = json.loads(row["params"])
+            if (params["n_bins"], params["alpha"], params["head"]) == (n_bins, 2.0, "mlp"):
+                found[int(row["n_bits"])].append(float(row["value"]))
+    return [f"{fmean(found[n_bits]):.3f}" for n_bits in sorted(found)]
 
 
 def test_settings_taken_from_images_led_in_trials_on_held_out_items():
