@@ -154,6 +154,23 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
     return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 
 
+def common_settings(lines: Iterable[tuple[str, str, int]]) -> dict[str, Any]:
+    """Give what at least two ``LINE``, and all whose methods have such a parameter, say alike and is no default."""
+    changed = {line: changed_params(*line[:2]) for line in set(lines)}
+    first = next((params for params in changed.values() if params), {})
+    return {
+        key: value
+        for key, value in first.items()
+        if sum(params.get(key) == value for params in changed.values()) > 1
+        and all(params.get(key) == value or not _has(line[0], key) for line, params in changed.items())
+    }
+
+
+def _has(method: str, parameter: str) -> bool:
+    card = known_card(method)
+    return card is None or parameter in card.params
+
+
 def _groups(lines: pd.DataFrame) -> pd.Series:
     return lines["method"].map({name: _group(name) for name in lines["method"].unique()})
 

@@ -1,4 +1,5 @@
 import csv
+import json
 import re
 
 import pytest
@@ -144,6 +145,27 @@ def test_lines_of_csv_differ_in_more_than_their_scores(change, write):
 def test_parameters_other_than_the_default_are_named():
     shown = lines(table(cell(value=0.2), cell(value=0.4, params='{"n_iter": 5}'), variants=True))
     assert (shown["itq"], shown["itq n_iter=5"]) == (["0.2000†"], ["**0.4000**"])
+
+
+@pytest.mark.parametrize(
+    ("other", "params", "labels"),
+    [
+        ("lsh", {}, ["itq", "agh n_anchors=70", "lsh"]),
+        ("dsh-density", {"n_iter": 7, "alpha": 2.0}, ["itq", "agh n_anchors=70", "dsh-density alpha=2.0"]),
+        ("dsh-density", {"n_iter": 3}, ["itq n_iter=7", "agh n_iter=7 n_anchors=70", "dsh-density"]),
+        ("dsh-density", {"n_iter": 70}, ["itq n_iter=7", "agh n_iter=7 n_anchors=70", "dsh-density n_iter=70"]),
+    ],
+)
+def test_settings_that_all_lines_of_a_block_have_stand_below_it_once(other, params, labels):
+    """There is no such setting of lsh; 3 is the default of dsh-density."""
+    settings = {"itq": {"n_iter": 7}, "agh": {"n_iter": 7, "n_anchors": 70}, other: params}
+    made = table(*(cell(method, params=json.dumps(settings[method])) for method in settings))
+    assert sorted(name for name in lines(made) if name.split()[0] in settings) == sorted(labels)
+    note = "In all lines that have these parameters: n_iter=7."
+    is_common = "itq" in labels
+    assert (note in made.to_markdown()) == is_common
+    assert (note.replace("_", "\\_") in made.to_latex()) == is_common
+    assert note not in table(cell("itq", params='{"n_iter": 7}'), cell("lsh")).to_markdown()
 
 
 def test_no_two_lines_share_a_label():

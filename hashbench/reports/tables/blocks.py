@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, LINE, known_card, line_labels
+from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, Style
@@ -31,8 +31,9 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         paper = _papers(published, layout, block, metrics)
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(one.n_bits for one in paper)], bool(paper))
         pairs = [pair for _, found in make_pairs(block, paper) for pair in found]
-        groups = _groups(labels, block, columns, paper, pairs, style)
-        notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style)]
+        own, common = _parted(labels, block)
+        groups = _groups(own, block, columns, paper, pairs, style)
+        notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style), *common]
         notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
         place = f"{dataset} ({features})"
         others = set(cells[(cells["dataset"] == dataset) & (cells["features"] == features)]["dataset_fingerprint"])
@@ -153,6 +154,19 @@ def _columns(
     under = [name for metric in own for name in (metric, *(["paper"] * has_paper))]
     columns = [(metric, length) for length in lengths for metric in metrics]
     return columns, [Span(f"{length} bits", under) for length in lengths]
+
+
+def _parted(
+    labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
+) -> tuple[dict[tuple[str, str, int], str], list[str]]:
+    """Take the settings that the lines of a block have in common out of their labels, into a note."""
+    lines = list(dict.fromkeys(zip(*(block[key] for key in LINE), strict=True)))
+    settings = [f"{key}={value}" for key, value in common_settings(lines).items()]
+    own = {line: f"{labels[line]} " for line in lines}
+    for setting in settings:
+        own = {line: label.replace(f" {setting} ", " ") for line, label in own.items()}
+    notes = [f"In all lines that have these parameters: {', '.join(settings)}."] if settings else []
+    return {line: label.rstrip() for line, label in own.items()}, notes
 
 
 def _groups(
