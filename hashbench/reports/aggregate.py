@@ -155,20 +155,20 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
 
 
 def common_settings(lines: Iterable[tuple[str, str, int]]) -> dict[str, Any]:
-    """Give what at least two ``LINE``, and all whose methods have such a parameter, say alike and is no default."""
-    changed = {line: changed_params(*line[:2]) for line in set(lines)}
-    first = next((params for params in changed.values() if params), {})
+    """Give the settings, by name, that at least two ``LINE`` have alike, and all whose methods have such a parameter.
+
+    A default is none.
+    """
+    default, values = object(), defaultdict(list)
+    for method, params, _ in set(lines):
+        card, changed = known_card(method), changed_params(method, params)
+        for key in {**(card.params if card else {}), **changed}:
+            values[key].append(changed.get(key, default))
     return {
-        key: value
-        for key, value in first.items()
-        if sum(params.get(key) == value for params in changed.values()) > 1
-        and all(params.get(key) == value or not _has(line[0], key) for line, params in changed.items())
+        key: its[0]
+        for key, its in sorted(values.items())
+        if len(its) > 1 and its[0] is not default and all(one == its[0] for one in its)
     }
-
-
-def _has(method: str, parameter: str) -> bool:
-    card = known_card(method)
-    return card is None or parameter in card.params
 
 
 def _groups(lines: pd.DataFrame) -> pd.Series:
