@@ -118,7 +118,7 @@ def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
 
     No two share a label; versions are named of methods that have several.
     """
-    lines = set(zip(*(cells[key] for key in LINE), strict=True))
+    lines = _lines(cells)
     labels = method_labels((method, params) for method, params, _ in lines)
     n_versions = Counter(method for method, _ in {(method, version) for method, _, version in lines})
     return {
@@ -154,13 +154,13 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
     return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
 
 
-def common_settings(lines: Iterable[tuple[str, str, int]]) -> dict[str, Any]:
+def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
     """Give the settings, by name, that at least two ``LINE`` have alike, and all whose methods have such a parameter.
 
     A default is none.
     """
     default, values = object(), defaultdict(list)
-    for method, params, _ in set(lines):
+    for method, params, _ in _lines(cells):
         card, changed = known_card(method), changed_params(method, params)
         for key in {**(card.params if card else {}), **changed}:
             values[key].append(changed.get(key, default))
@@ -169,6 +169,10 @@ def common_settings(lines: Iterable[tuple[str, str, int]]) -> dict[str, Any]:
         for key, its in sorted(values.items())
         if len(its) > 1 and its[0] is not default and all(one == its[0] for one in its)
     }
+
+
+def _lines(cells: pd.DataFrame) -> set[tuple[str, str, int]]:
+    return set(zip(*(cells[key] for key in LINE), strict=True))
 
 
 def _groups(lines: pd.DataFrame) -> pd.Series:

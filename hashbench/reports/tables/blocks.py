@@ -160,13 +160,11 @@ def _parted(
     labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
 ) -> tuple[dict[tuple[str, str, int], str], list[str]]:
     """Take the settings that the lines of a block have in common out of their labels, into a note."""
-    lines = list(dict.fromkeys(zip(*(block[key] for key in LINE), strict=True)))
-    settings = [f"{key}={value}" for key, value in common_settings(lines).items()]
-    own = {line: f"{labels[line]} " for line in lines}
+    settings = [f"{key}={value}" for key, value in common_settings(block).items()]
+    own = dict(labels)
     for setting in settings:
-        own = {line: label.replace(f" {setting} ", " ") for line, label in own.items()}
-    notes = [f"In all lines that have these parameters: {', '.join(settings)}."] if settings else []
-    return {line: label.rstrip() for line, label in own.items()}, notes
+        own = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in own.items()}
+    return own, [f"In all lines that have these parameters: {', '.join(settings)}."] if settings else []
 
 
 def _groups(
