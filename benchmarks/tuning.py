@@ -70,9 +70,6 @@ OF_IMAGES: dict[str, dict[str, Any]] = {  # the rate that suits a method on feat
     "hashnet": {"learning_rate": 0.1},
     "dpsh": {"eta": 30.0, "learning_rate": 0.3},
     "dtsh": {"learning_rate": 0.03},
-    "csq": {"learning_rate": 0.1},
-    "dpn": {"learning_rate": 0.1},
-    "adsh": {"learning_rate": 0.01},
 }
 ASKED_OF = "talr-ap"  # with pretrained layers at a tenth
 NETWORKS: list[dict[str, Any]] = [

@@ -317,7 +317,7 @@ def test_earlier_trials_from_images_are_as_told():
 def test_earlier_trials_from_images_are_counted():
     counts = Counter(row["method"] for row in rows_of(ROOT / "benchmarks/tuning-earlier.csv"))
     of_talr_ap = counts.pop("talr-ap")
-    told = f"after {min(counts.values())} to {max(counts.values())} each by code of before ({of_talr_ap} of talr-ap:"
+    told = f"had {min(counts.values())} to {max(counts.values())} each ({of_talr_ap} of talr-ap:"
     assert told in text_of(ROOT / "docs/explanation/numbers.md")
 
 

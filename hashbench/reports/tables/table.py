@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +18,7 @@ from hashbench.reports.tables.formats import Block, Style, markdown
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.nearness import tell_verdicts
-from hashbench.reports.tables.orders import Order, make_orders, tell_orders
+from hashbench.reports.tables.orders import make_orders, tell_orders
 from hashbench.reports.tables.over_folds import make_fold_blocks
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
@@ -119,18 +120,14 @@ class Table:
     def _title(self) -> str:
         return f"{self.layout.heading}. {self.layout.title}"
 
-    @property
+    @cached_property
     def _foot(self) -> str:
         if not self.published:
             return ""
         found = compared(self.cells, self.layout, self.published)
         pairs = [pair for _, ones in found for pair in ones]
         verdicts = tell_verdicts(len({one.place for one, _ in found}), pairs, of=" of this table")
-        return " ".join([verdicts, *filter(None, [tell_orders(self._orders)])])
-
-    @property
-    def _orders(self) -> list[Order]:
-        return make_orders(self.cells, self.published)
+        return " ".join([verdicts, *filter(None, [tell_orders(make_orders(self.cells, self.published))])])
 
     def _blocks(self, style: Style) -> list[Block]:
         if self.layout.is_over_folds:
@@ -244,7 +241,7 @@ class Table:
             *("our_params_higher", "our_params_lower", "our_version_higher", "our_version_lower"),
         ]
         rows: list[list[object]] = []
-        for order in self._orders:
+        for order in make_orders(self.cells, self.published):
             (one, cell), (other, less) = order.higher, order.lower
             rows.append(
                 [
