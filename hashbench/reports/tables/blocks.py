@@ -288,7 +288,7 @@ def _notes_on_papers(layout: Layout, papers: Sequence[Published], pairs: Sequenc
     own = [one for one in papers if is_own(one, layout)]
     of_own = [pair for pair in pairs if is_own(pair.published, layout)]
     columns: dict[str, list[Pair]] = {}
-    for pair in of_own:
+    for pair in sorted(of_own, key=lambda pair: pair.cell.n_bits):
         length = f"{pair.cell.n_bits} bits"
         columns.setdefault(f"{length} {pair.cell.metric}" if layout.is_beside else length, []).append(pair)
     named = f"Paper: {own[0].source}, {own[0].name}; names in its" if own else "Papers: those below; names in a paper's"
