@@ -284,8 +284,9 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if self.input_kind == "features" and dataset.features is None:
             return (
                 f"{name} reads features, and dataset {dataset.name!r} as prepared has images only. Prepare it with "
-                "other --features (your own data under another --name), or choose a learned method, with "
-                "--param backbone=squeezenet."
+                "other --features (your own data under another --name), or "
+                + ("add" if hasattr(self, "backbone") else "choose a learned method, with")
+                + " --param backbone=squeezenet."
             )
         if self.input_kind == "images" and dataset.images is None:
             return (

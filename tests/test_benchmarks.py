@@ -62,7 +62,7 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
 def test_methods_that_learn_from_images_have_as_many_trials_each():
     data = SimpleNamespace(fingerprint="0123456789012345", images=np.zeros((1, 2, 2, 3)))
     planned = tuning.trials("photos:images", data, 6)
-    assert Counter(trial["method"] for trial in planned) == dict.fromkeys(tuning.OF_IMAGES, 3)
+    assert Counter(trial["method"] for trial in planned) == dict.fromkeys(tuning.OF_IMAGES, 3) | {"dtsh": 6}
     assert {(trial["epochs"], trial["n_bits"], trial["seed"]) for trial in planned} == {(6, 32, 0)}
     networks = tuning.trials("photos:images", data, 6, of_network=True)
     assert {trial["method"] for trial in networks} == {"talr-ap"}

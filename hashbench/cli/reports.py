@@ -23,6 +23,7 @@ _VARIANTS = click.option(
 @_FEATURES
 @click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Columns other than the papers', repeatable.")
 @_VARIANTS
+@click.option("--name", default="selection", show_default=True, help="Of your own table: its files and LaTeX label.")
 @click.option("--digits", type=click.IntRange(1, 6), help="Behind the point. [4, in LaTeX 3]")
 @click.option("--no-spread", is_flag=True, help="Leave out the spread over seeds.")
 @click.option(
@@ -57,6 +58,7 @@ def tables(
     ablation       AP of methods with other parameters than in the other tables
     unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.reports.aggregate import tell_hidden
     from hashbench.reports.tables import Selection, make_tables, write_tables
 
     if output is not None and output.resolve() == results.resolve():
@@ -64,6 +66,12 @@ def tables(
     if names and chosen["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
     selection = Selection(**chosen)
+    is_own = selection.is_of_rows and not names
+    if selection.name != Selection.name and not is_own:
+        raise click.UsageError(
+            "--name is of a table of your own; choose its rows with --dataset, --method, --metric or --features, "
+            "and leave out the names of others."
+        )
     made = make_tables(results, names, selection)
     if significance:
         from hashbench.cli.progress import Progress
@@ -75,6 +83,9 @@ def tables(
     shown: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
     for table in made.values():
         click.echo(table.to_markdown(**shown))
+    hidden = tell_hidden(made[selection.name].cells) if is_own else ""
+    if hidden:
+        click.echo(hidden, err=True)
     if output is None and (selection != Selection() or significance or no_spread or digits is not None):
         click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
     else:

@@ -15,6 +15,7 @@ from hashbench.registry import method_names
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
+_MOST_NAMES = 4  # of methods in a sentence
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
 
@@ -93,8 +94,16 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     }
     lines = lines.sort_values(list(order), ascending=list(order.values()))
     placed = cells.merge(lines[line].assign(place=range(len(lines))))
-    first = placed.groupby([*BLOCK, "metric", "method"])["place"].transform("min")
-    return placed[placed["place"] == first].drop(columns="place")
+    places = placed.groupby([*BLOCK, "metric", "method"])["place"]
+    placed = placed.assign(n_lines=places.transform("nunique"))
+    return placed[placed["place"] == places.transform("min")].drop(columns="place")
+
+
+def tell_hidden(cells: pd.DataFrame) -> str:
+    """Say of which methods `main_lines` left lines out; nothing if of none."""
+    names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []
+    of = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
+    return f"Of {of} there are other settings or versions: --variants shows all." if names else ""
 
 
 def _rank(method: str, params: str, n_bits: int) -> tuple[int, int]:

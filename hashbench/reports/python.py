@@ -113,6 +113,7 @@ def tables(
     features: Sequence[str] = (),
     n_bits: Sequence[int] = (),
     variants: bool = False,
+    name: str = "selection",
 ) -> dict[str, Table]:
     """Lay out results like the papers' tables, as ``hashbench tables`` does; nothing is written.
 
@@ -128,6 +129,8 @@ def tables(
         Columns other than the papers'.
     variants : bool, default=False
         All parameters and versions of a method, not only one line of each.
+    name : str, default="selection"
+        What a table of chosen rows is called, in its label in LaTeX, too.
 
     Returns
     -------
@@ -142,8 +145,8 @@ def tables(
     from hashbench.reports.tables import Selection, make_tables
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
-    selection = Selection(**{key: as_tuple(value) for key, value in chosen.items()}, variants=variants)
-    return make_tables(Path(results), names, selection)
+    rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
+    return make_tables(Path(results), names, Selection(**rows, variants=variants, name=name))
 
 
 def plot(

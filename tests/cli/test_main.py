@@ -317,6 +317,33 @@ def test_tables_are_printed_and_written(hashbench, tiny_file, tmp_path):
     assert of_16_bits.split("\n## ")[:2] == written.split("\n## ")[:2]  # papers' blocks have other lengths
 
 
+def test_tables_and_figures_of_some_methods_tell_of_settings_that_they_do_not_show(hashbench, tiny_file, tmp_path):
+    where = "--results", tmp_path / "results"
+    run = "run", "--method", "sklsh", "--bits", 8, "--bits", 16, "--dataset", tiny_file(), *where
+    told = "Of sklsh there are other settings or versions: --variants shows all."
+    for more, is_told in ([], False), (["--param", "gamma=2"], True):
+        assert hashbench(*run, *more).exit_code == 0
+        for report in ("tables",), ("plot", "ap-bits", "--format", "svg", "--output", tmp_path / "figures"):
+            result = hashbench(*report, "--method", "sklsh", *where)
+            assert result.exit_code == 0
+            assert (told in result.stderr) == is_told
+            assert told not in hashbench(*report, "--method", "sklsh", "--variants", *where).stderr
+    assert told not in hashbench("tables", *where).stderr
+
+
+def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_path):
+    where = "--results", tmp_path / "results"
+    assert hashbench("run", "--method", "sklsh", "--bits", 8, "--dataset", tiny_file(), *where).exit_code == 0
+    own = "tables", "--method", "sklsh", *where, "--output", tmp_path
+    assert hashbench(*own, "--name", "few-bits").exit_code == 0
+    assert r"\label{tab:few-bits-" in (tmp_path / "few-bits.tex").read_text()
+    assert not list(tmp_path.glob("selection*"))
+    for name in ("table1", "../up", "", "a b"):
+        assert "a table of your own cannot be called" in hashbench(*own, "--name", name).stderr
+    assert "--name is of a table of your own" in hashbench("tables", *where, "--name", "few-bits").stderr
+    assert "leave out the names of others" in hashbench(*own, "table1", "--name", "few-bits").stderr
+
+
 def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_path):
     command = ["run", "--method", "lsh", "--bits", 16, "--dataset", tiny_file(), "--results", tmp_path / "results"]
     for _ in range(2):

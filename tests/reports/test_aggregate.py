@@ -6,7 +6,7 @@ import pytest
 from places import ROOT
 
 from hashbench.cards import method_card
-from hashbench.reports.aggregate import main_lines, mean_over_seeds
+from hashbench.reports.aggregate import main_lines, mean_over_seeds, tell_hidden
 from hashbench.store.results import read_rows
 
 PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash
@@ -75,3 +75,15 @@ def test_main_line_is_of_the_newest_version_and_each_metric_and_block_has_its_ow
 def test_main_line_of_a_method_that_is_gone_is_that_with_most_cells(machash):
     gone = [row._replace(method="gone") for row in (machash(0.9), machash(0.1, n_iter=7), machash(0.1, 32, n_iter=7))]
     assert kept(*gone) == [0.1, 0.1]
+
+
+def test_methods_are_named_of_which_lines_are_left_out(machash):
+    def told(*rows):
+        cells = mean_over_seeds(pd.DataFrame(rows))
+        return tell_hidden(main_lines(cells, cells))
+
+    assert told(machash(), machash(n_bits=32), machash()._replace(seed=1), machash()._replace(method="ksh")) == ""
+    assert told(machash(), machash(n_bits=32, n_iter=7)).startswith("Of machash there are other settings or versions")
+    two = [machash(n_iter=n)._replace(method=name) for n in (7, 8) for name in ("ksh", "bre")]
+    assert told(machash(), *two).startswith("Of bre, ksh there are")
+    assert told(*(row._replace(method=f"{row.method}{n}") for row in two for n in range(3))).startswith("Of 6 methods")

@@ -472,6 +472,19 @@ def test_methods_of_one_panel_have_different_colours(block_of):
     assert [block.looks[label].colour == panel.looks[label].colour for label in panel.labels] == [True, True, False]
 
 
+def test_variants_of_one_panel_have_the_colour_of_their_method_alone(block_of):
+    block = block_of(unsupervised=1, pair_based=8)
+    cells = block.cells[block.cells["label"].isin(["unsupervised0", "pair-based7"])]
+    assert len({block.looks[label].colour for label in cells["label"]}) == 1
+    variants = cells.assign(label=cells["label"] + " x=1")
+    looks = {**block.looks, **{f"{label} x=1": look for label, look in block.looks.items()}}
+    (panel,) = panels_of(replace(block, cells=pd.concat([cells, variants]), looks=looks))
+    colours = {label: panel.looks[label].colour for label in panel.labels}
+    assert len(colours) == 4
+    assert all(colours[label] == colours[f"{label} x=1"] for label in cells["label"])
+    assert len(set(colours.values())) == 2
+
+
 def test_variants_have_the_colour_of_their_method_and_dashes_of_their_own():
     frame = pd.DataFrame({"label": ["a", "a x=1", "a x=2", "b"], "method": ["a", "a", "a", "b"], "group": "list-based"})
     looks = choose_looks(frame)

@@ -104,5 +104,4 @@ def _split(title: str, labels: list[str], block: Block) -> list[Panel]:
 def _panel(title: str, labels: list[str], block: Block) -> Panel:
     """Make a panel, in which methods have different colours, and variants that of their method."""
     method = dict(zip(block.cells["label"], block.cells["method"], strict=True))
-    is_plain = len({method[label] for label in labels}) == len(labels)
-    return Panel(title, labels, tell_apart(block.looks, labels) if is_plain else block.looks)
+    return Panel(title, labels, tell_apart(block.looks, {label: method[label] for label in labels}))

@@ -13,7 +13,7 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines
+from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines, tell_hidden
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
@@ -120,6 +120,7 @@ def choose_blocks(
     for keys, part in cells.groupby(list(BLOCK), sort=True):
         dataset, features, fingerprint = map(str, keys)
         part, notes = drawable(part)
+        notes += filter(None, [tell_hidden(part)] if selection.methods or names else [])
         if not selection.n_bits:
             part = nearest_length(part, usual_bits)
         shown, remarks = short_names(part)

@@ -162,18 +162,20 @@ def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
     return looks
 
 
-def tell_apart(looks: Mapping[str, Look], labels: Sequence[str]) -> dict[str, Look]:
-    """Give lines that stand in one panel, each of a method of its own, different colours.
+def tell_apart(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dict[str, Look]:
+    """Give lines that stand in one panel, whose methods are told by label, a colour for each method.
 
-    A line keeps its colour unless one before it has it.
+    A method keeps its colour unless one before it has it.
     """
-    own, free = {label: looks[label] for label in labels}, list(_COLOURS)
-    for label, look in own.items():
+    own, colours, free = dict(looks), dict[str, str](), list(_COLOURS)
+    for label, method in methods.items():
+        look = looks[label]
         if look.group != "baseline":
-            colour = look.colour if look.colour in free else free[0]
-            free.remove(colour)
-            own[label] = replace(look, colour=colour)
-    return {**looks, **own}
+            if method not in colours:
+                colours[method] = look.colour if look.colour in free else free[0]
+                free.remove(colours[method])
+            own[label] = replace(look, colour=colours[method])
+    return own
 
 
 def panel_width(layout: Layout, n_panels: int, gap: float, right: float) -> float:

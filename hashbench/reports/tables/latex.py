@@ -45,7 +45,7 @@ def latex(name: str, title: str, blocks: Sequence[Block], foot: str = "") -> str
 def _environment(name: str, block: Block) -> Iterator[str]:
     marks = _marks(block)
     widths = _widths(block, marks)
-    parts = list(_parts(block.spans, widths))
+    parts = _parts(block.spans, widths)
     is_wide = max(_total(part, widths) for part in parts) > COLUMN_WIDTH
     environment = "table*" if is_wide else "table"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
@@ -109,13 +109,25 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
     yield r"\end{tabular}"
 
 
-def _parts(spans: Sequence[Span], widths: Sequence[float]) -> Iterator[Part]:
-    """Break the columns where they would be wider than a page, never within a span."""
+def _parts(spans: Sequence[Span], widths: Sequence[float]) -> list[Part]:
+    """Break the columns where they would be wider than a page, never within a span, into parts about as wide."""
+    parts = list(_filled(spans, widths, PAGE_WIDTH))
+    while len(parts) > 1:
+        widest = max(_total(part, widths) for part in parts)
+        narrower = list(_filled(spans, widths, widest - 0.01))
+        if len(narrower) > len(parts) or max(_total(part, widths) for part in narrower) >= widest:
+            break
+        parts = narrower
+    return parts
+
+
+def _filled(spans: Sequence[Span], widths: Sequence[float], limit: float) -> Iterator[Part]:
+    """Fill parts from the left as far as their width allows, each with a span at least."""
     part: list[tuple[Span, range]] = []
     first = 0
     for span in spans:
         placed = span, range(first, first + len(span.columns))
-        if part and _total([*part, placed], widths) > PAGE_WIDTH:
+        if part and _total([*part, placed], widths) > limit:
             yield part
             part = []
         part.append(placed)

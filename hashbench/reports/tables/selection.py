@@ -1,5 +1,6 @@
 """Which rows of the results tables are made of: what users choose, by the names that the results hold."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -9,7 +10,7 @@ import pandas as pd
 from hashbench.errors import HashbenchError
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
-from hashbench.reports.tables.layout import Layout
+from hashbench.reports.tables.layout import LAYOUTS, Layout
 from hashbench.reports.tables.published import Published
 from hashbench.scoring.metrics import get_metric
 
@@ -32,6 +33,13 @@ class Selection:
         Columns other than the papers'.
     variants : bool
         Whether methods are shown with all their parameters and versions, not only by one line.
+    name : str
+        What a table of its own is called: its files, and its labels in LaTeX.
+
+    Raises
+    ------
+    HashbenchError
+        If the name is that of another table, or has other signs than letters, digits, points, dashes and underscores.
     """
 
     datasets: Sequence[str] = ()
@@ -40,6 +48,14 @@ class Selection:
     features: Sequence[str] = ()
     n_bits: Sequence[int] = ()
     variants: bool = False
+    name: str = "selection"
+
+    def __post_init__(self) -> None:
+        if self.name in LAYOUTS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+            raise HashbenchError(
+                f"a table of your own cannot be called {self.name!r}: give letters, digits, points, dashes or "
+                f"underscores, and none of {', '.join(LAYOUTS)}."
+            )
 
     @property
     def is_of_rows(self) -> bool:

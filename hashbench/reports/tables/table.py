@@ -309,7 +309,7 @@ def make_selection(results: pd.DataFrame, selection: Selection) -> Table:
     cells = make_cells(selection.of_rows(results), selection.layout, (), selection)
     if cells.empty:
         raise selection.nothing_left(results)
-    return Table("selection", selection.layout, cells)
+    return Table(selection.name, selection.layout, cells)
 
 
 def make_tables(
@@ -335,7 +335,7 @@ def make_tables(
     if names:
         return {name: make_table(results, name, selection) for name in names}
     if selection.is_of_rows:
-        return {"selection": make_selection(results, selection)}
+        return {selection.name: make_selection(results, selection)}
     made = {name: _table(results, name, selection) for name in LAYOUTS}
     found = {name: table for name, table in made.items() if not table.cells.empty}
     return found or {"table1": make_table(results, "table1", selection)}  # which complains
