@@ -11,8 +11,8 @@ foretells the queries: AP of held-out items as queries to other held-out items, 
 Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
 parameters that matter to it, at two lengths; from images three settings at one length: the rate that suits it on
 features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else as in
-benchmarks/end_to_end.toml; dtsh diverges at that rate, and has three more at a third of it. ``--network`` asks, by
-talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added to
+benchmarks/end_to_end.toml; dtsh diverges at two of these, and has three more at a third of the rate. ``--network``
+asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added to
 benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose
 answers no setting is chosen: these are in further.csv. What was tried from images before features were centred by the
 mean of all items, some of it without a head that learns first, is in tuning-earlier.csv.
@@ -69,7 +69,7 @@ OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method o
     "mihash": [{"n_bins": 8, "alpha": 2.0, "learning_rate": 0.1}],
     "hashnet": [{"learning_rate": 0.1}],
     "dpsh": [{"eta": 30.0, "learning_rate": 0.3}],
-    "dtsh": [{"learning_rate": 0.03}, {"learning_rate": 0.01}],  # the first diverges, but at the least share 32 bits
+    "dtsh": [{"learning_rate": 0.03}, {"learning_rate": 0.01}],  # the first is finite only at the least share
 }
 ASKED_OF = "talr-ap"  # with pretrained layers at a tenth
 NETWORKS: list[dict[str, Any]] = [

@@ -313,6 +313,13 @@ def test_earlier_trials_from_images_are_as_told():
                 head = f"mean {kind}" + ", head first" * (setting.get("head_epochs", 0) > 0)
                 best[name][head] = max(score, best[name].get(head, 0))
     told = {row[""]: {key: float(row[key]) for key in list(row)[1:] if row[key] != "-"} for row in shown}
+    n_trials = sum(
+        not setting.keys() & {"image_size", "train_from", "weight_decay"}
+        for trials in of_means.values()
+        for some in trials.values()
+        for setting, _ in some
+    )
+    assert f"The best of {n_trials} other trials of 6 epochs" in RESULTS
     assert told == {name: {head: round(score, 3) for head, score in scores.items()} for name, scores in best.items()}
 
 
@@ -362,22 +369,44 @@ def test_what_dispersion_trades_is_as_in_the_committed_rows():
         assert f"LGAP@r2 is {of_lgap}, AP {' and '.join(told(dataset, 'AP'))}" in text
 
 
-def test_what_training_from_images_gives_is_as_in_the_committed_table():
-    names, cells = ("csq", "dpn", "adsh", "talr-ap"), {}
-    for row in rows_of(ROOT / "results/tables/table1-tie-range.csv"):
-        if (row["dataset"], row["n_bits"]) == ("cifar10-s1", "32"):
-            cells[row["features"].split()[0], row["method"]] = row
-    assert {name for kind, name in cells if kind == "images"} == set(names)
-    pairs = [[float(cells[kind, name]["value"]) for kind in ("images", "squeezenet")] for name in names]
-    told = [f"{ours:.3f} instead of {before:.3f} for {name}" for (ours, before), name in zip(pairs, names, strict=True)]
-    text = text_of(ROOT / "docs/tables.md")
-    assert f"AP on `cifar10-s1` at 32 bits is {', '.join(told[:-1])} and {told[-1]}" in text
-    assert max(float(cells["images", name]["low"]) for name in names) < min(
-        float(cells["images", name]["high"]) for name in names
-    )
-    assert "ranges over tie-breaking of all four meet, and each meets that of the same method on features" in text
-    for name in names:
-        assert float(cells["images", name]["low"]) < float(cells["squeezenet", name]["high"])
+def test_what_training_from_images_gives_is_as_in_the_committed_rows():
+    text, lengths = (ROOT / "docs/tables.md").read_text(), ("12", "24", "32", "48")
+    (shown,), ours, tables_of_ap = tables("From images", text), defaultdict(list), "results/tables/table1"
+    for row in rows_of(ROOT / "results/cifar10-s1.csv"):
+        if row["features"] == "images (JPEG)":
+            ours[row["method"], row["metric"], row["n_bits"]].append(float(row["value"]))
+    on_features = {
+        (row["method"], row["n_bits"]): float(row["value"])
+        for row in rows_of(ROOT / f"{tables_of_ap}-tie-range.csv")
+        if (row["dataset"], row["features"]) == ("cifar10-s1", "squeezenet (JPEG)")
+    }
+    published, verdicts = {}, Counter()
+    for row in rows_of(ROOT / f"{tables_of_ap}-published.csv"):
+        if row["our_features"] == "images (JPEG)" and row["source"].startswith("TALR"):
+            published[row["our_method"], row["n_bits"]] = float(row["published"])
+            verdicts[row["verdict"].partition(";")[0]] += 1
+
+    def told(values):
+        return " ".join(f"{value:.3f}"[1:] for value in values)
+
+    assert [row[""] for row in shown] == ["dpsh", "dtsh", "hashnet", "mihash", "talr-ap"]
+    for row in shown:
+        for metric in ("AP", "AP@1000", "NDCG"):
+            assert row[metric] == told(fmean(ours[row[""], metric, n_bits]) for n_bits in lengths)
+        assert row["AP of a head on features"] == told(on_features[row[""], n_bits] for n_bits in lengths)
+        assert row["in the paper"] in ("-", told(published.get((row[""], n_bits), 0) for n_bits in lengths))
+    assert [row[""] for row in shown if row["in the paper"] == "-"] == ["hashnet"]
+    n_seeds = {key: len(values) for key, values in ours.items() if key[1] == "AP"}
+    assert n_seeds == dict.fromkeys(n_seeds, 1) | {(name, "AP", "32"): 3 for name in ("hashnet", "talr-ap")}
+    orders = [row for row in rows_of(ROOT / f"{tables_of_ap}-orders.csv") if row["our_features"] == "images (JPEG)"]
+    assert {row["verdict"] for row in orders} == {"open"}
+    text = " ".join(text.split())
+    assert set(verdicts) == {"within", "below"}
+    assert f"of {len(published)}, {verdicts['within']} lie within our tie ranges, and {verdicts['below']} above" in text
+    assert f"all {len(orders)} pairs of the four have tie ranges that meet" in text
+    block = (ROOT / f"{tables_of_ap}.md").read_text().partition("## cifar10-s1 (images (JPEG)): AP")[2]
+    taus = re.findall(r"\d+ bits (-?[\d.]+) \(", block.partition("Kendall's tau")[2].partition("\n")[0])
+    assert f"the two orders is {', '.join(taus[:-1])} and {taus[-1]} from 12 to 48 bits" in text
 
 
 # ---------------------------------------------------------------- orders

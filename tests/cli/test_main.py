@@ -338,7 +338,7 @@ def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_pat
     assert hashbench(*own, "--name", "few-bits").exit_code == 0
     assert r"\label{tab:few-bits-" in (tmp_path / "few-bits.tex").read_text()
     assert not list(tmp_path.glob("selection*"))
-    for name in ("table1", "../up", "", "a b"):
+    for name in ("table1", "Table2-published", "../up", "", "a b"):
         assert "a table of your own cannot be called" in hashbench(*own, "--name", name).stderr
     assert "--name is of a table of your own" in hashbench("tables", *where, "--name", "few-bits").stderr
     assert "leave out the names of others" in hashbench(*own, "table1", "--name", "few-bits").stderr

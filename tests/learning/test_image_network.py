@@ -391,6 +391,7 @@ def test_dataset_of_images_is_refused_by_methods_of_features(hashbench, image_fi
     result = hashbench("encode", "--dataset", str(image_file), "--method", "itq", "--bits", "8")
     assert result.exit_code == 1
     assert "itq reads features, and dataset 'stripes' as prepared has images only" in result.stderr
+    assert "or choose a learned method, with --param backbone=squeezenet." in result.stderr
 
 
 @pytest.mark.parametrize("change", [lambda x: x[0], lambda x: x.astype(float), lambda x: x[..., :2], lambda x: x[:0]])

@@ -92,7 +92,7 @@ def test_block_is_as_wide_as_it_needs_and_broken_if_too_wide_for_a_page(n_length
     assert rf"\begin{{{environment}}}" in text
     assert text.count(r"\begin{tabular}") == n_parts
     columns = [len(re.findall(r"\d bits", part)) for part in text.split(r"\begin{tabular}")[1:]]
-    assert max(columns) == -(-n_lengths // n_parts)  # the parts are about as wide
+    assert max(columns) == -(-n_lengths // n_parts)  # no part is wider than need be
     assert re.findall(r"(\d+) bits", text) == [str(n) for n in range(10, 10 + n_lengths)]
 
 

@@ -120,9 +120,10 @@ def choose_blocks(
     for keys, part in cells.groupby(list(BLOCK), sort=True):
         dataset, features, fingerprint = map(str, keys)
         part, notes = drawable(part)
-        notes += filter(None, [tell_hidden(part)] if selection.methods or names else [])
         if not selection.n_bits:
             part = nearest_length(part, usual_bits)
+        if (selection.methods or names) and (selection.n_bits or usual_bits is None):
+            notes += filter(None, [tell_hidden(part)])
         shown, remarks = short_names(part)
         rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
         stem = [stems[dataset, features]]

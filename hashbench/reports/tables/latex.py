@@ -46,7 +46,7 @@ def _environment(name: str, block: Block) -> Iterator[str]:
     marks = _marks(block)
     widths = _widths(block, marks)
     parts = _parts(block.spans, widths)
-    is_wide = max(_total(part, widths) for part in parts) > COLUMN_WIDTH
+    is_wide = len(parts) > 1 or _total(parts[0], widths) > COLUMN_WIDTH
     environment = "table*" if is_wide else "table"
     label = "-".join(re.findall(r"[a-z0-9@]+", f"{name} {block.title}".lower()))
     notes = " ".join([*(f"{mark}: {_settings(settings)}." for settings, mark in marks.items()), *block.notes])
@@ -110,7 +110,7 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def _parts(spans: Sequence[Span], widths: Sequence[float]) -> list[Part]:
-    """Break the columns where they would be wider than a page, never within a span, into parts about as wide."""
+    """Break the columns where they would be wider than a page, never within a span, the widest as narrow as may be."""
     parts = list(_filled(spans, widths, PAGE_WIDTH))
     while len(parts) > 1:
         widest = max(_total(part, widths) for part in parts)

@@ -51,7 +51,8 @@ class Selection:
     name: str = "selection"
 
     def __post_init__(self) -> None:
-        if self.name in LAYOUTS or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
+        is_taken = re.split(r"-(?:tie-range|published|orders)$", self.name.lower())[0] in LAYOUTS
+        if is_taken or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", self.name):
             raise HashbenchError(
                 f"a table of your own cannot be called {self.name!r}: give letters, digits, points, dashes or "
                 f"underscores, and none of {', '.join(LAYOUTS)}."
