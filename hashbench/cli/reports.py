@@ -67,11 +67,6 @@ def tables(
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
     selection = Selection(**chosen)
     is_own = selection.is_of_rows and not names
-    if selection.name != Selection.name and not is_own:
-        raise click.UsageError(
-            "--name is of a table of your own; choose its rows with --dataset, --method, --metric or --features, "
-            "and leave out the names of others."
-        )
     made = make_tables(results, names, selection)
     if significance:
         from hashbench.cli.progress import Progress

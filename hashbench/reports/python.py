@@ -140,7 +140,7 @@ def tables(
     Raises
     ------
     HashbenchError
-        If a name is unknown, or no row is chosen.
+        If a name is unknown, no row is chosen, or a table is named that cannot be.
     """
     from hashbench.reports.tables import Selection, make_tables
 

@@ -340,8 +340,11 @@ def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_pat
     assert not list(tmp_path.glob("selection*"))
     for name in ("table1", "Table2-published", "../up", "", "a b"):
         assert "a table of your own cannot be called" in hashbench(*own, "--name", name).stderr
-    assert "--name is of a table of your own" in hashbench("tables", *where, "--name", "few-bits").stderr
-    assert "leave out the names of others" in hashbench(*own, "table1", "--name", "few-bits").stderr
+    for command in ("tables", *where), (*own, "table1"):
+        result = hashbench(*command, "--name", "few-bits")
+        assert result.exit_code == 1
+        assert "'few-bits' would be the name of a table of your own; choose its rows" in result.stderr
+    assert (tmp_path / "few-bits.md").read_text().startswith("# few-bits. AP\n")
 
 
 def test_results_of_a_dataset_may_live_beside_tables(hashbench, tiny_file, tmp_path):

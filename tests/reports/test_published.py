@@ -1,5 +1,6 @@
 import csv
 import io
+import re
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -146,6 +147,13 @@ def test_our_value_takes_the_place_of_the_papers_row():
     shown = block(table(cell("dtsh", 12, 0.6), cell("lsh", 12, 0.1)), "cifar10-s1 (squeezenet (JPEG)): AP")
     assert shown["dtsh"] == ["**0.6000**", "0.725 ↓", "-", "0.773", "-", "0.781", "-", "0.810"]
     assert "DTSH" not in shown
+
+
+def test_agreement_is_told_in_the_order_of_code_lengths():
+    runs = ("dpsh", 32), ("dtsh", 32), ("mihash", 12), ("talr-ap", 12), ("mihash", 48), ("talr-ap", 48)
+    told = table(*(cell(method, n_bits, 0.1 + n / 10) for n, (method, n_bits) in enumerate(runs))).to_markdown()
+    (agreement,) = re.findall(r"Kendall's tau.*?: (.*)\.$", told, re.MULTILINE)
+    assert re.findall(r"(\d+) bits", agreement)[:3] == ["12", "32", "48"]
 
 
 def test_groups_stand_in_the_papers_order():

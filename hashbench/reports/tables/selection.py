@@ -67,7 +67,16 @@ class Selection:
     def layout(self) -> Layout:
         """The table of its own, of AP unless metrics are named."""
         metrics = tuple(dict.fromkeys(get_metric(name).name for name in self.metrics or ["AP"]))
-        return Layout("Selection", ", ".join(metrics), metrics, tuple(self.n_bits))
+        heading = "Selection" if self.name == Selection.name else self.name
+        return Layout(heading, ", ".join(metrics), metrics, tuple(self.n_bits))
+
+    def check_name(self, tables: Sequence[str]) -> None:
+        """Raise HashbenchError if there is a name, and no table of its own that has it."""
+        if self.name != Selection.name and (tables or not self.is_of_rows):
+            raise HashbenchError(
+                f"{self.name!r} would be the name of a table of your own; choose its rows by dataset, method, metric "
+                "or features, and leave out the names of other tables."
+            )
 
     def of_rows(self, results: pd.DataFrame) -> pd.DataFrame:
         """Keep the rows of the chosen datasets, methods and features, refuse names that no row has.

@@ -332,6 +332,7 @@ def make_tables(
         The tables by name.
     """
     results, selection = read_results(results_folder), selection or Selection()
+    selection.check_name(names)
     if names:
         return {name: make_table(results, name, selection) for name in names}
     if selection.is_of_rows:
