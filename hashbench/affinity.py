@@ -8,12 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import IntArray, LevelArray, Rows
+from hashbench._typing import AnyArray, ByteArray, IntArray, LevelArray, Rows
 from hashbench._validation import (
     as_array,
     check_levels,
@@ -29,6 +30,7 @@ from hashbench.distances import exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
 
 _ALL = slice(None)
+_KEYED = 1 << 24  # levels of an explicit matrix held at a time
 
 
 class Affinity(ABC):
@@ -310,6 +312,10 @@ class Distance(Affinity):
             level[squared <= threshold] = value
         return level
 
+    def query_keys(self) -> IntArray:
+        """Give a digest of the features of each query; see `Affinity.query_keys`."""
+        return row_digests(self.query_features).view(np.int64)
+
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Distance":
         """Keep some features, and the thresholds; see `Affinity.part`."""
         features = self.query_features[query], self.database_features[database]
@@ -351,6 +357,13 @@ class Explicit(Affinity):
         part.matrix = self._cut(query, database)
         part.n_queries, part.n_database = part.matrix.shape
         return part
+
+    def query_keys(self) -> IntArray:
+        """Give a digest of the levels of each query; see `Affinity.query_keys`."""
+        at_a_time = max(_KEYED // max(self.n_database, 1), 1)
+        parts = (slice(first, first + at_a_time) for first in range(0, self.n_queries, at_a_time))
+        digests = [row_digests(self.block(part, _ALL)) for part in parts]
+        return np.concatenate([*digests, np.zeros((0, 16), dtype=np.uint8)]).view(np.int64)
 
     def _cut(self, query: Rows, database: Rows) -> Any:
         if isinstance(query, slice) or isinstance(database, slice):
@@ -397,3 +410,9 @@ def as_affinity(affinity: Any) -> Affinity:
             )
         return SameLabel(ours, theirs) if ours.ndim == 1 else SharedLabels(ours, theirs)
     return Explicit(affinity)
+
+
+def row_digests(rows: AnyArray) -> ByteArray:
+    """Give a digest of 16 bytes of each row, (n_rows, 16), the same for rows of the same numbers."""
+    whole = np.ascontiguousarray(rows)
+    return np.array([[*blake2b(row, digest_size=16).digest()] for row in whole], dtype=np.uint8).reshape(-1, 16)

@@ -25,7 +25,7 @@ from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS, HashMethod
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import Metric
+from hashbench.scoring.metrics import Metric, Scores
 from hashbench.store.hdf5 import read_dataset, write_dataset
 from hashbench.store.models import from_arrays, to_arrays
 
@@ -226,31 +226,31 @@ def check_gives_three_numbers_a_query(metric: Metric) -> None:
     """Check that mean, low and high are finite, in order, and NaN for a query without relevant items."""
     _demand_no_vectors(metric)
     for histogram in _tied_rankings():
-        given = metric.family.function(histogram, *metric.arguments)
-        parts = metric.scores(histogram)
-        for shape, part in zip(map(np.shape, given), parts, strict=True):
+        given = metric.family.function(histogram, *metric.arguments)[:3]
+        mean, low, high, _ = parts = metric.scores(histogram)
+        for shape, part in zip(map(np.shape, given), parts[:3], strict=True):
             _demand(shape == (histogram.n_queries,), f"{histogram.n_queries} queries give scores of shape {shape}")
             _demand(bool(np.isfinite(part).all()), "a query with relevant items has no finite score")
-        mean, low, high = parts
         _demand(bool((low <= mean + 1e-9).all() and (mean <= high + 1e-9).all()), "low, mean and high are out of order")
     nothing = TieHistogram(np.array([[[2, 1], [0, 0]]]), largest_bucket=np.array([[1, 1]]))
     _demand(bool(np.isnan(metric.scores(nothing).mean).all()), "a query without relevant items has a score")
 
 
 def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
-    """Check that mean, low and high are those of the metric's own values over every order of tied items.
+    """Check that mean, low, high and tie_sd are those of the metric's own values over every order of tied items.
 
-    A metric inside a Hamming ball has no ties to order.
+    A metric inside a Hamming ball has no ties to order; a tie_sd may be unknown, NaN.
     """
     _demand_no_vectors(metric)
     if metric.family.pattern.endswith("@rN"):
         return
     for histogram in _tied_rankings():
         values = metric.scores(_untied(histogram)).mean
-        expected = values.mean(), values.min(), values.max()
-        for name, found, value in zip(("mean", "low", "high"), metric.scores(histogram), expected, strict=True):
+        expected = values.mean(), values.min(), values.max(), values.std()
+        for name, found, value in zip(Scores._fields, metric.scores(histogram), expected, strict=True):
+            is_unknown = name == "tie_sd" and np.isnan(found[0])
             _demand(
-                abs(float(found[0]) - value) < 1e-9,
+                bool(is_unknown or abs(found[0] - value) < 1e-9),
                 f"counts {histogram.counts[0].tolist()} (level, tie) give {name} {found[0]:.9f}, but over all "
                 f"{len(values)} orders of tied items it is {value:.9f}",
             )

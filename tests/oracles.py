@@ -18,10 +18,11 @@ def orders(distances, levels):
 
 
 def over_orders(score, distances, levels):
-    """Mean, minimum and maximum of a score of one ranking over all orders of tied items."""
+    """Mean, minimum, maximum and standard deviation of a score of one ranking over all orders of tied items."""
     scores, weights = zip(*((score(ranked), times) for ranked, times in orders(distances, levels)), strict=True)
     mean = math.fsum(s * w for s, w in zip(scores, weights, strict=True)) / sum(weights)
-    return mean, min(scores), max(scores)
+    variance = math.fsum(w * (s - mean) ** 2 for s, w in zip(scores, weights, strict=True)) / sum(weights)
+    return mean, min(scores), max(scores), math.sqrt(variance)
 
 
 def precision(ranked, k):

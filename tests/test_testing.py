@@ -189,8 +189,13 @@ def not_finite(histogram):
 
 def mean_above_high(histogram):
     """Mix up the numbers."""
-    mean, low, high = get_metric("AP").scores(histogram)
+    mean, low, high, _ = get_metric("AP").scores(histogram)
     return Scores(high + 1, low, mean)
+
+
+def luckless(histogram):
+    """Deny that luck plays a part."""
+    return get_metric("AP").scores(histogram)._replace(tie_sd=np.zeros(1))
 
 
 def one_number(histogram):
@@ -202,6 +207,7 @@ def one_number(histogram):
     ("function", "check", "words"),
     [
         (first_in_given_order, testing.check_ties_are_averaged_over_all_orders, "over all"),
+        (luckless, testing.check_ties_are_averaged_over_all_orders, "give tie_sd 0.000000000, but over all"),
         (not_finite, testing.check_gives_three_numbers_a_query, "no finite score"),
         (mean_above_high, testing.check_gives_three_numbers_a_query, "out of order"),
         (one_number, testing.check_gives_three_numbers_a_query, "of shape ()"),

@@ -10,8 +10,9 @@
     cosine           the same of real-valued outputs, grouped by equal distance
     runs             the same of scored lists of documents, held against judgements
     shards           databases larger than memory, by the histograms of some rows each
+    random_orders    the same rankings with ties in random orders, one by one: what luck does, measured
     reranking        the nearest items by Hamming distance in the order of float vectors, as `candidates`
-    metrics/         from histograms to expectation, minimum and maximum over tie orders
+    metrics/         from histograms to expectation, extremes and standard deviation over tie orders
     evaluation       the result: scores of every query, and their means
     curves           precision and recall of many cutoffs as the points of curves
     scorer           of fitted methods, for scikit-learn's searches

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import FloatArray
+from hashbench._typing import FloatArray, IntArray, Rows
 from hashbench._validation import real_rows
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
@@ -45,7 +45,7 @@ class CosineRanking:
         self._squares = (self.database**2).sum(axis=1)
         self._units = _units(self.database) if by_dot else None
 
-    def distances(self, queries: slice) -> FloatArray:
+    def distances(self, queries: Rows) -> FloatArray:
         """Compute distances to the whole database in bits: 0 for the same direction, n_bits for the opposite one.
 
         By inner product they are minus that, but for a power of ten.
@@ -57,6 +57,10 @@ class CosineRanking:
         squares = (rows**2).sum(axis=1)[:, None] * self._squares
         cosine = products / np.sqrt(squares)
         return np.asarray(np.round(self.n_bits / 2 * (1 - cosine), _DECIMALS) + 0.0)  # no -0.0
+
+    def groups(self, queries: Rows) -> IntArray:
+        """Find the tie of each item, (n_queries, n_database), numbered by distance."""
+        return np.stack([np.unique(row, return_inverse=True)[1] for row in self.distances(queries)])
 
     def count(self, queries: slice, affinity: Affinity) -> TieHistogram:
         """Count a histogram whose groups are the distinct distances of each query; empty ones fill up the end."""

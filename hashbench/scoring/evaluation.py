@@ -1,11 +1,12 @@
 """What a scoring gives: the scores of every query, by metric, and their means."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError, counted
 from hashbench.scoring.metrics import Scores, get_metric
 
@@ -27,6 +28,13 @@ class Summary(NamedTuple):
         Means over the queries of expectation, minimum and maximum over tie orders.
     n_queries, n_undefined : int
         All queries, and those without relevant items.
+    tie_sd : float
+        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries:
+        those of one kind, alike in code and labels, move together, others independently. NaN if it is not known.
+    tie_sd_bound : float
+        Bound that it cannot exceed, whatever moves together: the mean of the queries' own deviations.
+    tie_sd_measured : float or None
+        The same over ``random_orders``; None if none were asked for.
     """
 
     mean: float
@@ -34,6 +42,15 @@ class Summary(NamedTuple):
     high: float
     n_queries: int
     n_undefined: int
+    tie_sd: float = float("nan")
+    tie_sd_bound: float = float("nan")
+    tie_sd_measured: float | None = None
+
+    @property
+    def by_name(self) -> dict[str, float | None]:
+        """The fields in the order in which they are read: the mean, its deviations, the range, the queries."""
+        names = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+        return {name: getattr(self, name) for name in names}
 
 
 class ByMetric(dict[str, T]):
@@ -74,19 +91,27 @@ class Evaluation:
         What the queries are called; by default they are numbered.
     notes : sequence of str
         What was done to the input that its owner should know, a sentence each.
+    kinds : ndarray of shape (n_queries,), int64, optional
+        Which queries are alike in code and labels, and so have the same ties: a number for each kind. By default
+        all differ.
+    random_orders : dict of str to ndarray of shape (n_orders,)
+        The mean over the queries under random orders of the database, by metric; empty if none were asked for.
     """
 
     scores: dict[str, Scores]
     n_undefined: int
     queries: Sequence[str] | None = None
     notes: Sequence[str] = ()
+    kinds: IntArray | None = None
+    random_orders: dict[str, FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scores", ByMetric(self.scores))
+        object.__setattr__(self, "random_orders", ByMetric(self.random_orders))
 
     def __repr__(self) -> str:
         lines = [
-            f"{name}: {values.mean:.4f} ({values.low:.4f} to {values.high:.4f})"
+            f"{name}: {values.mean:.4f} ± {values.tie_sd:.4f} ({values.low:.4f} to {values.high:.4f})"
             for name, values in self.summary.items()
         ]
         n_queries = len(next(iter(self.scores.values())).mean)
@@ -95,16 +120,30 @@ class Evaluation:
     @property
     def summary(self) -> dict[str, Summary]:
         """Means over the queries, by metric as ``scores``; NaN where no query is defined."""
-        return ByMetric({name: self._summary(scores) for name, scores in self.scores.items()})
+        return ByMetric({name: self._summary(name) for name in self.scores})
 
-    def _summary(self, scores: Scores) -> Summary:
+    @property
+    def kind(self) -> IntArray:
+        """The kind of each query, (n_queries,)."""
+        n_queries = len(next(iter(self.scores.values())).mean)
+        return np.arange(n_queries) if self.kinds is None else self.kinds
+
+    def _summary(self, name: str) -> Summary:
+        scores = self.scores[name]
         counted = ~np.isnan(scores.mean)
-        mean, low, high = (float(part[counted].mean()) if counted.any() else float("nan") for part in scores)
-        return Summary(mean, low, high, len(counted), self.n_undefined)
+        n_queries, n_counted = len(counted), int(counted.sum())
+        if not n_counted:
+            nothing = float("nan")
+            return Summary(nothing, nothing, nothing, n_queries, self.n_undefined)
+        mean, low, high, bound = (float(part[counted].mean()) for part in scores)
+        by_kind = np.bincount(self.kind[counted], weights=scores.tie_sd[counted])
+        measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
+        tie_sd = float(np.linalg.norm(by_kind)) / n_counted
+        return Summary(mean, low, high, n_queries, self.n_undefined, tie_sd, bound, measured)
 
     @property
     def per_query(self) -> "pd.DataFrame":
-        """One row a query and metric: query, metric, value, low, high."""
+        """One row a query and metric: query, metric, value, tie_sd, low, high."""
         import pandas as pd  # here, since scoring has no need to wait for it
 
         frames = [
@@ -113,6 +152,7 @@ class Evaluation:
                     "query": np.arange(len(scores.mean)) if self.queries is None else self.queries,
                     "metric": name,
                     "value": scores.mean,
+                    "tie_sd": scores.tie_sd,
                     "low": scores.low,
                     "high": scores.high,
                 }
@@ -122,10 +162,11 @@ class Evaluation:
         return pd.concat(frames, ignore_index=True)
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row a metric: metric, mean, low, high, n_queries, n_undefined."""
+        """One row a metric: metric, mean, tie_sd, and the other fields of `Summary`."""
         import pandas as pd
 
-        return pd.DataFrame([{"metric": name, **values._asdict()} for name, values in self.summary.items()])
+        rows = [{"metric": name, **values.by_name} for name, values in self.summary.items()]
+        return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
         """Show the means as a table, in a notebook."""

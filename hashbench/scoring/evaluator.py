@@ -4,15 +4,15 @@ from __future__ import annotations  # so that help() shows npt.ArrayLike, not al
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench._parallel import chunks, in_threads, query_chunks
-from hashbench._typing import ByteArray, IntArray, Progress, Rows, silent
-from hashbench.affinity import Affinity, as_affinity
+from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
+from hashbench.affinity import Affinity, as_affinity, row_digests
 from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
@@ -23,6 +23,7 @@ from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
+from hashbench.scoring.random_orders import Ties, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
 
 _ALL = slice(None)
@@ -42,6 +43,7 @@ def evaluate(
     undefined: str = "skip",
     vectors: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     true_distance: str = "euclidean",
+    random_orders: int = 0,
 ) -> Evaluation:
     """Score codes of any origin, exactly over all orders of tied items.
 
@@ -73,6 +75,9 @@ def evaluate(
         nearest items by Hamming distance in their order.
     true_distance : {"euclidean", "cosine", "dot"}, default="euclidean"
         By which ``vectors`` are compared.
+    random_orders : int, default=0
+        How many random orders of the database, each shared by all queries, to score besides, 2 or more: the means under
+        them are ``Evaluation.random_orders``. They are the same each time.
 
     Returns
     -------
@@ -108,12 +113,15 @@ def evaluate(
                 f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
             )
         ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
-        return evaluate_ranking(ranking, as_affinity(affinity), metrics, undefined=undefined)
+        return evaluate_ranking(
+            ranking, as_affinity(affinity), metrics, undefined=undefined, random_orders=random_orders
+        )
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
     return evaluate_packed(
         *(query, database, n_bits, as_affinity(affinity), metrics),
         undefined=undefined,
         vectors=None if vectors is None else Vectors(*vectors, true_distance),
+        random_orders=random_orders,
     )
 
 
@@ -126,6 +134,7 @@ def evaluate_packed(
     *,
     undefined: str = "skip",
     vectors: Vectors | None = None,
+    random_orders: int = 0,
     on_progress: Progress = silent,
 ) -> Evaluation:
     """Score packed codes, (n, ceil(n_bits / 8)); the database may still be on disk, and is read some 8 MiB at a time.
@@ -139,9 +148,11 @@ def evaluate_packed(
     n_reranked = _n_reranked(chosen, vectors)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
-    distinct, origin = (_ALL, _ALL) if n_reranked else distinct_queries(query, affinity.query_keys())
-    if distinct is not _ALL:
-        query, affinity = query[distinct], affinity.part(distinct)
+    kinds = Kinds.of(query, affinity.query_keys())
+    origin: Rows = _ALL
+    all_query, all_affinity = query, affinity
+    if kinds.are_few and not n_reranked:
+        query, affinity, origin = query[kinds.first], affinity.part(kinds.first), kinds.of_query
     n_queries = len(query)
     table = _ScoreTable(chosen, undefined, n_queries)
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
@@ -168,7 +179,27 @@ def evaluate_packed(
             codes = query, database, n_bits
             for part, candidates in candidate_parts(histogram, queries, *codes, affinity, vectors, n_reranked):
                 table.fill_in_threads(queries.start + part.start, replace(histogram.part(part), candidates=candidates))
-    return table.evaluation(origin)
+    evaluation = table.evaluation(origin, kinds.of_query)
+    if not random_orders:
+        return evaluation
+    words, all_words = to_words(all_query), to_words(np.asarray(database[:]))
+
+    def rankings(queries: IntArray) -> Callable[[IntArray], TieHistogram]:
+        distances = np.empty((len(queries), len(all_words)), dtype=np.int16)
+        for row, code in zip(distances, words[queries], strict=True):
+            row[:] = np.bitwise_count(all_words ^ code).sum(axis=1)
+        return _ties(distances, all_affinity, queries).ranked
+
+    return measure(evaluation, rankings, len(all_words), undefined, random_orders, on_progress=on_progress)
+
+
+def _ties(group: AnyArray, affinity: Affinity, queries: IntArray) -> Ties:
+    """Count some queries' items, (n_queries, n_database), by tie and level."""
+    n_groups, n_levels = int(group.max()) + 1, len(affinity.levels)
+    level = np.searchsorted(affinity.levels, affinity.block(queries, _ALL)).astype(np.int16)
+    cells = level.astype(np.int64) * n_groups + group
+    counts = [np.bincount(row, minlength=n_levels * n_groups).reshape(n_levels, n_groups) for row in cells]
+    return Ties(group, level, TieHistogram(np.stack(counts), affinity.levels, by_radius=False))
 
 
 def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
@@ -180,7 +211,12 @@ def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
 
 
 def evaluate_ranking(
-    ranking: CosineRanking, affinity: Affinity, metrics: Iterable[str] = DEFAULT_METRICS, *, undefined: str = "skip"
+    ranking: CosineRanking,
+    affinity: Affinity,
+    metrics: Iterable[str] = DEFAULT_METRICS,
+    *,
+    undefined: str = "skip",
+    random_orders: int = 0,
 ) -> Evaluation:
     """Score a real-valued ranking; tie groups are items at an equal distance.
 
@@ -191,8 +227,19 @@ def evaluate_ranking(
     check_counts((len(ranking.query), len(ranking.database)), (affinity.n_queries, affinity.n_database))
     bytes_per_query = 8 * (len(affinity.levels) + 8) * len(ranking.database)
     length = min(max(_MEMORY // (4 * bytes_per_query), 1), 64)
-    return evaluate_counts(
-        lambda queries: ranking.count(queries, affinity), len(ranking.query), length, metrics, undefined=undefined
+    n_queries, kinds = len(ranking.query), Kinds.of(row_digests(ranking.query), affinity.query_keys())
+    evaluation = evaluate_counts(
+        lambda queries: ranking.count(queries, affinity), n_queries, length, metrics, undefined=undefined
+    )
+    evaluation = replace(evaluation, kinds=kinds.of_query)
+    if not random_orders:
+        return evaluation
+    return measure(
+        evaluation,
+        lambda queries: _ties(ranking.groups(queries), affinity, queries).ranked,
+        len(ranking.database),
+        undefined,
+        random_orders,
     )
 
 
@@ -215,7 +262,7 @@ class _ScoreTable:
 
     def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
         self.metrics, self.undefined = metrics, undefined
-        self.scores = {metric.name: Scores(*np.empty((3, n_queries))) for metric in metrics}
+        self.scores = {metric.name: Scores(*np.empty((4, n_queries))) for metric in metrics}
         self.is_undefined = np.empty(n_queries, dtype=bool)
 
     def fill(self, queries: slice, histogram: TieHistogram) -> None:
@@ -234,24 +281,40 @@ class _ScoreTable:
         for _ in in_threads(score, query_chunks(histogram.n_queries)):
             pass
 
-    def evaluation(self, origin: Rows = _ALL) -> Evaluation:
+    def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:
         scores = {name: Scores(*(part[origin] for part in parts)) for name, parts in self.scores.items()}
-        return Evaluation(scores, int(self.is_undefined[origin].sum()))
+        return Evaluation(scores, int(self.is_undefined[origin].sum()), kinds=kinds)
 
 
-def distinct_queries(query: ByteArray, keys: IntArray | None) -> tuple[Rows, Rows]:
-    """Choose one of each sort of query where many have the same code and keys, as those of learned codes do.
+class Kinds(NamedTuple):
+    """Kinds of queries, alike in code and in their level with every item, of which learned codes have few.
 
-    Returns also where each query's scores are to be found; twice ``slice(None)`` where all are kept.
+    Parameters
+    ----------
+    first : ndarray of shape (n_kinds,), int64
+        A query of each kind.
+    of_query : ndarray of shape (n_queries,), int64
+        The kind of each query.
     """
-    if keys is None:
-        return _ALL, _ALL
-    order, first = sort_equal_rows([*to_words(query).T, *keys.T])
-    if 2 * len(first) > len(order):
-        return _ALL, _ALL
-    origin = np.empty(len(order), dtype=np.int64)
-    origin[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
-    return order[first], origin
+
+    first: IntArray
+    of_query: IntArray
+
+    @classmethod
+    def of(cls, codes: AnyArray, keys: IntArray | None) -> Self:
+        """Tell kinds apart by packed codes, or other bytes, and by `Affinity.query_keys`; without these all differ."""
+        if keys is None:
+            every = np.arange(len(codes))
+            return cls(every, every)
+        order, first = sort_equal_rows([*to_words(codes).T, *keys.T])
+        of_query = np.empty(len(order), dtype=np.int64)
+        of_query[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
+        return cls(order[first], of_query)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether it pays to score one of each."""
+        return 2 * len(self.first) <= len(self.of_query)
 
 
 def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations  # so that help() shows types as they are written
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,6 +15,7 @@ from hashbench.scoring.compilation import telling_of_compilation
 from hashbench.scoring.evaluation import RUN_METRICS, Evaluation
 from hashbench.scoring.evaluator import evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.random_orders import Ties, measure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +35,7 @@ def evaluate_run(
     *,
     complete: bool = False,
     undefined: str = "skip",
+    random_orders: int = 0,
 ) -> Evaluation:
     """Score a run against judgements of relevance, exactly over all orders of documents with one score.
 
@@ -53,6 +55,9 @@ def evaluate_run(
         or are left out.
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant documents are NaN and left out of the means, or AP 0 and NDCG 1.
+    random_orders : int, default=0
+        How many random orders of the documents, each shared by all queries, to score besides, 2 or more: the means
+        under them are ``Evaluation.random_orders``. They are the same each time.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def evaluate_run(
     >>> import hashbench
     >>> run = {"q1": {"a": 2.0, "b": 1.0, "c": 1.0}}
     >>> hashbench.evaluate_run(run, {"q1": {"b": 1, "d": 1}}, ["AP"])  # b at rank 2 or 3, d not retrieved
-    <Evaluation of 1 query; AP: 0.2083 (0.1667 to 0.2500)>
+    <Evaluation of 1 query; AP: 0.2083 ± 0.0417 (0.1667 to 0.2500)>
     """
     scores, grades = _by_query(run, "run", _SCORE), _by_query(qrels, "qrels", _GRADE)
     shared = _shared_queries(scores, grades)
@@ -86,12 +91,17 @@ def evaluate_run(
     ranking = _RunRanking([_Judged.of(query, scores.get(query, {}), grades[query]) for query in queries])
     evaluation = evaluate_counts(ranking.count, len(queries), ranking.at_a_time, metrics, undefined=undefined)
     notes = [*_missing(scores, grades, complete=complete), *ranking.notes()]
-    return replace(evaluation, queries=queries, notes=notes)
+    evaluation = replace(evaluation, queries=queries, notes=notes)
+    if not random_orders:
+        return evaluation
+    documents = list(dict.fromkeys(name for one in ranking.lists for name in one.documents))
+    return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
 
 
 class _Judged(NamedTuple):
     """One query's list: the place of each document's score among the distinct ones, and the grades."""
 
+    documents: Sequence[str]
     groups: IntArray
     grades: IntArray
     unretrieved: IntArray  # grades above 0
@@ -120,7 +130,7 @@ class _Judged(NamedTuple):
         with np.errstate(over="ignore"):  # what float32 cannot hold is infinite in trec_eval, too
             single = distinct.astype(np.float32)
         is_tied = bool((single[1:] == single[:-1]).any())
-        return cls(np.asarray(groups), retrieved, left, int((grade < 0).sum()), n_last, is_tied)
+        return cls(list(scores), np.asarray(groups), retrieved, left, int((grade < 0).sum()), n_last, is_tied)
 
 
 class _RunRanking:
@@ -133,9 +143,34 @@ class _RunRanking:
         self.depth = max(len(one.groups) for one in lists)
         self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * len(self.levels) * max(self.depth, 1))), 1)
 
+    def shuffled(self, documents: Sequence[str]) -> Callable[[IntArray], Callable[[IntArray], TieHistogram]]:
+        """Give what ranks some lists under an order of the documents, as `measure` takes it."""
+        number = {name: i for i, name in enumerate(documents)}
+
+        def rankings(queries: IntArray) -> Callable[[IntArray], TieHistogram]:
+            lists = [self.lists[query] for query in queries]
+            group, level, item = np.full((3, len(lists), max(len(one.groups) for one in lists)), -1, dtype=np.int64)
+            for row, one in enumerate(lists):
+                group[row, : len(one.groups)] = one.groups
+                level[row, : len(one.groups)] = np.searchsorted(self.levels, one.grades)
+                item[row, : len(one.groups)] = [number[name] for name in one.documents]
+            ties = Ties(group, level, self._count(lists))
+
+            def ranked(order: IntArray) -> TieHistogram:
+                place = np.empty(len(order), dtype=np.int64)
+                place[order] = np.arange(len(order))
+                return ties.ranked(np.argsort(place[item], axis=1))
+
+            return ranked
+
+        return rankings
+
     def count(self, queries: slice) -> TieHistogram:
         """Count a histogram whose groups are the distinct scores of each query; empty ones fill up the end."""
-        lists, n_levels = self.lists[queries], len(self.levels)
+        return self._count(self.lists[queries])
+
+    def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
+        n_levels = len(self.levels)
         n_groups = max(max((int(one.groups.max(initial=-1)) + 1 for one in lists), default=0), 1)
         counts = np.zeros((len(lists), n_levels, n_groups), dtype=np.int64)
         unretrieved = np.zeros((len(lists), n_levels), dtype=np.int64)

@@ -1,7 +1,7 @@
 """Databases larger than memory: histograms of shards, some rows each, that add up to that of the whole."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from operator import add
 from typing import Protocol
@@ -12,7 +12,7 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 from hashbench.scoring.counting import SliceableCodes, count, database_blocks
 from hashbench.scoring.evaluation import Evaluation
-from hashbench.scoring.evaluator import check_counts, checked_metrics, distinct_queries, evaluate_counts
+from hashbench.scoring.evaluator import Kinds, check_counts, checked_metrics, evaluate_counts
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.inputs import check_fits
@@ -99,16 +99,27 @@ class ShardedCodes:
         """The histogram of all queries, for whatever metrics."""
         n_database = self.database.shape[0]
         check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
-        queries, origin = distinct_queries(self.query, self.relevance.query_keys())
+        queries, origin = (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
         parts = self.query, self.database, self.n_bits, self.relevance
         total = self.count(*parts, slice(0, n_database), queries, on_progress=self.on_progress)
         return TieHistogram(total.counts[origin], total.levels)
 
-    def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The kinds of queries."""
+        return Kinds.of(self.query, self.relevance.query_keys())
+
+    def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
         """Score them, with the same result as one array would have; ``undefined`` as in `hashbench.evaluate`."""
+        if random_orders:
+            raise HashbenchError(
+                f"random_orders is {random_orders}, but orders of a database in shards are not drawn, as it would be "
+                "read once for each. Leave random_orders out."
+            )
         names = [metric.name for metric in checked_metrics(metrics, undefined)]
         self.check_metrics(names)
-        return evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
+        evaluation = evaluate_counts(self.histogram.part, len(self.query), QUERY_CHUNK, names, undefined=undefined)
+        return replace(evaluation, kinds=self.kinds.of_query)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse metrics that need more of the database than counts that add up."""

@@ -8,29 +8,44 @@ import hashbench
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import Scores
 
-AP = Scores(np.array([0.5, 1.0]), np.array([0.25, 1.0]), np.array([0.75, 1.0]))
-P5 = Scores(np.array([0.2, 0.4]), np.array([0.2, 0.4]), np.array([0.4, 0.4]))
+AP = Scores(np.array([0.5, 1.0]), np.array([0.25, 1.0]), np.array([0.75, 1.0]), np.array([0.125, 0]))
+P5 = Scores(np.array([0.2, 0.4]), np.array([0.2, 0.4]), np.array([0.4, 0.4]), np.array([np.nan, 0]))
 
 
 def test_one_row_a_query_and_metric():
     table = Evaluation({"AP": AP, "P@5": P5}, n_undefined=0).per_query
-    assert table.columns.tolist() == ["query", "metric", "value", "low", "high"]
-    assert table.to_numpy().tolist() == [
+    assert table.columns.tolist() == ["query", "metric", "value", "tie_sd", "low", "high"]
+    assert table.drop(columns="tie_sd").to_numpy().tolist() == [
         [0, "AP", 0.5, 0.25, 0.75],
         [1, "AP", 1.0, 1.0, 1.0],
         [0, "P@5", 0.2, 0.2, 0.4],
         [1, "P@5", 0.4, 0.4, 0.4],
     ]
+    np.testing.assert_array_equal(table["tie_sd"], [0.125, 0, np.nan, 0])
 
 
 def test_a_summary_is_the_mean_over_the_queries_that_are_defined():
     nothing = Scores(*np.full((3, 2), np.nan))
     some = Scores(*(np.append(part, np.nan) for part in AP))
-    assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"] == (0.75, 0.625, 0.875, 2, 0)
-    assert Evaluation({"AP": some}, n_undefined=1).summary["AP"] == (0.75, 0.625, 0.875, 3, 1)
-    mean, low, high, *counts = Evaluation({"AP": nothing}, n_undefined=2).summary["AP"]
-    assert np.isnan([mean, low, high]).all()
-    assert counts == [2, 2]
+    assert Evaluation({"AP": AP}, n_undefined=0).summary["AP"][:7] == (0.75, 0.625, 0.875, 2, 0, 0.0625, 0.0625)
+    assert Evaluation({"AP": some}, n_undefined=1).summary["AP"][:7] == (0.75, 0.625, 0.875, 3, 1, 0.0625, 0.0625)
+    found = Evaluation({"AP": nothing}, n_undefined=2).summary["AP"]
+    mean, low, high, n_queries, n_undefined, *deviations, measured = found
+    assert np.isnan([mean, low, high, *deviations]).all()
+    assert (n_queries, n_undefined, measured) == (2, 2, None)
+
+
+def test_deviations_add_up_within_a_kind_and_their_squares_between_kinds():
+    scores = Scores(*np.full((3, 5), 0.5), np.array([0.1, 0.2, 0.3, 0.4, np.nan]))
+    scores.mean[4] = np.nan  # undefined
+    found = Evaluation({"AP": scores}, n_undefined=1, kinds=np.array([3, 0, 3, 1, 0])).summary["AP"]
+    assert found.tie_sd == pytest.approx(np.sqrt(0.4**2 + 0.2**2 + 0.4**2) / 4)
+    assert found.tie_sd_bound == pytest.approx(0.25)
+
+
+def test_one_unknown_deviation_makes_that_of_the_mean_unknown():
+    found = Evaluation({"P@5": P5}, n_undefined=0).summary["P@5"]
+    assert np.isnan([found.tie_sd, found.tie_sd_bound]).all()
 
 
 def test_metrics_are_found_by_each_of_their_names():
@@ -49,7 +64,9 @@ def test_metrics_are_found_by_each_of_their_names():
 
 def test_an_evaluation_shows_its_means():
     text = repr(Evaluation({"AP": AP, "P@5": P5}, n_undefined=0))
-    assert text == "<Evaluation of 2 queries; AP: 0.7500 (0.6250 to 0.8750), P@5: 0.3000 (0.3000 to 0.4000)>"
+    assert text == (
+        "<Evaluation of 2 queries; AP: 0.7500 ± 0.0625 (0.6250 to 0.8750), P@5: 0.3000 ± nan (0.3000 to 0.4000)>"
+    )
 
 
 def test_what_reads_scores_waits_for_no_large_library():

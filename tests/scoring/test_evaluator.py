@@ -140,7 +140,7 @@ def test_scores_equal_the_oracle_over_every_tie_order(rule):
         "P@4": lambda ranked: oracles.precision(ranked, 4),
     }.items():
         expected = [
-            oracles.over_orders(score, d, lv) if any(lv) else (math.nan,) * 3
+            oracles.over_orders(score, d, lv) if any(lv) else (math.nan,) * 4
             for d, lv in zip(distances, levels, strict=True)
         ]
         np.testing.assert_allclose(np.transpose(found.scores[name]), expected, rtol=0, atol=1e-12)

@@ -12,7 +12,7 @@ from sklearn.metrics import ndcg_score
 
 from hashbench.errors import HashbenchError
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.metrics import FAMILIES, Scores, get_metric, metric_names
+from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, _loops, get_metric, metric_names
 from hashbench.scoring.metrics._sums import cut_at, discount_sums, harmonic_range
 
 N_BITS = 4
@@ -61,9 +61,9 @@ def scores(name, distances, levels, n_bits=N_BITS, undefined="skip"):
 
 
 def over_every_order(score, distances, levels):
-    """Mean, minimum and maximum of each query's score; NaN where no item is relevant."""
+    """Mean, minimum, maximum and deviation of each query's score; NaN where no item is relevant."""
     return [
-        oracles.over_orders(score, d, lv) if any(lv) else (math.nan,) * 3
+        oracles.over_orders(score, d, lv) if any(lv) else (math.nan,) * 4
         for d, lv in zip(distances, levels, strict=True)
     ]
 
@@ -74,18 +74,18 @@ def approx(expected, **tolerance):
 
 @pytest.mark.parametrize("pattern", spellings())
 @given(queries=rankings(max_size=6), k=st.integers(1, 9))
-def test_mean_low_and_high_equal_those_over_every_order_of_tied_items(pattern, queries, k):
+def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_items(pattern, queries, k):
     distances, levels = split(queries)
     name = pattern.format(k=k)
     expected = np.array(over_every_order(oracle_of(name), distances, levels))
     assert np.transpose(scores(name, distances, levels)) == approx(expected)
-    expected[np.isnan(expected)] = get_metric(name).family.paper_value
+    expected[np.isnan(expected).all(axis=1)] = [get_metric(name).family.paper_value] * 3 + [0]
     assert np.transpose(scores(name, distances, levels, undefined="paper")) == approx(expected)
 
 
 @pytest.mark.parametrize(("name", "value"), [("AP", 0), ("AP@2", 0), ("NDCG", 1), ("NDCG:linear", 1), ("NDCG@2", 1)])
 def test_without_relevant_items_the_paper_has_ap_0_and_ndcg_1(name, value):
-    assert np.ravel(scores(name, [[0, 1]], [[0, 0]], undefined="paper")).tolist() == [value] * 3
+    assert np.ravel(scores(name, [[0, 1]], [[0, 0]], undefined="paper")).tolist() == [value] * 3 + [0]
 
 
 @pytest.mark.parametrize("pattern", spellings(in_a_radius=True))
@@ -95,8 +95,10 @@ def test_a_ball_counts_the_items_inside(pattern, queries, radius):
     name = pattern.format(k=radius)
     oracle = oracle_of(name)
     expected = [oracle(d, lv) if any(lv) else math.nan for d, lv in zip(distances, levels, strict=True)]
-    for found in scores(name, distances, levels):
-        np.testing.assert_array_equal(found, expected)
+    found = scores(name, distances, levels)
+    for part in found[:3]:
+        np.testing.assert_array_equal(part, expected)
+    np.testing.assert_array_equal(found.tie_sd, np.where(np.isnan(expected), np.nan, 0.0))
 
 
 @pytest.mark.parametrize("pattern", spellings())
@@ -160,7 +162,7 @@ def test_a_tie_cut_by_k_is_averaged_and_bounded_over_its_hypergeometric_number(p
     exact = oracles.cut_tie(prefix, size, n_rel, k)
     for divisor in DIVISORS:
         found = scores(f"AP@{k}:{divisor}", distances, levels, n_bits=len(prefix))
-        assert np.ravel(found) == approx([float(value) for value in exact[divisor]])
+        assert np.ravel(found)[:3] == approx([float(value) for value in exact[divisor]])
 
 
 @pytest.mark.parametrize(("size", "n_rel", "slots"), [(10**6, 10**5, 1000), (10**6, 7, 10**5), (5000, 4990, 4000)])
@@ -200,11 +202,13 @@ def test_low_mean_and_high_are_in_order_and_between_0_and_1(queries, k):
     distances, levels = split(queries)
     slack = 1e-12
     for pattern in spellings():
-        mean, low, high = scores(pattern.format(k=k), distances, levels, undefined="paper")
+        mean, low, high, tie_sd = scores(pattern.format(k=k), distances, levels, undefined="paper")
         assert (low >= 0).all()
         assert (low <= mean + slack).all()
         assert (mean <= high + slack).all()
         assert (high <= 1 + slack).all()
+        assert (tie_sd >= 0).all()
+        assert (tie_sd <= (high - low) / 2 + slack).all()  # Popoviciu
 
 
 @given(queries=rankings(max_size=20))
@@ -226,6 +230,97 @@ def test_a_cutoff_beyond_the_database_is_cut_to_it(queries, k):
     assert np.asarray(scores(f"AP@{n_items + k}", distances, levels)) == approx(scores("AP", distances, levels))
 
 
+@given(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=N_BITS + 1).filter(any), st.integers(1, 6))
+def test_without_ties_nothing_deviates(levels, k):
+    for pattern in spellings():
+        assert scores(pattern.format(k=k), [[*range(len(levels))]], [levels]).tie_sd.tolist() == [0]
+
+
+def sum_of_precision(size, n_rel, before, rel_before, slots):
+    """Mean and variance of the sum of precision at a tie's relevant items above the cut, rank by rank, in O(slots)."""
+
+    def chance(n):  # that n given items of the tie are all relevant
+        return math.prod((n_rel - i) / (size - i) if size > i else 0 for i in range(n))
+
+    p, pp, ppp, pppp = (np.longdouble(chance(n)) for n in range(1, 5))
+    place = np.arange(1, slots + 1, dtype=np.longdouble)
+    weight = 1 / (before + place)
+    n1 = rel_before + 1
+    mean = (weight * (p * n1 + (place - 1) * pp)).sum()
+    single = (p * n1**2 + (2 * n1 + 1) * pp * (place - 1) + ppp * (place - 1) * (place - 2)) * weight**2
+    first = np.cumsum(weight) - weight  # of all k < l: the weights, and these times k - 1
+    second = np.cumsum(weight * (place - 1)) - weight * (place - 1)
+    constant = pp * n1 * (n1 + 1) + ppp * n1 * (place - 2)
+    pairs = weight * (first * constant + second * (ppp * (n1 + 2) + pppp * (place - 3)))
+    return mean, single.sum() + 2 * pairs.sum() - mean**2
+
+
+@pytest.mark.parametrize(("size", "n_rel"), [(2, 1), (3, 2), (4, 2), (900, 1), (900, 899), (900, 300), (10**6, 10**5)])
+@pytest.mark.parametrize(("before", "rel_before"), [(0, 0), (50, 20), (10**5, 10**3)])
+def test_the_deviation_of_ap_equals_the_sum_over_ranks(size, n_rel, before, rel_before):
+    counts = np.array([[[before - rel_before, 0, size - n_rel], [0, rel_before, n_rel]]])
+    for slots in {size, size - size // 3, 1}:
+        _, variance = sum_of_precision(size, n_rel, before, rel_before, slots)
+        name = "AP" if slots == size else f"AP@{before + slots}:relevant"
+        found = get_metric(name).scores(TieHistogram(counts)).tie_sd[0] * (rel_before + n_rel)
+        assert found**2 == pytest.approx(float(variance), rel=1e-6 if variance > 1e-9 else 1e-3)
+
+
+@pytest.mark.parametrize(("size", "n_rel", "slots"), [(500, 100, 60), (3000, 2990, 1000), (3000, 5, 2000)])
+@pytest.mark.parametrize(("before", "rel_before"), [(0, 0), (40, 15)])
+def test_the_deviation_of_ap_over_those_retrieved_adds_up_over_their_number(size, n_rel, slots, before, rel_before):
+    counts = np.array([[[before - rel_before, 0, size - n_rel], [0, rel_before, n_rel]]])
+    first = before - rel_before
+    known = math.fsum(i / (first + i) for i in range(1, rel_before + 1))
+    moments = np.zeros(2)
+    for m in range(max(0, slots - (size - n_rel)), min(slots, n_rel) + 1):
+        chance = hypergeom.pmf(m, size, n_rel, slots)
+        if chance > 1e-18 and rel_before + m > 0:
+            mean, variance = sum_of_precision(slots, m, before, rel_before, slots)
+            value = float(known + mean) / (rel_before + m)
+            moments += chance * np.array([value, value**2 + float(variance) / (rel_before + m) ** 2])
+    found = get_metric(f"AP@{before + slots}").scores(TieHistogram(counts))
+    assert found.mean[0] == pytest.approx(moments[0], rel=1e-9)
+    assert found.tie_sd[0] == pytest.approx(math.sqrt(moments[1] - moments[0] ** 2), rel=1e-6)
+
+
+@pytest.mark.parametrize("pattern", spellings())
+def test_deviations_over_thousands_of_items_are_those_of_drawn_orders(pattern):
+    rng = np.random.default_rng(0)
+    distances = rng.binomial(4, 0.5, 3000)
+    levels = rng.choice([0, 1, 2], 3000, p=[0.8, 0.15, 0.05]) * (rng.random(3000) < 0.6 + 0.4 * (distances < 2))
+    found = scores(pattern.format(k=400), distances[None], levels[None])
+    oracle, drawn = oracle_of(pattern.format(k=400)), []
+    if pattern == "PairwiseError":  # its oracle takes every pair
+        oracle = lambda ranked: 1 - oracles.linear_ndcg(ranked)  # noqa: E731
+    for _ in range(300):
+        order = np.lexsort((rng.random(3000), distances))
+        drawn.append(oracle(levels[order].tolist()))
+    assert found.tie_sd[0] == pytest.approx(np.std(drawn), rel=0.2, abs=1e-12)  # five deviations of that of 300
+    assert abs(found.mean[0] - np.mean(drawn)) <= 5 * np.std(drawn) / math.sqrt(300) + 1e-12
+
+
+@pytest.mark.parametrize("start", [0, 1, 40, 4000, 10**6])
+@pytest.mark.parametrize("n", [1, 2, 31, 500, 30_000])
+@pytest.mark.parametrize("beyond", [0, 7])
+def test_the_variance_of_a_discounted_gain_is_that_of_each_rank_however_deep(start, n, beyond):
+    discounts = 1 / np.log2(np.arange(start + 2, start + n + 2, dtype=np.longdouble))
+    whole = np.append(discounts, np.zeros(beyond))
+    k, size = start + n, n + beyond
+    counts = np.array([[[start, size - 1], [0, 1]]])  # one relevant item
+    out = np.empty(1)
+    gains, before = np.array([0.0, 1.0]), np.array([[0, start]])
+    _loops.dcg_variance(counts, gains, before, discount_sums(k), discount_sums(k, power=2), out)
+    expected = float(((whole - whole.mean()) ** 2).sum()) / size
+    assert out[0] == pytest.approx(expected, rel=1e-6, abs=1e-18)
+
+
+def test_a_metric_of_a_plug_in_without_a_deviation_has_none_but_0_where_no_order_matters():
+    family = Family("Odd", lambda histogram: Scores(*np.array([[0.5, 0.5], [0.5, 0.2], [0.5, 0.7]])), (), "test", 0.0)
+    histogram = TieHistogram.from_pairs([[0, 0], [0, 0]], [[1, 0], [1, 0]], n_bits=1)
+    np.testing.assert_array_equal(Metric("Odd", family).scores(histogram).tie_sd, [0, np.nan])
+
+
 @pytest.mark.parametrize("name", ["AP@{}", "AP@{}:relevant", "AP@{}:capped", "NDCG@{}", "P@{}"])
 def test_a_cutoff_of_any_size_is_cut_to_the_database(name):
     distances, levels = [[0, 1, 1]], [[0, 1, 0]]
@@ -235,7 +330,8 @@ def test_a_cutoff_of_any_size_is_cut_to_the_database(name):
 
 def test_level_1000_overflows_nothing():
     found = scores("NDCG", [[0, 1, 1]], [[0, 1000, 1]])
-    assert np.ravel(found) == approx([(1 / math.log2(3) + 0.5) / 2, 0.5, 1 / math.log2(3)])
+    last, first = 0.5, 1 / math.log2(3)
+    assert np.ravel(found) == approx([(first + last) / 2, last, first, (first - last) / 2])
 
 
 @pytest.mark.parametrize("before", [0, 1, 10, 62, 63, 64, 65, 100, 999, 10**4, 10**6, 10**9])

@@ -45,20 +45,23 @@ def precisions(ranked, k):
 
 
 def over_every_order(score, hamming, floats, levels, m):
-    """Mean, minimum and maximum over who enters, each choice as likely, and over the orders of equal floats."""
+    """Mean, extremes and deviation over who enters, each choice as likely, and over the orders of equal floats."""
     items = sorted(range(len(levels)), key=lambda i: hamming[i])
     last = hamming[items[min(m, len(items)) - 1]]
     certain = [i for i in items if hamming[i] < last]
     tie = [i for i in items if hamming[i] == last]
-    means, every = [], []
+    means, choices, every = [], [], []
     for entering in itertools.combinations(tie, min(m, len(items)) - len(certain)):
         present = [*certain, *entering]
         groups = [[levels[i] for i in present if floats[i] == value] for value in sorted({floats[i] for i in present})]
         orders = itertools.product(*map(itertools.permutations, groups))
         values = [score(list(itertools.chain(*order))) for order in orders]
         means.append(math.fsum(values) / len(values))
+        choices.append(values)
         every += values
-    return math.fsum(means) / len(means), min(every), max(every)
+    mean = math.fsum(means) / len(means)
+    variance = math.fsum(math.fsum((v - mean) ** 2 for v in values) / len(values) for values in choices) / len(choices)
+    return mean, min(every), max(every), math.sqrt(variance)
 
 
 def histogram_of(hamming, floats, levels, n_bits):
@@ -74,7 +77,7 @@ def histogram_of(hamming, floats, levels, n_bits):
 
 
 @pytest.mark.parametrize("pattern", SCORES)
-def test_mean_low_and_high_equal_those_over_every_choice_and_order(pattern):
+def test_mean_low_high_and_deviation_equal_those_over_every_choice_and_order(pattern):
     rng = np.random.default_rng(0)
     for trial in range(1500 if effort.ALL else 60):
         n_items = int(rng.integers(1, 8))
@@ -92,7 +95,9 @@ def test_mean_low_and_high_equal_those_over_every_choice_and_order(pattern):
         for row in range(3):
             score = partial(SCORES[pattern], all_levels=levels[row].tolist(), k=k)
             expected = over_every_order(score, hamming[row], floats[row], levels[row].tolist(), m)
-            assert found[row] == pytest.approx(expected, abs=1e-12), (name, hamming[row], floats[row], levels[row])
+            where = name, hamming[row], floats[row], levels[row]
+            assert found[row, :3] == pytest.approx(expected[:3], abs=1e-12), where
+            assert found[row, 3] ** 2 == pytest.approx(expected[3] ** 2, abs=1e-14), where
 
 
 N_BITS, N_DATABASE, N_QUERIES = 4, 9, 6
@@ -174,7 +179,8 @@ def test_a_large_tie_keeps_its_mean_between_low_and_high_and_near_that_of_drawn_
             entering = rng.choice(n, m, replace=False)
             ranked = levels[entering[np.argsort(values[entering])]].tolist()
             drawn.append(score(ranked, levels.tolist(), k))
-        mean, low, high = (float(part[0]) for part in found)
+        mean, low, high, tie_sd = (float(part[0]) for part in found)
+        assert tie_sd == pytest.approx(np.std(drawn), rel=0.25)  # five deviations of that of 200
         assert low <= min(drawn) <= max(drawn) <= high
         assert abs(np.mean(drawn) - mean) < 4 * np.std(drawn) / math.sqrt(len(drawn))
 
@@ -188,7 +194,7 @@ def test_extremes_over_a_large_tie_of_one_gain_take_no_time_that_grows_with_the_
     metric = get_metric(name.format(k=k))
     metric.scores(histogram_of(*np.ones((3, 1, 1), dtype=int), 4))  # compiles
     started = time.process_time()
-    _, (low,), (high,) = metric.scores(histogram)
+    _, (low,), (high,), _ = metric.scores(histogram)
     assert time.process_time() - started < 2  # 20 with all of k looked at for each item
     last = (1 / np.log2(np.arange(k - 9, k + 1) + 1)).sum() / oracles.dcg([1] * 10, k)
     assert (low, high) == (0, pytest.approx({"R": 1, "P": 10 / k, "N": last}[name[0]]))

@@ -67,7 +67,7 @@ def test_without_ties_scores_are_those_of_trec_eval(seed):
     expected = trec_eval(run, qrels)
     found = hashbench.evaluate_run(run, qrels, TREC)
     for name, theirs in TREC.items():
-        for part in found.scores[name]:
+        for part in found.scores[name][:3]:
             np.testing.assert_allclose(part, [expected[query][theirs] for query in found.queries], rtol=0, atol=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_with_ties_those_of_trec_eval_lie_between_low_and_high():
         expected = trec_eval(run, qrels)
         found = hashbench.evaluate_run(run, qrels, TREC)
         for name, theirs in TREC.items():
-            mean, low, high = found.scores[name]
+            mean, low, high, _ = found.scores[name]
             values = np.array([expected[query][theirs] for query in found.queries])
             assert (low - 1e-12 <= values).all(), (seed, name)
             assert (values <= high + 1e-12).all(), (seed, name)
@@ -103,7 +103,7 @@ def test_scores_that_trec_eval_alone_ties_are_told(first, second):
     qrels = dict.fromkeys(run, judged)
     assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.5, 1.0, 1.0]
     found = hashbench.evaluate_run(run, qrels, ["AP"])
-    np.testing.assert_array_equal(found.scores["AP"], [[1, 1, 0.75], [1, 1, 0.5], [1, 1, 1]])
+    np.testing.assert_array_equal(found.scores["AP"], [[1, 1, 0.75], [1, 1, 0.5], [1, 1, 1], [0, 0, 0.25]])
     assert found.notes[0] == (
         "1 of 3 lists have scores that differ here, and that trec_eval, which reads them in 32 bits, ties."
     )
@@ -112,11 +112,11 @@ def test_scores_that_trec_eval_alone_ties_are_told(first, second):
 def test_queries_without_relevant_documents_are_0_in_trec_eval_and_undefined_here():
     run, qrels = {"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 0}, "b": {"x": 1}}
     assert [values["map"] for values in trec_eval(run, qrels).values()] == [0.0, 1.0]
-    assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"] == (1.0, 1.0, 1.0, 2, 1)
+    assert hashbench.evaluate_run(run, qrels, ["AP"]).summary["AP"][:7] == (1.0, 1.0, 1.0, 2, 1, 0.0, 0.0)
 
 
 @pytest.mark.parametrize("name", LISTED)
-def test_mean_low_and_high_equal_those_over_every_order_of_tied_documents(name):
+def test_mean_low_high_and_deviation_equal_those_over_every_order_of_tied_documents(name):
     rng = np.random.default_rng(LISTED.index(name))
     metric = get_metric(name)
     cutoff = [argument for argument in metric.arguments if isinstance(argument, int)]
@@ -144,7 +144,7 @@ def test_mean_low_and_high_equal_those_over_every_order_of_tied_documents(name):
         run = {"q": {f"d{doc}": float(one) for doc, one in enumerate(scores)}}
         judged = {f"d{doc}": int(grade) for doc, grade in enumerate(grades)} | {f"x{i}": g for i, g in enumerate(left)}
         found = hashbench.evaluate_run(run, {"q": judged}, [name]).summary[metric.name]
-        assert found[:3] == pytest.approx(expected, abs=1e-12)
+        assert (found.mean, found.low, found.high, found.tie_sd) == pytest.approx(expected, abs=1e-12)
 
 
 def test_queries_that_one_side_lacks_are_left_out_or_count_as_empty_lists_and_told():
@@ -161,7 +161,7 @@ def test_queries_that_one_side_lacks_are_left_out_or_count_as_empty_lists_and_to
     found = hashbench.evaluate_run(run, qrels, LISTED, complete=True)
     assert found.queries == ["b", "a"]
     for parts in found.scores.values():
-        assert [part[0] for part in parts] == [0, 0, 0]
+        assert [part[0] for part in parts] == [0, 0, 0, 0]
     assert "count as empty lists" in found.notes[0]
     assert found.per_query["query"].tolist() == ["b", "a"] * len(found.scores)
 
@@ -176,7 +176,7 @@ def test_negative_grades_count_as_irrelevant_and_are_told():
 
 def test_a_query_without_relevant_documents_is_undefined():
     found = hashbench.evaluate_run({"a": {"x": 1.0}, "b": {"x": 1.0}}, {"a": {"x": 0}, "b": {"x": 1}}, ["AP"])
-    assert found.summary["AP"] == (1.0, 1.0, 1.0, 2, 1)
+    assert found.summary["AP"][:7] == (1.0, 1.0, 1.0, 2, 1, 0.0, 0.0)
     assert math.isnan(found.scores["AP"].mean[0])
 
 

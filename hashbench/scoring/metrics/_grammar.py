@@ -23,11 +23,14 @@ class Scores(NamedTuple):
         Expectation over all orders of tied items.
     low, high : ndarray of shape (n_queries,), float64
         Minimum and maximum over all orders of tied items, each query on its own.
+    tie_sd : ndarray of shape (n_queries,), float64
+        Standard deviation over all orders of tied items, each as likely; NaN, the default, where it is not known.
     """
 
     mean: FloatArray
     low: FloatArray
     high: FloatArray
+    tie_sd: FloatArray = np.array(np.nan)
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,8 @@ class Metric:
             scores = self.family.function(histogram, *self.arguments)
         value = np.nan if undefined == "skip" else self.family.paper_value
         is_defined = histogram.n_relevant > 0
-        return Scores(*(np.where(is_defined, part, value) for part in scores))
+        mean, low, high = (np.where(is_defined, part, value) for part in scores[:3])
+        return Scores(mean, low, high, np.where(low == high, 0.0, np.where(is_defined, scores.tie_sd, np.nan)))
 
     @property
     def is_built_in(self) -> bool:

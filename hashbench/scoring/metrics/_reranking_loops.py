@@ -14,87 +14,157 @@ _FAR = 1e-19  # a probability over that of the mode
 
 
 @compiled
-def expected(  # type: ignore[no-untyped-def]
-    starts, value, hamming, gain, radius, size, slots, sums, of_precision, out
+def moments(  # type: ignore[no-untyped-def]
+    starts, value, hamming, gain, radius, size, slots, sums, squares, of_precision, out, out_variance
 ):
-    """Average the sum of gain times weight over the first ranks; ``of_precision``, of gain times precision there.
+    """Give mean and variance of the sum of gain times weight over the first ranks.
 
-    ``gain`` is then 0 or 1, and ``sums`` are harmonic.
+    ``of_precision``: of gain times precision there; ``gain`` is then 0 or 1, ``sums`` and ``squares`` are of 1/t and
+    1/t^2. ``squares[t]`` is the sum of the squared weights of the first t ranks.
+
+    Groups of equal values come one by one. By the number h of tie items that have entered so far, ``state[h]`` holds
+    its chance and, times that chance, what one expects of the sum S so far and of its square; of precision, also of the
+    relevant items F so far, of their square and of S F. A relevant item at rank t then adds (F + 1) / t. S is held
+    about its mean, so that squares lose no digits to it.
     """
     k = len(sums) - 1
     for q in range(len(radius)):
         n, s, r = size[q], slots[q], radius[q]
         cap = min(s, k)
-        chance = np.zeros(cap + 1)  # that so many of the tie items so far have entered; from k on nothing counts
-        chance[0] = 1.0
+        state, after = np.zeros((cap + 1, 6)), np.zeros((cap + 1, 6))
+        state[0, 0] = 1.0
         low, high = 0, 0  # fewer, or more, have entered with a negligible chance only
-        sure, sure_gain, tied, tied_gain = 0, 0.0, 0, 0.0  # before the group of equal values
-        total = 0.0
+        sure, tied, total = 0, 0, 0.0  # before the group of equal values
         first = starts[q]
         while first < starts[q + 1] and sure + low < k:
             last = first
-            group_sure, group_sure_gain, group_tied, group_tied_gain = 0, 0.0, 0, 0.0
+            n_sure, sure_gain, sure_squares, n_tied, tied_gain, tied_squares = 0, 0.0, 0.0, 0, 0.0, 0.0
             while last < starts[q + 1] and value[last] == value[first]:
                 if hamming[last] < r:
-                    group_sure += 1
-                    group_sure_gain += gain[last]
+                    n_sure += 1
+                    sure_gain += gain[last]
+                    sure_squares += gain[last] * gain[last]
                 elif hamming[last] == r:
-                    group_tied += 1
-                    group_tied_gain += gain[last]
+                    n_tied += 1
+                    tied_gain += gain[last]
+                    tied_squares += gain[last] * gain[last]
                 last += 1
-            left = n - tied - group_tied  # of the tie, after this group
-            has_gain = group_sure_gain + group_tied_gain > 0  # or it adds nothing
-            for h in range(low, min(high + 1, k - sure) if has_gain else low):
-                if chance[h] == 0.0:
+            first = last
+            if n_sure + n_tied == 0:
+                continue
+            left = n - tied - n_tied  # of the tie, after this group
+            has_gain = sure_gain + tied_gain > 0
+            for h in range(low, min(high + n_tied, cap) + 1):
+                for column in range(6):
+                    after[h, column] = 0.0
+            for h in range(low, high + 1):
+                chance, mean, square = state[h, 0], state[h, 1], state[h, 2]
+                ahead, ahead_square, joint = state[h, 3], state[h, 4], state[h, 5]
+                if chance == 0.0 or sure + h >= k:  # nothing counts any more
+                    for column in range(6):
+                        after[h, column] += state[h, column]
                     continue
                 base, places = sure + h, s - h
                 # y of the group's tie items enter: hypergeometric, by its ratios from far below the mode to far above
-                fewest, most = max(0, places - left), min(group_tied, places)
-                mode = min(max(((places + 1) * (group_tied + 1)) // (left + group_tied + 2), fewest), most)
+                fewest, most = max(0, places - left), min(n_tied, places)
+                mode = min(max(((places + 1) * (n_tied + 1)) // (left + n_tied + 2), fewest), most)
                 y, weight = mode, 1.0
                 while y > fewest and weight > _FAR:
-                    weight *= y / (group_tied - y + 1) * (left - places + y) / (places - y + 1)
+                    weight *= y / (n_tied - y + 1) * (left - places + y) / (places - y + 1)
                     y -= 1
-                ahead = sure_gain + (h * (tied_gain / tied) if tied > 0 else 0.0)
-                weights, sum_here = 0.0, 0.0
+                start, first_weight, weights = y, weight, 0.0
                 while y <= most and (y <= mode or weight > _FAR):
-                    n_here = max(group_sure + y, 1)
-                    enters = y / max(group_tied, 1)
-                    mean_gain = (group_sure_gain + enters * group_tied_gain) / n_here
-                    end = min(base + n_here, k)
-                    added = mean_gain * (sums[end] - sums[base])
-                    if of_precision:
-                        added *= ahead + 1.0
-                    if of_precision and n_here > 1:  # two relevant ones, one before the other
-                        both = enters * (y - 1) / max(group_tied - 1, 1)
-                        pairs = group_sure_gain * (group_sure_gain - 1)
-                        pairs += 2 * group_sure_gain * enters * group_tied_gain
-                        pairs += both * group_tied_gain * (group_tied_gain - 1)
-                        later = (end - base) - (base + 1) * (sums[end] - sums[base])
-                        added += pairs / (n_here * (n_here - 1.0)) * later
                     weights += weight
-                    sum_here += weight * added
-                    weight *= (group_tied - y) / (y + 1) * (places - y) / max(left - places + y + 1, 1)
+                    weight *= (n_tied - y) / (y + 1) * (places - y) / max(left - places + y + 1, 1)
                     y += 1
-                total += chance[h] * sum_here / weights
-            for left_now in range(left + group_tied, left, -1):
-                high = min(high + 1, cap)
-                for h in range(high, low - 1, -1):
-                    stays = chance[h] * ((left_now - s + h) / left_now) if h < k else chance[h]
-                    comes = chance[h - 1] * ((s - h + 1) / left_now) if h > low else 0.0
-                    chance[h] = max(stays, 0.0) + comes
-                if chance[high] < _NEGLIGIBLE:
-                    chance[high] = 0.0
-                    high -= 1
-            while low < high and chance[low] < _NEGLIGIBLE:
-                chance[low] = 0.0
+                end_y, weight = y, first_weight
+                for y in range(start, end_y):
+                    share = weight / weights
+                    weight *= (n_tied - y) / (y + 1) * (places - y) / max(left - places + y + 1, 1)
+                    to = min(h + y, cap)
+                    m = n_sure + y  # of the group, enter
+                    if not has_gain or m == 0:
+                        for column in range(6):
+                            after[to, column] += share * state[h, column]
+                        continue
+                    end = min(base + m, k)
+                    w1, w2 = sums[end] - sums[base], squares[end] - squares[base]
+                    enters = y / max(n_tied, 1)
+                    both = enters * (y - 1) / max(n_tied - 1, 1)  # two given tie items enter
+                    pairs = sure_gain * sure_gain - sure_squares + 2 * sure_gain * enters * tied_gain
+                    pairs += both * (tied_gain * tied_gain - tied_squares)
+                    f1 = (sure_gain + enters * tied_gain) / m
+                    f2 = pairs / (m * (m - 1.0)) if m > 1 else 0.0
+                    if not of_precision:
+                        of_squares = (sure_squares + enters * tied_squares) / m
+                        added = f1 * w1
+                        added_square = of_squares * w2 + f2 * (w1 * w1 - w2)
+                        after[to, 0] += share * chance
+                        after[to, 1] += share * (mean + chance * added)
+                        after[to, 2] += share * (square + 2 * mean * added + chance * added_square)
+                        continue
+                    # The probability that three, and four, given places of the group hold relevant items.
+                    third = both * (y - 2) / max(n_tied - 2, 1)
+                    fourth = third * (y - 3) / max(n_tied - 3, 1)
+                    a1, a2 = sure_gain, sure_gain * (sure_gain - 1)
+                    a3 = a2 * (sure_gain - 2)
+                    b1, b2 = enters * tied_gain, both * tied_gain * (tied_gain - 1)
+                    b3 = third * tied_gain * (tied_gain - 1) * (tied_gain - 2)
+                    f3, f4 = 0.0, 0.0
+                    if m > 2:
+                        f3 = (a3 + 3 * a2 * b1 + 3 * a1 * b2 + b3) / (m * (m - 1.0) * (m - 2.0))
+                    if m > 3:
+                        b4 = fourth * tied_gain * (tied_gain - 1) * (tied_gain - 2) * (tied_gain - 3)
+                        f4 = a3 * (sure_gain - 3) + 4 * a3 * b1 + 6 * a2 * b2 + 4 * a1 * b3 + b4
+                        f4 /= m * (m - 1.0) * (m - 2.0) * (m - 3.0)
+                    # Sums over the group's places j above k, with p = j - 1 places of the group before: of p w, p w^2,
+                    # p (p - 1) w^2, and over pairs i < j of w_i w_j, of that times p_i, and times p_i p_j.
+                    places_above = end - base
+                    pw = places_above - (base + 1) * w1
+                    pw2 = w1 - (base + 1) * w2
+                    ppw2 = places_above - (base + 1) * w1 - (base + 1) * pw2 - pw2
+                    ww = (w1 * w1 - w2) / 2
+                    pww = pw - (base + 1) * ww
+                    ppww = (pw * pw - ppw2 - pw2) / 2
+                    # It adds F U + V, where U sums w over the relevant, V that times 1 + the relevant of the group
+                    # before; and z relevant items.
+                    u, v = f1 * w1, f1 * w1 + f2 * pw
+                    uu = f1 * w2 + 2 * f2 * ww
+                    cross = f2 * (pw2 + ww) + f3 * (pw * w1 - pw2 - ww)
+                    uv = uu + cross
+                    vv = uu + 2 * cross + f2 * pw2 + f3 * ppw2
+                    vv += 2 * (2 * f3 * pww + f4 * (ppww - 2 * pww))
+                    z, zz = m * f1, m * f1 + m * (m - 1.0) * f2
+                    uz = w1 * (f1 + (m - 1) * f2)
+                    vz = uz + pw * (2 * f2 + (m - 2) * f3)
+                    after[to, 0] += share * chance
+                    after[to, 1] += share * (mean + ahead * u + chance * v)
+                    more = ahead_square * uu + 2 * ahead * uv + chance * vv
+                    after[to, 2] += share * (square + 2 * (joint * u + mean * v) + more)
+                    after[to, 3] += share * (ahead + chance * z)
+                    after[to, 4] += share * (ahead_square + 2 * ahead * z + chance * zz)
+                    after[to, 5] += share * (joint + mean * z + ahead_square * u + ahead * (v + uz) + chance * vz)
+            high = min(high + n_tied, cap)
+            mean = 0.0
+            for h in range(low, high + 1):
+                mean += after[h, 1]
+            total += mean
+            for h in range(low, high + 1):
+                after[h, 2] += mean * (mean * after[h, 0] - 2 * after[h, 1])
+                after[h, 5] -= mean * after[h, 3]
+                after[h, 1] -= mean * after[h, 0]
+            state, after = after, state
+            while high > low and state[high, 0] < _NEGLIGIBLE:
+                high -= 1
+            while low < high and state[low, 0] < _NEGLIGIBLE:
                 low += 1
-            tied += group_tied
-            tied_gain += group_tied_gain
-            sure += group_sure
-            sure_gain += group_sure_gain
-            first = last
+            tied += n_tied
+            sure += n_sure
+        variance = 0.0
+        for h in range(low, high + 1):
+            variance += state[h, 2]
         out[q] = total
+        out_variance[q] = variance
 
 
 @compiled

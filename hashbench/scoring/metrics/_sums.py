@@ -15,6 +15,7 @@ from hashbench.scoring.metrics._grammar import Scores
 
 _one_at_a_time = Lock()
 _TABLE = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65))])  # harmonic numbers H(0) to H(64)
+SQUARES = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65) ** 2)])  # sums of 1/t^2 up to rank 0 to 64
 
 
 def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
@@ -34,24 +35,33 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     return sums.reshape(first.shape)
 
 
-def discount_sums(n_ranks: int) -> FloatArray:
-    """Tabulate the sums of the discounts 1/log2(t + 1) over the first n ranks t, n = 0 to ``n_ranks``."""
-    with _one_at_a_time:  # the table is as long as the database: threads share one
-        return _discount_sums(n_ranks)
+def discount_sums(n_ranks: int, power: int = 1) -> FloatArray:
+    """Tabulate the sums of the discounts 1/log2(t + 1), or of a power, over the first n ranks, n = 0 to ``n_ranks``."""
+    with _one_at_a_time:  # the tables are as long as the database: threads share them
+        return _discount_sums(n_ranks, power)
 
 
-@lru_cache(maxsize=1)
-def _discount_sums(n_ranks: int) -> FloatArray:
+@lru_cache(maxsize=2)
+def _discount_sums(n_ranks: int, power: int) -> FloatArray:
     sums = np.zeros(n_ranks + 1)
     width = 1024  # sums in rows, then of rows, then of blocks: rounding grows with the depth, not with n
     for start in range(0, n_ranks, width * width):
         last = min(start + width * width, n_ranks)
         discounts = np.zeros((-(-(last - start) // width), width))
-        discounts.ravel()[: last - start] = 1 / np.log2(np.arange(start + 2, last + 2))
+        discounts.ravel()[: last - start] = 1 / np.log2(np.arange(start + 2, last + 2)) ** power
         discounts = np.cumsum(discounts, axis=1)
         discounts[1:] += np.cumsum(discounts[:-1, -1])[:, None]
         sums[start + 1 : last + 1] = sums[start] + discounts.ravel()[: last - start]
     return sums
+
+
+def rank_variance(counts: npt.ArrayLike, levels: FloatArray) -> FloatArray:
+    """Sum the variances over ties of the ranks' sum, weighted by level; counts (n_queries, n_levels, n_groups)."""
+    numbers = np.asarray(counts, dtype=np.float64)
+    size = numbers.sum(axis=1)  # (n_queries, n_groups)
+    mean = np.einsum("l,qlg->qg", levels, numbers) / np.maximum(size, 1)
+    of_levels = sum(numbers[:, i] * (level - mean) ** 2 for i, level in enumerate(levels))
+    return np.asarray((of_levels * size * (size + 1) / 12).sum(axis=1))
 
 
 def check_whole(histogram: TieHistogram, name: str) -> None:
@@ -102,9 +112,17 @@ class Cut:
         """The expected number of relevant items above the cutoff."""
         return np.asarray(self.slots * (self.n_rel / np.maximum(self.size, 1)))
 
+    @property
+    def variance(self) -> FloatArray:
+        """The variance of the number of relevant items above the cutoff: hypergeometric."""
+        size = np.maximum(self.size, 2)
+        share = self.n_rel / size
+        return np.asarray(self.slots * share * (1 - share) * ((size - self.slots) / (size - 1)))
+
     def share_of(self, divisor: IntArray) -> Scores:
-        """Divide the number of relevant items above the cutoff: expected, fewest and most."""
-        return Scores(*((self.rel_before + part) / divisor for part in (self.expected, self.fewest, self.most)))
+        """Divide the number of relevant items above the cutoff: expected, fewest, most, and its deviation."""
+        numbers = (self.rel_before + part for part in (self.expected, self.fewest, self.most))
+        return Scores(*(part / divisor for part in (*numbers, np.sqrt(self.variance))))
 
 
 def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:

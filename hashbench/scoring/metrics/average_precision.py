@@ -8,7 +8,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import Cut, cut_at, harmonic_range
+from hashbench.scoring.metrics._sums import SQUARES, Cut, cut_at, harmonic_range
 
 
 @register_metric("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
@@ -28,7 +28,8 @@ def average_precision(histogram: TieHistogram) -> Scores:
     Notes
     -----
     Equation (6) of [1]_, paper to code: n_d is ``size``, n_d^+ is ``n_rel``, N_{d-1} is ``before``,
-    N_{d-1}^+ is ``rel_before``. The extremes put relevant items last or first in each tie.
+    N_{d-1}^+ is ``rel_before``. The extremes put relevant items last or first in each tie. Ties are in random order
+    independently of each other, so their variances add up (docs/explanation/closed-forms.md).
 
     References
     ----------
@@ -40,10 +41,9 @@ def average_precision(histogram: TieHistogram) -> Scores:
     A relevant and an irrelevant item in one tie: precision is 1 or 1/2.
 
     >>> average_precision(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
-    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]))
+    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
     """
-    terms = _whole_groups(histogram)
-    return Scores(*(part.sum(axis=1) / histogram.n_relevant for part in terms))
+    return _Sums(*_whole_groups(histogram).sum(axis=2)).over(histogram.n_relevant)
 
 
 @register_metric(
@@ -85,55 +85,63 @@ def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrie
     array([1.])
     """
     cut = cut_at(histogram, k)
-    whole = np.arange(histogram.size.shape[1]) < cut.group[:, None]
-    sums = _Sums(*(np.where(whole, part, 0).sum(axis=1) for part in _whole_groups(histogram)))
+    above = np.empty((4, histogram.n_queries))
+    _loops.sums_above(_whole_groups(histogram), cut.group, above)
+    sums = _Sums(*above)
     if divisor == "retrieved":
         return _over_retrieved(sums, cut)
     n_divisor = histogram.n_relevant
     if divisor == "capped":
         n_divisor = np.minimum(n_divisor, k)
-    harmonic = harmonic_range(cut.before, cut.slots)
-    mean = _tie_mean(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, harmonic)
-    return Scores(
-        (sums.mean + mean) / n_divisor,
-        (sums.low + _worst_of(cut, cut.fewest)) / n_divisor,
-        (sums.high + _best_of(cut, cut.most)) / n_divisor,
-    )
+    mean, variance = np.empty((2, histogram.n_queries))
+    _moments(cut.before, cut.rel_before, cut.size, cut.n_rel, cut.slots, np.empty((1, 4)), mean, variance)
+    return _Sums(
+        sums.mean + mean,
+        sums.low + _worst_of(cut, cut.fewest),
+        sums.high + _best_of(cut, cut.most),
+        sums.variance + variance,
+    ).over(n_divisor)
 
 
 class _Sums(NamedTuple):
-    """Sums of precision at relevant items: expected, worst and best."""
+    """Sums of precision at relevant items: expected, worst, best, and their variance."""
 
     mean: FloatArray
     low: FloatArray
     high: FloatArray
+    variance: FloatArray
+
+    def over(self, divisor: IntArray) -> Scores:
+        return Scores(*(part / divisor for part in (*self[:3], np.sqrt(self.variance))))
 
 
 @once_per_histogram
-def _whole_groups(histogram: TieHistogram) -> _Sums:
-    """Sum the precision at the relevant items of each tie group, (n_queries, n_groups)."""
+def _whole_groups(histogram: TieHistogram) -> FloatArray:
+    """Sum the precision at the relevant items of each tie: the parts of `_Sums`, (4, n_queries, n_groups)."""
     before, rel_before, size, n_rel = histogram.before, histogram.rel_before, histogram.size, histogram.n_rel
-    n_irrelevant = size - n_rel
-    mean = _tie_mean(before, rel_before, size, n_rel, size, harmonic_range(before, size))
-    first = before + n_irrelevant
-    low = n_rel + (rel_before - first) * harmonic_range(first, n_rel)
-    high = n_rel + (rel_before - before) * harmonic_range(before, n_rel)
-    return _Sums(mean, low, high)
+    parts = np.empty((4, *size.shape))
+    mean, low, high, variance = parts
+    _moments(before, rel_before, size, n_rel, size, np.empty((1, 4)), mean, variance)
+    first = before + size - n_rel
+    for start, out in ((first, low), (before, high)):
+        arrays = start, rel_before, n_rel, harmonic_range(start, n_rel)
+        _loops.relevant_in_a_row(*(array.ravel() for array in arrays), out.ravel())
+    return parts
 
 
-def _tie_mean(
+def _moments(
     before: IntArray,
     rel_before: IntArray,
     size: IntArray,
     n_rel: IntArray,
     slots: IntArray,
-    harmonic: FloatArray,
-) -> FloatArray:
-    """Give the expected sum of precision at the relevant items in the first ``slots`` places of each tie."""
-    out = np.empty(size.shape)
-    arrays = before, rel_before, size, n_rel, slots, harmonic
-    _loops.tie_mean(*(array.ravel() for array in arrays), out.ravel())
-    return out
+    effects: FloatArray,
+    mean: FloatArray,
+    variance: FloatArray,
+) -> None:
+    """Fill in mean and variance of the sum of precision at each tie's relevant items in its first ``slots`` places."""
+    arrays = before, rel_before, size, n_rel, slots, harmonic_range(before, slots * (n_rel > 0))  # else of no use
+    _loops.tie_moments(*(array.ravel() for array in arrays), SQUARES, effects, mean.ravel(), variance.ravel())
 
 
 def _worst_of(cut: Cut, n_above: IntArray) -> FloatArray:
@@ -166,6 +174,11 @@ def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
     slots = np.maximum(cut.slots, 1)
     per_one = (cut.rel_before + 1) * harmonic / slots
     per_pair = (cut.slots - (cut.before + 1) * harmonic) / (slots * np.maximum(slots - 1, 1))
-    mean = np.empty(len(slots))
-    _loops.hypergeometric_ratio(cut.size, cut.n_rel, cut.slots, cut.rel_before, sums.mean, per_one, per_pair, mean)
-    return Scores(mean, worst(first), np.maximum(best(cut.fewest), best(cut.most)))
+    mean, variance = np.empty((2, len(slots)))
+    effects = np.zeros((len(slots), 4))  # of a tie of all slots, some of which are relevant
+    some = np.minimum(cut.slots - 1, 1)
+    _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects, mean, variance)
+    drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
+    _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
+    high = np.maximum(best(cut.fewest), best(cut.most))
+    return Scores(mean, worst(first), high, np.sqrt(np.maximum(variance, 0)))

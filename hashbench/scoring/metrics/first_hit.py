@@ -36,10 +36,11 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     before, size, n_rel = (
         np.take_along_axis(part, group, axis=1)[:, 0] for part in (histogram.before, histogram.size, histogram.n_rel)
     )
-    mean = np.empty(histogram.n_queries)
-    _loops.expected_reciprocal(before, size, n_rel, mean)
+    mean, variance = np.empty((2, histogram.n_queries))
+    _loops.expected_reciprocal(before, size, n_rel, mean, variance)
     found = np.minimum(n_rel, 1)  # 0 if no group has a relevant item
-    return Scores(mean, found / (before + size - n_rel + 1), found / (before + 1))
+    low, high = found / (before + size - n_rel + 1), found / (before + 1)
+    return Scores(mean, low, high, np.sqrt(np.maximum(variance, 0)))
 
 
 @register_metric("Hit@k", source="McSherry & Najork, ECIR 2008 (success at k)")
@@ -63,4 +64,4 @@ def hit_at(histogram: TieHistogram, k: int) -> Scores:
     _loops.probability_of_none(cut.size, cut.n_rel, cut.slots, none)
     mean = np.where(cut.rel_before > 0, 1.0, 1.0 - none)
     low, high = ((cut.rel_before + part > 0).astype(np.float64) for part in (cut.fewest, cut.most))
-    return Scores(mean, low, high)
+    return Scores(mean, low, high, np.where(cut.rel_before > 0, 0.0, np.sqrt(none * (1 - none))))

@@ -52,4 +52,4 @@ def local_group_average_precision(histogram: TieHistogram, radius: int) -> Score
     largest = np.maximum.accumulate(histogram.largest_bucket[:, inside], axis=1)
     share_of_one = [1 / n_codes for n_codes in accumulate(comb(n_bits, k) for k in range(radius + 1))]  # beyond 2**63
     value = (n_rel / np.maximum(largest, 1) * share_of_one).mean(axis=1)
-    return Scores(value, value, value)
+    return Scores(value, value, value, np.zeros_like(value))

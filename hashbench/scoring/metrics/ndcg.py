@@ -1,16 +1,58 @@
 """Normalised discounted cumulative gain over graded levels."""
 
-from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import check_whole, discount_sums
+from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_variance
 
-Discounts = Callable[[IntArray, IntArray], FloatArray]
+
+class Discounts(Protocol):
+    """The discounts of ranks, summed over the ranks first + 1 to last of each tie."""
+
+    def sums(self, first: IntArray, last: IntArray) -> FloatArray:
+        """Sum the discounts."""
+
+    def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
+        """Give the variance of each query's discounted gain over tie orders."""
+
+
+class _Linear(NamedTuple):
+    """N - rank."""
+
+    n_items: IntArray  # N of each query
+
+    def sums(self, first: IntArray, last: IntArray) -> FloatArray:
+        n = self.n_items[:, None] if first.ndim == 2 else self.n_items
+        return (last - first) * (n - (first + last + 1) / 2)
+
+    def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
+        return rank_variance(histogram.counts, gains)
+
+
+class _Logarithmic(NamedTuple):
+    """1 / log2(rank + 1), and 0 beyond a cutoff."""
+
+    up_to: FloatArray  # sums over the first ranks, as many as count
+    squares: FloatArray  # the same of squares
+
+    @classmethod
+    def cut_at(cls, k: int, n_ranks: int) -> "_Logarithmic":
+        n_counted = min(k, n_ranks) + 1
+        return cls(discount_sums(n_ranks)[:n_counted], discount_sums(n_ranks, power=2)[:n_counted])
+
+    def sums(self, first: IntArray, last: IntArray) -> FloatArray:
+        return np.asarray(self.up_to.take(last, mode="clip") - self.up_to.take(first, mode="clip"))
+
+    def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
+        out = np.empty(histogram.n_queries)
+        _loops.dcg_variance(histogram.counts, gains, histogram.before, self.up_to, self.squares, out)
+        return out
 
 
 @register_metric(
@@ -38,7 +80,8 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     Notes
     -----
     Equation (20) of [1]_: a tie gives the mean gain of its items times the sum of the discounts
-    of its ranks. The extremes sort each tie by gain, up or down.
+    of its ranks. The extremes sort each tie by gain, up or down. In random order a tie of n items adds the variance
+    ``sum of (discount - mean discount)^2 * sum of (gain - mean gain)^2 / (n - 1)``.
 
     References
     ----------
@@ -54,14 +97,7 @@ def ndcg(histogram: TieHistogram, gain: str = "exponential") -> Scores:
     """
     if gain == "linear":
         check_whole(histogram, "NDCG:linear")
-        n_items = histogram.n_database
-
-        def discounts(first: IntArray, last: IntArray) -> FloatArray:
-            """Sum N - t over the ranks t = first + 1 to last."""
-            n = n_items[:, None] if first.ndim == 2 else n_items
-            return (last - first) * (n - (first + last + 1) / 2)
-
-        return _normalised(histogram, histogram.levels.astype(np.float64), discounts)
+        return _normalised(histogram, histogram.levels.astype(np.float64), _Linear(histogram.n_database))
     return ndcg_at(histogram, _n_ranks(histogram), gain)
 
 
@@ -89,7 +125,8 @@ def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Score
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
     levels = histogram.levels.astype(np.float64)
-    return _normalised(histogram, levels if gain == "trec" else exponential_gains(levels), _discounts(histogram, k))
+    gains = levels if gain == "trec" else exponential_gains(levels)
+    return _normalised(histogram, gains, _Logarithmic.cut_at(k, _n_ranks(histogram)))
 
 
 def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
@@ -99,18 +136,7 @@ def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
 
 def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
     """Give the discounted gain 2^level - 1 of each query's ideal first k, (n_queries,)."""
-    return _ideal(histogram, exponential_gains(histogram.levels), _discounts(histogram, k))
-
-
-def _discounts(histogram: TieHistogram, k: int) -> Discounts:
-    most = _n_ranks(histogram)
-    sums = discount_sums(most)[: min(k, most) + 1]
-
-    def discounts(first: IntArray, last: IntArray) -> FloatArray:
-        """Sum 1 / log2(t + 1) over the ranks t = first + 1 to last, none beyond k."""
-        return np.asarray(sums.take(last, mode="clip") - sums.take(first, mode="clip"))
-
-    return discounts
+    return _ideal(histogram, exponential_gains(histogram.levels), _Logarithmic.cut_at(k, _n_ranks(histogram)))
 
 
 def _n_ranks(histogram: TieHistogram) -> int:
@@ -122,21 +148,23 @@ def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts
     """Divide expected, worst and best discounted gain by the ideal one."""
     before, size, counts = histogram.before, histogram.size, histogram.counts
     mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
-    mean = (mean_gain * discounts(before, before + size)).sum(axis=1)
+    mean = (mean_gain * discounts.sums(before, before + size)).sum(axis=1)
     low, high = (np.zeros(histogram.n_queries) for _ in range(2))
     first_low = before + counts[:, 0]  # irrelevant items add nothing, but come first in the worst order
     for level in range(1, len(gains)):
         last_low = first_low + counts[:, level]
-        low += gains[level] * discounts(first_low, last_low).sum(axis=1)
+        low += gains[level] * discounts.sums(first_low, last_low).sum(axis=1)
         first_low = last_low
     first_high = before
     for level in range(len(gains) - 1, 0, -1):
         last_high = first_high + counts[:, level]
-        high += gains[level] * discounts(first_high, last_high).sum(axis=1)
+        high += gains[level] * discounts.sums(first_high, last_high).sum(axis=1)
         first_high = last_high
+    unit = np.exp2(np.frexp(gains[-1])[1])  # a power of two, so that squares overflow nothing and round as they would
+    tie_sd = unit * np.sqrt(discounts.variance(histogram, gains / unit))
     ideal = _ideal(histogram, gains, discounts)
     # A single item has nothing to be ranked against: its linear discount is 0, and its order is ideal.
-    return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high)))
+    return Scores(*(np.where(ideal > 0, part / ideal, 1.0) for part in (mean, low, high, tie_sd)))
 
 
 def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> FloatArray:
@@ -144,6 +172,6 @@ def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> 
     ideal, first = np.zeros(histogram.n_queries), np.zeros(histogram.n_queries, dtype=np.int64)
     for level in range(len(gains) - 1, 0, -1):
         last = first + histogram.n_at_level[:, level]
-        ideal += gains[level] * discounts(first, last)
+        ideal += gains[level] * discounts.sums(first, last)
         first = last
     return ideal

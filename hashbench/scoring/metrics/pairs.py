@@ -4,7 +4,7 @@ import numpy as np
 
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import check_whole
+from hashbench.scoring.metrics._sums import check_whole, rank_variance
 
 
 @register_metric("PairwiseError", source="Linear NDCG: equals 1 - NDCG:linear", is_error=True)
@@ -27,14 +27,15 @@ def pairwise_error(histogram: TieHistogram) -> Scores:
     it, so every pair of items gives the level of its upper one. The ideal ranking gives each pair the
     higher level of the two. What a ranking lacks is therefore the sum of the level differences of its
     misordered pairs, and ``PairwiseError = 1 - NDCG:linear``. Here the pairs are counted: a tied pair
-    is misordered in half of the orders.
+    is misordered in half of the orders. In a tie of n items with levels l the sum of their places times their levels
+    varies by ``n (n + 1) / 12 * sum of (l - mean l)^2``.
 
     Examples
     --------
     Three items at distances 0, 1, 1 with levels 0, 2, 0: one pair wrong, one tied.
 
     >>> pairwise_error(TieHistogram.from_pairs([[0, 1, 1]], [[0, 2, 0]], n_bits=1))
-    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]))
+    Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
     """
     check_whole(histogram, "PairwiseError")
     levels = histogram.levels.astype(np.float64)
@@ -46,5 +47,5 @@ def pairwise_error(histogram: TieHistogram) -> Scores:
     above = np.cumsum(totals[:, ::-1], axis=1)[:, ::-1]  # items of this level or a higher one
     # Each item of a level outranks all items of lower levels, and half of its own level's pairs remain.
     ideal = (levels * totals * (totals.sum(axis=1, keepdims=True) - above + (totals - 1) / 2)).sum(axis=1)
-    parts = (wrong + tied / 2, wrong, wrong + tied)
+    parts = (wrong + tied / 2, wrong, wrong + tied, np.sqrt(rank_variance(counts, levels)))
     return Scores(*(np.where(ideal > 0, part / ideal, 0.0) for part in parts))  # a single item makes no pair

@@ -27,7 +27,7 @@ def precision_at(histogram: TieHistogram, k: int) -> Scores:
     Notes
     -----
     A tie of ``size`` items, ``n_rel`` of them relevant, that the cutoff leaves ``slots`` places gives
-    ``slots * n_rel / size`` relevant items on average.
+    ``slots * n_rel / size`` relevant items on average; their number is hypergeometric.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def precision_in_ball(histogram: TieHistogram, radius: int) -> Scores:
     size = histogram.size[:, inside].sum(axis=1)
     n_rel = histogram.n_rel[:, inside].sum(axis=1)
     precision = n_rel / np.maximum(size, 1)
-    return Scores(precision, precision, precision)
+    return Scores(precision, precision, precision, np.zeros_like(precision))
 
 
 @register_metric("R@rN", source="mLGAP sec. 3")
@@ -116,4 +116,4 @@ def recall_in_ball(histogram: TieHistogram, radius: int) -> Scores:
         ties: low = mean = high.
     """
     recall = histogram.n_rel[:, : radius + 1].sum(axis=1) / histogram.n_relevant
-    return Scores(recall, recall, recall)
+    return Scores(recall, recall, recall, np.zeros_like(recall))

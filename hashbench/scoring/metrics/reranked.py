@@ -38,7 +38,7 @@ def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
     found = _first(histogram, k, n_reranked)
-    return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(histogram.n_relevant)
+    return found.sums_of(_is_relevant(found), *_ones(found.k)).over(histogram.n_relevant)
 
 
 @register_metric("P@k:reranked=m", source=_SOURCE, needs_candidates=True)
@@ -57,7 +57,7 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
     """
     found = _first(histogram, k, n_reranked)
     divisor = np.minimum(k, histogram.n_database)
-    return found.sums_of(_is_relevant(found), np.arange(found.k + 1.0)).over(divisor)
+    return found.sums_of(_is_relevant(found), *_ones(found.k)).over(divisor)
 
 
 @register_metric("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
@@ -76,7 +76,8 @@ def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     """
     found = _first(histogram, k, n_reranked)
     gains = exponential_gains(found.candidates.level)
-    return found.sums_of(gains, discount_sums(found.k)).over(ideal_at(histogram, k))
+    sums = discount_sums(found.k), discount_sums(found.k, power=2)
+    return found.sums_of(gains, *sums).over(ideal_at(histogram, k))
 
 
 @register_metric("AP@k:reranked=m", options=("capped", "relevant"), source=_SOURCE, needs_candidates=True)
@@ -97,24 +98,26 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     """
     found = _first(histogram, k, n_reranked)
     is_relevant = _is_relevant(found)
-    harmonic = np.cumsum(np.append(0.0, 1 / np.arange(1, found.k + 1)))
-    mean, low, high = np.empty((3, histogram.n_queries))
-    _reranking_loops.expected(*found.arrays(is_relevant), harmonic, True, mean)
-    _reranking_loops.extreme(*found.arrays(is_relevant), harmonic, True, False, low)
-    _reranking_loops.extreme(*found.arrays(is_relevant), harmonic, True, True, high)
+    weights = np.append(0.0, 1 / np.arange(1, found.k + 1))
+    sums, squares = np.cumsum(weights), np.cumsum(weights**2)
+    mean, low, high, variance = np.empty((4, histogram.n_queries))
+    _reranking_loops.moments(*found.arrays(is_relevant), sums, squares, True, mean, variance)
+    _reranking_loops.extreme(*found.arrays(is_relevant), sums, True, False, low)
+    _reranking_loops.extreme(*found.arrays(is_relevant), sums, True, True, high)
     n_divisor = histogram.n_relevant
-    return _Sums(mean, low, high).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
+    return _Sums(mean, low, high, variance).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
 
 
 class _Sums(NamedTuple):
-    """Sums over the first k: expected, least and most."""
+    """Sums over the first k: expected, least, most, and their variance."""
 
     mean: FloatArray
     low: FloatArray
     high: FloatArray
+    variance: FloatArray
 
     def over(self, divisor: IntArray | FloatArray) -> Scores:
-        return Scores(*(part / divisor for part in self))
+        return Scores(*(part / divisor for part in (*self[:3], np.sqrt(np.maximum(self.variance, 0)))))
 
 
 class _First(NamedTuple):
@@ -130,14 +133,14 @@ class _First(NamedTuple):
         found = self.candidates
         return found.starts, found.value, found.hamming, gain, self.radius, self.size, self.slots
 
-    def sums_of(self, gain: FloatArray, sums: FloatArray) -> _Sums:
-        """Sum gain times weight over the first k ranks; ``sums[t]`` is the sum of the weights of the first t."""
-        mean, low, high = np.empty((3, len(self.radius)))
-        _reranking_loops.expected(*self.arrays(gain), sums, False, mean)
+    def sums_of(self, gain: FloatArray, sums: FloatArray, squares: FloatArray) -> _Sums:
+        """Sum gain times weight over the first k ranks, given the sums of the first weights, and of their squares."""
+        mean, low, high, variance = np.empty((4, len(self.radius)))
+        _reranking_loops.moments(*self.arrays(gain), sums, squares, False, mean, variance)
         for is_most, out in ((False, low), (True, high)):
             _reranking_loops.extreme(*self.arrays(gain), sums, False, is_most, out)
             _reranking_loops.graded_extreme(*self.arrays(gain), sums, 1.0 if is_most else -1.0, out)
-        return _Sums(mean, low, high)
+        return _Sums(mean, low, high, variance)
 
 
 def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
@@ -145,6 +148,12 @@ def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
     most = int(histogram.n_database.max(initial=1))
     candidates = cast("Candidates", histogram.candidates)  # or `Metric.scores` had refused
     return _First(candidates, cut.group, cut.size, cut.slots, min(k, most))
+
+
+def _ones(k: int) -> tuple[FloatArray, FloatArray]:
+    """Give the sums of the weights 1 of the first ranks, and of their squares."""
+    sums = np.arange(k + 1.0)
+    return sums, sums
 
 
 def _is_relevant(found: _First) -> FloatArray:

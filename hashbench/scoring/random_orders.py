@@ -1,0 +1,135 @@
+"""Scores under random orders of the database, each shared by all queries: what luck does, measured.
+
+Of each query and order one pass drops the items, in that order, into the places of their tie: no sort.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from hashbench._parallel import chunks, compiled, in_threads
+from hashbench._typing import AnyArray, FloatArray, IntArray, Progress, silent
+from hashbench.errors import HashbenchError
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import Metric, get_metric
+
+_MEMORY = 64 << 20  # bytes of ranked items held at a time by one thread
+
+
+class Ties(NamedTuple):
+    """Some queries' items: in which tie each is, by rank, and the index of its level.
+
+    Parameters
+    ----------
+    group, level : ndarray of shape (n_queries, n_items)
+        Of each item; a group below 0 fills up rankings that are shorter.
+    histogram : TieHistogram
+        The counts of these.
+    """
+
+    group: AnyArray
+    level: AnyArray
+    histogram: TieHistogram
+
+    def ranked(self, order: IntArray) -> TieHistogram:
+        """Give the histogram without ties of the rankings in which tied items stand in that order.
+
+        The order of items, (n_items,), is shared by the queries, or there is one for each, (n_queries, n_items).
+        """
+        histogram, order = self.histogram, np.atleast_2d(order)
+        ranks = np.empty(self.group.shape, dtype=np.int16)  # the level at each rank
+        n_runs = np.empty(len(ranks), dtype=np.int64)
+        _place(self.group, self.level, order, histogram.before, histogram.n_database, ranks, n_runs)
+        counts = np.zeros((len(ranks), len(histogram.levels), max(n_runs.max(initial=0), 1)), dtype=np.int64)
+        _count_runs(ranks, histogram.n_database, counts)
+        return TieHistogram(counts, histogram.levels, by_radius=False, unretrieved=histogram.unretrieved)
+
+
+def measure(
+    evaluation: Evaluation,
+    rankings: Callable[[IntArray], Callable[[IntArray], TieHistogram]],
+    n_items: int,
+    undefined: str,
+    n_orders: int,
+    random_state: int = 0,
+    on_progress: Progress = silent,
+) -> Evaluation:
+    """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
+
+    Of some queries ``rankings`` gives what ranks them under an order. Queries of one kind are scored once.
+    """
+    if n_orders < 2 or random_state < 0:
+        raise HashbenchError(
+            f"random_orders is {n_orders} and random_state {random_state}, expected 2 orders or more, as a standard "
+            "deviation takes, and a random state of 0 or more."
+        )
+    metrics = [get_metric(name) for name in evaluation.scores]
+    reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
+    if reranked is not None:
+        raise HashbenchError(
+            f"{reranked} cannot be measured under random orders, as its candidates are put in another; its exact "
+            "tie_sd is computed. Leave it or random_orders out."
+        )
+    _, first, sizes = np.unique(evaluation.kind, return_index=True, return_counts=True)
+    asked = [metric for metric in metrics if _varies(evaluation, metric)]
+    at_a_time = max(_MEMORY // (32 * n_items), 1)
+    parts = chunks(0, len(first), at_a_time)
+
+    def score(part: slice) -> tuple[FloatArray, FloatArray]:
+        ranked = rankings(first[part])
+        sums, n_counted = np.zeros((len(asked), n_orders)), np.zeros(len(asked))
+        for number in range(n_orders):
+            order = np.random.default_rng([random_state, number]).permutation(n_items)
+            histogram = ranked(order)
+            for place, metric in enumerate(asked):
+                mean = metric.scores(histogram, undefined).mean
+                is_counted = ~np.isnan(mean)
+                sums[place, number] = mean[is_counted] @ sizes[part][is_counted]
+                n_counted[place] = sizes[part][is_counted].sum()
+        return sums, n_counted
+
+    sums, n_counted = np.zeros((len(asked), n_orders)), np.zeros(len(asked))
+    for n_done, (some, n_some) in enumerate(in_threads(score, parts), start=1):
+        sums, n_counted = sums + some, n_counted + n_some
+        on_progress("parts of the queries under random orders", n_done, len(parts))
+    measured = dict(zip((metric.name for metric in asked), sums / np.maximum(n_counted, 1)[:, None], strict=True))
+    constant = {name: np.full(n_orders, values.mean) for name, values in evaluation.summary.items()}
+    return replace(evaluation, random_orders=constant | measured)
+
+
+def _varies(evaluation: Evaluation, metric: Metric) -> bool:
+    scores = evaluation.scores[metric.name]
+    return bool((scores.low < scores.high).any())
+
+
+@compiled
+def _place(group, level, order, before, n_database, ranks, n_runs):  # type: ignore[no-untyped-def]
+    """Put the level of each item, taken in that order, at the next rank of its tie; count runs of equal levels."""
+    n_groups = before.shape[1]
+    fill = np.empty(n_groups, dtype=np.int64)
+    for q in range(len(group)):
+        fill[:] = before[q]
+        for i in order[min(q, len(order) - 1)]:
+            g = group[q, i]
+            if g >= 0:
+                ranks[q, fill[g]] = level[q, i]
+                fill[g] += 1
+        runs = 0
+        for rank in range(n_database[q]):
+            if rank == 0 or ranks[q, rank] != ranks[q, rank - 1]:
+                runs += 1
+        n_runs[q] = runs
+
+
+@compiled
+def _count_runs(ranks, n_database, counts):  # type: ignore[no-untyped-def]
+    """Count the items of each run of equal levels, as a group of its own; their order does not matter."""
+    for q in range(len(ranks)):
+        run = 0
+        for rank in range(n_database[q]):
+            if rank > 0 and ranks[q, rank] != ranks[q, rank - 1]:
+                run += 1
+            counts[q, ranks[q, rank], run] += 1

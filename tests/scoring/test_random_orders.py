@@ -1,0 +1,159 @@
+"""Means under random orders of the database against sorts of it, and against what is estimated of them."""
+
+import effort
+import numpy as np
+import oracles
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+
+import hashbench
+from hashbench.affinity import Affinity, Explicit, SameLabel
+
+NAMES = ["AP", "AP@20:retrieved", "AP@20:relevant", "NDCG:trec", "NDCG@20", "NDCG:linear", "P@20", "RPrec", "RR"]
+rng = np.random.default_rng(0)
+query, database = rng.random((12, 5)) < 0.5, rng.random((150, 5)) < 0.5
+query[6:] = query[:6]
+labels = rng.integers(0, 3, 12), rng.integers(0, 3, 150)
+labels[0][6:9] = labels[0][:3]
+
+
+def score(name, ranked):
+    metric = hashbench.scoring.metrics.get_metric(name)
+    return oracles.ORACLES[metric.family.pattern](ranked, *metric.arguments)
+
+
+def orders_of(n_items, n_orders):
+    """Draw the orders that evaluate draws."""
+    return [np.random.default_rng([0, number]).permutation(n_items) for number in range(n_orders)]
+
+
+@pytest.mark.parametrize("distance", ["hamming", "cosine"])
+def test_each_order_scores_as_a_stable_sort_of_the_database_in_that_order(distance):
+    found = hashbench.evaluate(
+        *(2.0 * query - 1, 2.0 * database - 1) if distance == "cosine" else (query, database),
+        *(labels, [*NAMES, *(["P@r1"] if distance == "hamming" else [])]),
+        **{"random_orders": 3, "distance": distance},
+    )
+    level = np.equal.outer(*labels).astype(int)
+    hamming = cdist(query, database, "hamming").round(9)
+    for number, order in enumerate(orders_of(150, 3)):
+        ranked = [row[order][np.argsort(d[order], kind="stable")] for row, d in zip(level, hamming, strict=True)]
+        for name in NAMES:
+            expected = np.mean([score(name, one.tolist()) for one in ranked])
+            assert found.random_orders[name][number] == pytest.approx(expected, abs=1e-12), name
+    if distance == "hamming":
+        assert found.random_orders["P@r1"] == pytest.approx([found.summary["P@r1"].mean] * 3)
+    for name in NAMES:
+        assert found.summary[name].tie_sd_measured == np.std(found.random_orders[name], ddof=1)
+
+
+def test_graded_levels_and_queries_without_relevant_items_are_ranked_likewise():
+    level = rng.choice([0, 0, 1, 3], (12, 150))
+    level[4] = 0
+    found = hashbench.evaluate(query, database, level, ["NDCG@20", "AP"], random_orders=2)
+    hamming = cdist(query, database, "hamming")
+    for number, order in enumerate(orders_of(150, 2)):
+        ranked = [row[order][np.argsort(d[order], kind="stable")] for row, d in zip(level, hamming, strict=True)]
+        for name in ("NDCG@20", "AP"):
+            expected = np.mean([score(name, one.tolist()) for one in ranked if one.any()])
+            assert found.random_orders[name][number] == pytest.approx(expected, abs=1e-12)
+
+
+def test_documents_of_a_run_stand_in_one_order_for_all_queries():
+    names = [f"d{i}" for i in range(40)]
+    run, qrels = {}, {}
+    for q in range(5):
+        listed = rng.choice(names, int(rng.integers(1, 30)), replace=False)
+        run[f"q{q}"] = {str(name): float(rng.integers(0, 3)) for name in listed}
+        qrels[f"q{q}"] = {str(name): int(rng.integers(0, 3)) for name in rng.choice(names, 20, replace=False)}
+        qrels[f"q{q}"][str(listed[0])] = 1
+    found = hashbench.evaluate_run(run, qrels, ["RR", "P@5"], random_orders=4)
+    documents = list(dict.fromkeys(name for listed in run.values() for name in listed))
+    for number, order in enumerate(orders_of(len(documents), 4)):
+        place = {documents[item]: place for place, item in enumerate(order)}
+        values = {"RR": [], "P@5": []}
+        for q, listed in run.items():
+            ranked = [qrels[q].get(d, 0) for d in sorted(listed, key=lambda d, s=listed: (-s[d], place[d]))]
+            values["RR"].append(oracles.reciprocal_rank(ranked) if any(ranked) else 0.0)
+            values["P@5"].append(sum(level > 0 for level in ranked[:5]) / 5)
+        for name, each in values.items():
+            assert found.random_orders[name][number] == pytest.approx(np.mean(each), abs=1e-12)
+
+
+def test_the_same_orders_are_drawn_each_time_and_the_first_of_many_are_those_of_few():
+    few, many = (hashbench.evaluate(query, database, labels, ["AP"], random_orders=n) for n in (3, 5))
+    np.testing.assert_array_equal(few.random_orders["mAP"], many.random_orders["mAP"][:3])
+
+
+class Alike(Affinity):
+    """A rule that does not say which queries are alike."""
+
+    n_queries, n_database = 12, 150
+    levels = np.array([0, 1])
+
+    def block(self, query, database):
+        return np.equal.outer(labels[0][query], labels[1][database]).astype(np.int16)
+
+
+@pytest.mark.parametrize("rule", [SameLabel(*labels), Explicit(np.equal.outer(*labels).astype(int))])
+def test_queries_of_one_code_and_the_same_relevant_items_are_of_one_kind(rule):
+    found = hashbench.evaluate(query, database, rule, ["AP"])
+    rows = [(*code.tolist(), label) for code, label in zip(query, labels[0], strict=True)]
+    np.testing.assert_array_equal(np.equal.outer(found.kinds, found.kinds), [[a == b for a in rows] for b in rows])
+    each = hashbench.evaluate(query, database, Alike(), ["AP"])
+    assert len(set(each.kinds)) == 12
+    assert each.summary["AP"].tie_sd < found.summary["AP"].tie_sd < found.summary["AP"].tie_sd_bound
+
+
+def test_outputs_that_are_equal_are_of_one_kind_too():
+    outputs = rng.normal(size=(12, 5))
+    outputs[6:] = outputs[:6]
+    found = hashbench.evaluate(outputs, database + 0.5, labels, ["AP"], distance="cosine")
+    alike = np.equal.outer(np.arange(12) % 6, np.arange(12) % 6) & np.equal.outer(labels[0], labels[0])
+    np.testing.assert_array_equal(np.equal.outer(found.kinds, found.kinds), alike)
+
+
+X, y = load_digits(return_X_y=True)
+N_ORDERS = 1000 if effort.ALL else 200
+
+
+@pytest.mark.parametrize("codes", ["random", "learned", "collapsed", "wrong"])
+@pytest.mark.parametrize("n_bits", [8, 12, 32])
+def test_what_random_orders_show_is_near_the_estimate_and_below_the_bound(codes, n_bits):
+    rng = np.random.default_rng(n_bits)
+    if codes == "random":
+        bits = X @ rng.normal(size=(64, n_bits)) > 0
+    elif codes == "learned":
+        means = np.stack([X[y == label].mean(axis=0) for label in range(10)])
+        bits = (X - X.mean(axis=0)) @ np.linalg.svd(means - means.mean(axis=0), full_matrices=True)[2][:n_bits].T > 0
+    else:  # a code for each class, some in the wrong one
+        wrong = rng.random(len(y)) < (0.2 if codes == "wrong" else 0.02)
+        bits = (rng.random((10, n_bits)) < 0.5)[np.where(wrong, rng.integers(0, 10, len(y)), y)]
+    found = hashbench.evaluate(
+        *(bits[:200], bits[200:], (y[:200], y[200:]), ["AP", "AP@100", "NDCG", "P@100"]), random_orders=N_ORDERS
+    )
+    for name, one in found.summary.items():
+        if one.low == one.high:
+            assert one.tie_sd == one.tie_sd_measured == 0
+            continue
+        assert one.tie_sd / 2 < one.tie_sd_measured < 2 * one.tie_sd, name
+        assert one.tie_sd_measured < one.tie_sd_bound, name
+        assert abs(found.random_orders[name].mean() - one.mean) < 5 * one.tie_sd_measured / np.sqrt(N_ORDERS)
+
+
+@pytest.mark.parametrize(
+    ("options", "metric", "message"),
+    [
+        ({"random_orders": 1}, "AP", "random_orders is 1 .* expected 2 orders or more"),
+        ({"random_orders": -3}, "AP", "random_orders is -3 .* expected 2 orders or more"),
+        (
+            {"random_orders": 5, "vectors": (query + 0.5, database + 0.5)},
+            "R@2:reranked=4",
+            "R@2:reranked=4 cannot be measured under random orders, .* Leave it or random_orders out",
+        ),
+    ],
+)
+def test_orders_that_cannot_be_measured_are_refused_in_words(options, metric, message):
+    with pytest.raises(hashbench.HashbenchError, match=message):
+        hashbench.evaluate(query, database, labels, [metric], **options)
