@@ -67,21 +67,30 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
     summary = evaluation.summary
     if form == "json":
         content = {
-            name: {key: json_number(value) for key, value in values._asdict().items()}
+            name: {key: None if value is None else json_number(value) for key, value in values.by_name.items()}
             for name, values in summary.items()
         }
         return json.dumps(content, indent=2)
     if form == "csv":
-        from hashbench.scoring.evaluation import Summary
         from hashbench.store.results import csv_text
 
-        rows = [[name, *(f"{value:.6f}" for value in values[:3]), *values[3:]] for name, values in summary.items()]
-        return csv_text(("metric", *Summary._fields), rows).rstrip("\n")
-    cells = ["metric", "mean", "low", "high"], [[name, *map(_four, values[:3])] for name, values in summary.items()]
+        rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
+        return csv_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
+    n_orders = next(map(len, evaluation.random_orders.values()), 0)
+    lines = [
+        [
+            *(name, f"{_four(values.mean)} ± {_five(values.tie_sd)}"),
+            *([] if values.tie_sd_measured is None else [_five(values.tie_sd_measured)]),
+            *(_four(values.low), _four(values.high)),
+        ]
+        for name, values in summary.items()
+    ]
+    cells = ["metric", "mean ± sd", *(["measured sd"] if n_orders else []), "low", "high"], lines
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    n_queries_told = counted(n_queries, "query", "queries")
-    notes = [f"{n_queries_told}; mean over all orders of tied items, low and high over the worst and the best."]
-    notes += [f"{evaluation.n_undefined} of them {_fate(evaluation)}"] * bool(evaluation.n_undefined)
+    notes = [f"{counted(n_queries, 'query', 'queries')}; mean over all orders of tied items.", *LUCK_AND_WORST_CASE]
+    if n_orders:
+        notes.insert(2, f"measured sd: what {n_orders:,} such orders show.")
+    notes += [f"{evaluation.n_undefined} of the queries {_fate(evaluation)}"] * bool(evaluation.n_undefined)
     if form == "latex":
         from hashbench.reports.tables.latex import tabular
 
@@ -90,9 +99,26 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
     return "\n".join([text, "", *notes])
 
 
+LUCK_AND_WORST_CASE = (
+    "sd: luck, the standard deviation of the mean over random orders of the database, each the same for all queries "
+    "(an estimate).",
+    "low, high: the worst case, the ties of each query on its own at their worst and best; no one order need reach it.",
+)
+
+
 def _four(value: float) -> str:
     """Show four decimals of the six that results have, so that tables show the same."""
     return f"{float(f'{value:.6f}'):.4f}"
+
+
+def _five(value: float) -> str:
+    """Show five decimals of a deviation; a dash if it is not known."""
+    return "-" if value != value else f"{value:.5f}"
+
+
+def _six(value: float | None) -> str:
+    """Show six decimals, of a count none; nothing of what was not asked for."""
+    return "" if value is None else str(value) if isinstance(value, int) else f"{value:.6f}"
 
 
 def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool = True) -> str:
@@ -128,19 +154,19 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
         lines.append(
             [
                 *(outcome.rows[0].dataset, label, str(outcome.job.n_bits), str(outcome.job.seed)),
-                *(_four(first.mean), f"{_four(first.low)}-{_four(first.high)}"),
+                *(f"{_four(first.mean)} ± {_five(first.tie_sd)}", f"{_four(first.low)}-{_four(first.high)}"),
                 *(_four(other.mean) for other in others),
             ]
         )
-    header = ["dataset", "method", "bits", "seed", names[0], f"{names[0]} low-high", *names[1:]]
+    header = ["dataset", "method", "bits", "seed", f"{names[0]} ± sd", f"{names[0]} low-high", *names[1:]]
     text = plain_table(header, lines, n_left=2)
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
-    notes = [
+    notes = [f"\n{note}" for note in LUCK_AND_WORST_CASE] + [
         f"\n{found.n_undefined} of {len(next(iter(found.scores.values())).mean)} queries of {name} {_fate(found)}"
         for name, found in by_dataset.items()
         if found.n_undefined
     ]
-    return text + "".join(["\n", *notes] if notes else [])
+    return text + "".join(["\n", *notes])
 
 
 def _fate(evaluation: "Evaluation") -> str:

@@ -50,7 +50,7 @@ class Drawn(File):
 
 
 _ARRAY = _Array()
-_OF_RUNS = ("run", "qrels", "complete", "metrics", "undefined", "form", "per_query")
+_OF_RUNS = ("run", "qrels", "complete", "metrics", "undefined", "random_orders", "form", "per_query")
 _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # of the options on one's own codes
 
 
@@ -138,6 +138,11 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
     default="table",
     show_default=True,
 )
+@click.option(
+    "--random-orders",
+    type=click.IntRange(2),
+    help="Also score so many random orders of the database, the same each time, and print the deviation they show.",
+)
 @click.option("--per-query", type=OUTPUT, help="Also write every query's scores to this CSV file; - for stdout.")
 @click.option(
     "--curves",
@@ -160,6 +165,7 @@ def evaluate(
     complete: bool,
     metrics: tuple[str, ...],
     undefined: str,
+    random_orders: int | None,
     form: str,
     per_query: Path | None,
     curves: Path | None,
@@ -198,8 +204,9 @@ def evaluate(
         mine.check_metrics(metrics or DEFAULT_METRICS)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
+    orders = {"random_orders": random_orders} if random_orders else {}
     with progress, telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
-        evaluation = score(metrics or DEFAULT_METRICS)
+        evaluation = score(metrics or DEFAULT_METRICS, **orders)
     for note in evaluation.notes:
         click.echo(note, err=True)
     if save is not None:

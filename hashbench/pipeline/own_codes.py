@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray
+from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
@@ -45,6 +45,11 @@ OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
+class _How(TypedDict):
+    undefined: str
+    random_orders: int
+
+
 @dataclass(frozen=True, eq=False)
 class OwnCodes:
     """Codes of a user's, and what is relevant to them.
@@ -76,14 +81,14 @@ class OwnCodes:
     fingerprint: str
     vectors: Vectors | None = None
 
-    def evaluate(self, metrics: Iterable[str], undefined: str = "skip") -> Evaluation:
-        """Score them; ``undefined`` as in `hashbench.evaluate`."""
+    def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
+        """Score them; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
+        names, how = list(metrics), _How(undefined=undefined, random_orders=random_orders)
         if self.distance == "hamming":
-            names = list(metrics)
             parts = (self.query, self.database, self.n_bits, self.affinity, names)
             vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
-            return evaluate_packed(*parts, undefined=undefined, vectors=vectors)
-        return evaluate(self.query, self.database, self.affinity, metrics, distance=self.distance, undefined=undefined)
+            return evaluate_packed(*parts, vectors=vectors, **how)
+        return evaluate(self.query, self.database, self.affinity, names, distance=self.distance, **how)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors that no metric asks for."""
@@ -124,7 +129,7 @@ class OwnCodes:
             told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
         if self.distance == "hamming":
             for one, scores in parts.items():
-                told += self._keep(one, scores, keep_codes)
+                told += self._keep(one, scores, scored.kind, keep_codes)
         return told
 
     @cached_property
@@ -137,12 +142,12 @@ class OwnCodes:
             digest.update(f"{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes())
         return digest.hexdigest()[:16]
 
-    def _keep(self, made: Provenance, scores: dict[str, Scores], keep_codes: bool) -> list[str]:
+    def _keep(self, made: Provenance, scores: dict[str, Scores], kinds: IntArray, keep_codes: bool) -> list[str]:
         """Keep every query's scores, and on demand the codes; say in words where these are."""
         codes = Codes(self.query, self.database, made)
         with score_cache.opened(codes) as kept:
-            known = {metric: np.stack(values) for metric, values in scores.items()}
-            kept.write({**_readable(kept), **known})
+            known: dict[str, AnyArray] = {metric: np.stack(values) for metric, values in scores.items()}
+            kept.write({**_readable(kept), **known, score_cache.KINDS: kinds})
         if not keep_codes:
             return []
         folder = f"{made.dataset}-{made.dataset_fingerprint}"  # beside those of methods

@@ -11,6 +11,7 @@ def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:
         Row(
             metric=name,
             value=f"{summary.mean:.6f}",
+            tie_sd=f"{summary.tie_sd:.6f}".replace("nan", ""),
             low=f"{summary.low:.6f}",
             high=f"{summary.high:.6f}",
             n_queries=summary.n_queries,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, silent
 from hashbench.bits import check_codes, pack
 from hashbench.dataset import Dataset, as_slice, canonical_json
 from hashbench.errors import Damaged, HashbenchError, Refusal, TrainingFailure
@@ -136,7 +136,7 @@ def ensure_codes(
     return path, how
 
 
-def kept_scores(dataset: Identified, job: Job) -> dict[str, FloatArray] | None:
+def kept_scores(dataset: Identified, job: Job) -> dict[str, AnyArray] | None:
     """Find the scores that are kept of a job, by metric; None if its codes are not there. Nothing is done or written.
 
     Codes and scores are found as `ensure_codes` and `ensure_scores` find them.
@@ -159,11 +159,12 @@ def score(
     metric_names: Sequence[str] = DEFAULT_METRICS,
     *,
     undefined: str = "skip",
+    random_orders: int = 0,
     on_progress: Progress = silent,
 ) -> Evaluation:
-    """Score a codes file, which must have been made from this dataset; ``undefined`` as in `hashbench.evaluate`."""
+    """Score a codes file, which must have been made from this dataset; options as in `hashbench.evaluate`."""
     with hdf5.open_codes(path) as codes:
-        return _score(dataset, path, codes, metric_names, undefined, on_progress)
+        return _score(dataset, path, codes, metric_names, undefined, random_orders, on_progress)
 
 
 def check_content(dataset: Dataset, made: Provenance, path: Path) -> None:
@@ -198,17 +199,20 @@ def ensure_scores(
             known, how = {}, "recomputed damaged"
         missing = [name for name in names if name not in known]
         if missing:
-            scores = _score(dataset, path, codes, missing, "skip", on_progress).scores
-            known |= {name: np.stack(values) for name, values in scores.items()}
-            if ours := {name: values for name, values in known.items() if get_metric(name).is_built_in}:
+            scored = _score(dataset, path, codes, missing, "skip", 0, on_progress)
+            known |= {name: np.stack(values) for name, values in scored.scores.items()}
+            known[score_cache.KINDS] = scored.kind
+            ours = {name: known[name] for name in known if name == score_cache.KINDS or get_metric(name).is_built_in}
+            if len(ours) > 1:
                 kept.write(ours)
     return evaluation_of(known, names), how if missing else ""
 
 
-def evaluation_of(known: Mapping[str, FloatArray], metric_names: Sequence[str]) -> Evaluation:
-    """Give kept scores, (3, n_queries) by metric, as an evaluation in some of the metrics."""
+def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
+    """Give kept scores, as `score_cache.ScoreFile` has them, as an evaluation in some of the metrics."""
     n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
-    return Evaluation({name: Scores(*known[name]) for name in metric_names}, n_undefined)
+    scores = {name: Scores(*known[name]) for name in metric_names}
+    return Evaluation(scores, n_undefined, kinds=known[score_cache.KINDS])
 
 
 def _score(
@@ -217,6 +221,7 @@ def _score(
     codes: Codes,
     metric_names: Sequence[str],
     undefined: str,
+    random_orders: int,
     on_progress: Progress,
 ) -> Evaluation:
     from hashbench.scoring.evaluator import evaluate_packed
@@ -226,6 +231,7 @@ def _score(
         *(codes.query, codes.database, codes.n_bits, dataset.affinity(), metric_names),
         undefined=undefined,
         vectors=vectors_of(dataset, metric_names),
+        random_orders=random_orders,
         on_progress=on_progress,
     )
 

@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hashbench.cards import MethodCard, method_card
@@ -52,13 +53,17 @@ def average_over_seeds(results: pd.DataFrame, lines: pd.DataFrame | None = None)
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
     """Average results over seeds: one row a ``CELL``, without labels, sorted by key.
 
-    Its columns are the key, means of ``value``, ``low`` and ``high``, ``spread`` (the standard deviation of ``value``),
-    ``n_seeds``, ``n_queries``, ``n_undefined`` and ``group``, empty for methods that are no longer installed.
+    Its columns are the key, means of ``value``, ``low`` and ``high``, ``tie_sd`` of the mean value, as codes of several
+    seeds move independently with the order of ties, ``spread`` (the standard deviation of ``value``), ``n_seeds``,
+    ``n_queries``, ``n_undefined`` and ``group``, empty for methods that are no longer installed.
     """
     cells = (
-        results.groupby(list(CELL), sort=True)
+        results.assign(tie_variance=results["tie_sd"] ** 2)
+        .groupby(list(CELL), sort=True)
         .agg(
             value=("value", "mean"),
+            tie_variance=("tie_variance", "sum"),
+            n_deviations=("tie_variance", "count"),
             spread=("value", "std"),
             low=("low", "mean"),
             high=("high", "mean"),
@@ -70,8 +75,11 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
         )
         .reset_index()
     )
-    is_known = cells.pop("n_ranges") == cells.pop("n_values")  # else it would be the range of other seeds' mean
-    return cells.assign(low=cells["low"].where(is_known), high=cells["high"].where(is_known), group=_groups(cells))
+    n_values, n_ranges, n_deviations = (cells.pop(name) for name in ("n_values", "n_ranges", "n_deviations"))
+    is_known = n_ranges == n_values  # else it would be the range of other seeds' mean
+    tie_sd = np.sqrt(cells.pop("tie_variance")) / n_values.where((n_values == n_deviations) & (n_values > 0))
+    low, high = (cells[name].where(is_known) for name in ("low", "high"))
+    return cells.assign(tie_sd=tie_sd, low=low, high=high, group=_groups(cells))
 
 
 def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:

@@ -13,6 +13,8 @@ from hashbench._typing import FloatArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.revisions import Side
 from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_find_significance, paired_tests
+from hashbench.reports.ties import Score
+from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.metrics import is_error
 from hashbench.store.results import UNKNOWN, Row
 from hashbench.store.score_cache import find_scores
@@ -28,12 +30,14 @@ class Change:
 
     @property
     def is_real(self) -> bool:
-        """Whether the rows differ in more than a tie range that one's file is too old to have."""
+        """Whether the rows differ in more than a tie range or deviation that one's file is too old to have."""
         missing: dict[str, Any] = {
             name: "nan"
             for name in ("low", "high")
             if any(getattr(row, name) == "nan" != row.value for row in (self.old, self.new))
         }
+        if not (self.old.tie_sd and self.new.tie_sd):
+            missing["tie_sd"] = ""
         return self.old._replace(**missing) != self.new._replace(**missing)
 
     @property
@@ -49,15 +53,12 @@ class Change:
         return self.difference if is_error(self.new.metric) else -self.difference
 
     @property
-    def is_inside_tie_range(self) -> bool | None:
-        """Whether breaking ties by luck could turn either value into the other; None if a range is unknown.
-
-        The new value must lie between ``low`` and ``high`` of the old row, and the old value between those of the new.
-        """
-        old, new = ([float(text) for text in (row.value, row.low, row.high)] for row in (self.old, self.new))
-        if any(map(math.isnan, old + new)):
-            return None
-        return old[1] <= new[0] <= old[2] and new[1] <= old[0] <= new[2]
+    def ties(self) -> str:
+        """What ties leave open between the two values: a key of `hashbench.reports.ties.ANSWERS`."""
+        old, new = (
+            Score(*(float(getattr(row, name) or "nan") for name in Score._fields)) for row in (self.old, self.new)
+        )
+        return str(compare_ties(old, new))
 
     @property
     def is_significant(self) -> bool:
@@ -137,7 +138,7 @@ class Diff:
         return can_find_significance(self.n_tested, self.n_resamples)
 
     def drops(self, limit: float) -> list[Change]:
-        """Give the changes for the worse by more than this, inside the tie range or not, the greatest loss first."""
+        """Give the changes for the worse by more than this, whatever ties leave open, the greatest loss first."""
         return [change for change in self.changed if change.loss > limit]
 
     def over_seeds(self) -> list[OverSeeds]:

@@ -9,15 +9,15 @@ from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 from hashbench.reports.significance import ALPHA
-from hashbench.store.results import COLUMNS, Row, csv_text
+from hashbench.reports.ties import ANSWERS, OPEN
+from hashbench.store.results import COLUMNS, NUMBERS, Row, csv_text
 
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
 _MOST = 65_000  # characters of a comment; GitHub takes 65,536
 _MOST_ROWS = 20  # of a table on a terminal that is about no change; more are counted
 _ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
-_CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "tie range", "p", "95% interval"]
-RANGE = {True: "inside", False: "outside", None: "unknown"}
+_CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "ties", "p", "95% interval"]
 
 Section = tuple[str, list[str], list[list[str]]]
 
@@ -53,10 +53,10 @@ def summarise(diff: Diff) -> str:
         return f"{text}. The two sides share no row; check that they are results of the same datasets and methods."
     if diff.changed:
         n_worse = sum(change.loss > 0 for change in diff.changed)
-        n_inside = sum(change.is_inside_tie_range is True for change in diff.changed)
+        n_open = sum(change.ties == OPEN for change in diff.changed)
         n_significant = sum(change.is_significant for change in diff.changed)
         text += (
-            f". Of the changed, {n_worse} are worse, {n_inside} lie inside the tie range, and "
+            f". Of the changed, {n_worse} are worse, {n_open} are not told apart by luck with ties, and "
             f"{n_significant} of {diff.n_tested} tested are significant"
         )
     return f"{text}."
@@ -165,7 +165,7 @@ class _Labels:
 
 
 def _cells(change: Change) -> list[str]:
-    cells = [change.old.value, change.new.value, f"{change.difference:+.6f}", RANGE[change.is_inside_tie_range]]
+    cells = [change.old.value, change.new.value, f"{change.difference:+.6f}", ANSWERS[change.ties]]
     if change.test is None:
         return [*cells, "-", "-"]
     mark = " *" if change.is_significant else ""
@@ -184,12 +184,12 @@ def _markdown(section: Section, n_lines: int) -> str:
 
 
 def _csv(diff: Diff, only_changed: bool) -> str:
-    header = ["status", *_KEY, "old", "new", "difference", "tie_range", "p_value", "p_holm", "low", "high", "other"]
+    header = ["status", *_KEY, "old", "new", "difference", "ties", "p_value", "p_holm", "low", "high", "other"]
     lines: list[Sequence[Any]] = []
     for change in diff.changed:
         test = [f"{value:.6f}" for value in change.test] if change.test else [""] * 4
         numbers = [change.old.value, change.new.value, f"{change.difference:.6f}"]
-        lines.append(["changed", *change.new.key, *numbers, RANGE[change.is_inside_tie_range], *test, ""])
+        lines.append(["changed", *change.new.key, *numbers, ANSWERS[change.ties], *test, ""])
     if not only_changed:
         for pair in diff.incomparable:
             numbers = [pair.old.value, pair.new.value]
@@ -212,7 +212,7 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
                 "old": _numbers(change.old),
                 "new": _numbers(change.new),
                 "difference": json_number(change.difference),
-                "is_inside_tie_range": change.is_inside_tie_range,
+                "ties": ANSWERS[change.ties],
                 "test": change.test and {**change.test._asdict(), "is_significant": change.is_significant},
             }
             for change in diff.changed
@@ -242,4 +242,4 @@ def _key(row: Row) -> dict[str, Any]:
 
 
 def _numbers(row: Row) -> dict[str, float | None]:
-    return {name: json_number(float(getattr(row, name))) for name in ("value", "low", "high")}
+    return {name: json_number(float(getattr(row, name) or "nan")) for name in NUMBERS}

@@ -20,7 +20,7 @@ from hashbench.pipeline.runner import run
 from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.provenance import digest
-from hashbench.store.results import COLUMNS, UNKNOWN, Row, csv_text, read_content, results_path, unite
+from hashbench.store.results import COLUMNS, NUMBERS, UNKNOWN, Row, csv_text, read_content, results_path, unite
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
@@ -61,7 +61,7 @@ def _about_file(path: Path, content: bytes, rows: _Rows) -> str:
             home = results_path("", row.dataset).name
             return f"holds rows of {row.dataset}, which belong into {home}. Move them there."
     for row in rows.values():
-        texts = [getattr(row, name) for name in ("value", "low", "high")]
+        texts = [getattr(row, name) for name in NUMBERS if name != "tie_sd" or row.tie_sd]
         if not all(map(_NUMBER.fullmatch, texts)):
             return f"has {', '.join(texts)} for {_told(row)}, expected six decimals each. Run it again."
     if content != csv_text(COLUMNS, sorted(rows.values())).encode():
@@ -125,7 +125,7 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
         f"{_told(row)} changed from {_numbers(old)} to {_numbers(row)} though neither data nor version of the method "
         "did. Raise the version, or leave the row."
         for key, row in rows.items()
-        if (old := base.get(key)) not in (None, row) and old[-2:] == row[-2:]
+        if (old := base.get(key)) is not None and _is_other(old, row) and old[-2:] == row[-2:]
     ]
     return changed + [
         f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} gone; merge what is "
@@ -252,9 +252,9 @@ def _is_exact(card: MethodCard) -> bool:
 
 def _is_alike(row: Row, other: Row) -> bool:
     """Tell if rows differ only as the same run on another processor may."""
-    pairs = [(getattr(row, name), getattr(other, name)) for name in ("value", "low", "high")]
+    pairs = [(getattr(row, name), getattr(other, name)) for name in NUMBERS]
     is_near = all(one == two or round(abs(float(one) - float(two)), 6) <= _TOLERANCE for one, two in pairs)
-    return is_near and other._replace(value=row.value, low=row.low, high=row.high) == row
+    return is_near and other._replace(**{name: getattr(row, name) for name in NUMBERS}) == row
 
 
 @contextmanager
@@ -269,6 +269,11 @@ def _fresh_folder() -> Iterator[None]:
             del os.environ["HASHBENCH_DATA"]
             if before is not None:
                 os.environ["HASHBENCH_DATA"] = before
+
+
+def _is_other(old: Row, row: Row) -> bool:
+    """Tell if a row differs in more than a deviation that was not known before."""
+    return old != row and (old.tie_sd != "" or old != row._replace(tie_sd=""))
 
 
 def _told(row: Row) -> str:

@@ -16,7 +16,7 @@ import h5py
 import numpy as np
 from h5py import h5a
 
-from hashbench._typing import ByteArray, FloatArray
+from hashbench._typing import AnyArray, ByteArray
 from hashbench._validation import is_sparse
 from hashbench.bits import check_n_bits, check_packed, n_bytes
 from hashbench.dataset import Dataset, canonical_json
@@ -228,15 +228,15 @@ class _OnDisk:
             return np.asarray(self._stored[rows])
 
 
-def write_scores(path: Path, scores: Mapping[str, FloatArray], made: Mapping[str, Any]) -> None:
-    """Keep mean, low and high of every query, (3, n_queries) by metric; ``made`` says what they were computed from."""
+def write_scores(path: Path, scores: Mapping[str, AnyArray], made: Mapping[str, Any]) -> None:
+    """Keep the scores of every query, by metric; ``made`` says what they were computed from."""
     with _writing(path) as file:
         _put(file, {**made, "hashbench": "scores", "scores_content": _content_of(scores)})
         for name, values in scores.items():
             file[f"scores/{name}"] = values
 
 
-def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
+def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, AnyArray]:
     """Find what `write_scores` wrote; nothing if it is not there or of something else. Refuse a damaged file."""
     if not path.exists():
         return {}
@@ -250,7 +250,7 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, FloatArray]:
     return scores
 
 
-def _content_of(scores: Mapping[str, FloatArray]) -> str:
+def _content_of(scores: Mapping[str, AnyArray]) -> str:
     content = hashlib.sha256()
     for name in sorted(scores):
         content.update(f"{name};{scores[name].shape};".encode() + np.ascontiguousarray(scores[name], "<f8").tobytes())

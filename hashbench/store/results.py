@@ -36,8 +36,9 @@ class Row(NamedTuple):
     seed: int
     metric: str  # canonical name
     value: str  # mean over the queries of the expectation over tie orders; six decimals
-    low: str  # likewise of the minimum
-    high: str  # likewise of the maximum
+    tie_sd: str  # estimated standard deviation of it over random orders of the database; empty if not known
+    low: str  # as value, of the minimum over tie orders
+    high: str  # as value, of the maximum
     n_queries: int
     n_undefined: int  # those without relevant items, which are left out of the means
     dataset_fingerprint: str  # of its content
@@ -58,6 +59,7 @@ class Unreadable(HashbenchError):
 
 _Rows = dict[tuple[Any, ...], Row]  # by key
 COLUMNS = Row._fields
+NUMBERS = ("value", "tie_sd", "low", "high")
 UNKNOWN = "unknown"
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
@@ -67,6 +69,7 @@ _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
 _CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
 _OF_OLDER_FILES = {  # what a row has whose file lacks the column
+    "tie_sd": "",
     "low": "nan",
     "high": "nan",
     "n_undefined": "0",
@@ -103,8 +106,8 @@ def unite(files: Iterable[tuple[bytes, str]], *, is_past: bool = False) -> dict[
     In files of the past, which nobody can mend, line ends, a byte order mark and a row's exact copies do not matter.
 
     The header is the schema. Columns that say how far to trust a value may be missing, as in a file of an older
-    version: then the tie range is NaN, no query is undefined, the dataset's fingerprint is ``unknown`` and the method's
-    version 1.
+    version: then the tie range is NaN, its deviation empty, no query is undefined, the dataset's fingerprint is
+    ``unknown`` and the method's version 1.
     """
     rows: dict[tuple[Any, ...], Row] = {}
     places: dict[tuple[Any, ...], tuple[str, int]] = {}
@@ -222,6 +225,8 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
     if value < low - _ROUNDING or value > high + _ROUNDING:
         raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
+    if row.tie_sd and not 0 <= float(row.tie_sd) <= (high - low) / 2 + _ROUNDING:
+        raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
     if not 0 <= row.n_undefined <= row.n_queries:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
     if row.n_bits < 1 or row.seed < 0:
@@ -330,7 +335,7 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     Returns
     -------
     DataFrame
-        A `Row` a line; ``value``, ``low`` and ``high`` are float.
+        A `Row` a line; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN if they are not known.
 
     Raises
     ------
@@ -344,14 +349,16 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
 
 
 def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
-    """Lay out rows, one a line; ``value``, ``low`` and ``high`` are float."""
+    """Lay out rows, one a line; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN if they are not known."""
     import pandas as pd
 
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.astype({"value": float, "low": float, "high": float})
+    frame["tie_sd"] = frame["tie_sd"].replace("", "nan")
+    return frame.astype(dict.fromkeys(NUMBERS, float))
 
 
 def as_row(record: Mapping[Hashable, Any]) -> Row:
     """Make a row as it stands in the file of a record of `to_frame`: numbers are texts of six decimals."""
-    texts = {name: f"{record[name]:.6f}" for name in ("value", "low", "high")}
+    texts = {name: f"{record[name]:.6f}" for name in NUMBERS}
+    texts["tie_sd"] = texts["tie_sd"].replace("nan", "")
     return Row(**{name: texts.get(name, record[name]) for name in Row._fields})

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hashbench._typing import FloatArray
+from hashbench._typing import AnyArray
 from hashbench.errors import HashbenchError
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import SCHEMA_VERSION, Codes, read_scores, write_scores
@@ -20,6 +20,7 @@ from hashbench.store.provenance import digest
 from hashbench.store.results import Row
 
 N_KEPT = 20  # files a job; the oldest goes first
+KINDS = "(kinds)"  # no name of a metric
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,15 @@ class ScoreFile:
     path: Path
     made: Mapping[str, Any]
 
-    def read(self) -> dict[str, FloatArray]:
-        """Read mean, low and high of every query, (3, n_queries) by metric; none yet, none; refuse a damaged file."""
+    def read(self) -> dict[str, AnyArray]:
+        """Read what `write` wrote; none yet, none; refuse a damaged file."""
         return read_scores(self.path, self.made)
 
-    def write(self, scores: Mapping[str, FloatArray]) -> None:
-        """Write the scores, and forget the job's oldest if there are more than ``N_KEPT`` files."""
+    def write(self, scores: Mapping[str, AnyArray]) -> None:
+        """Write the parts of `Scores`, (4, n_queries) by metric, and forget the job's oldest of over ``N_KEPT`` files.
+
+        Under ``KINDS`` stands the kind of each query, (n_queries,).
+        """
         write_scores(self.path, scores, self.made)
         newest_first = sorted(self.path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
         for path in newest_first[N_KEPT:]:
@@ -54,7 +58,7 @@ def score_file(codes: Codes) -> ScoreFile:
     return ScoreFile(_folder(codes.made.job) / f"{digest(made)}.h5", made)
 
 
-def find_scores(row: Row) -> FloatArray | None:
+def find_scores(row: Row) -> AnyArray | None:
     """Find the queries behind a row of results, of any commit.
 
     Returns the mean over tie orders of each query, NaN where it is undefined, from the file of the row's job with its
@@ -76,9 +80,9 @@ def find_scores(row: Row) -> FloatArray | None:
     return found[0] if found and is_clear else None
 
 
-def _summary(values: FloatArray) -> tuple[str, ...]:
+def _summary(values: AnyArray) -> tuple[str, ...]:
     counted = ~np.isnan(values[0])
-    return tuple(f"{part[counted].mean() if counted.any() else float('nan'):.6f}" for part in values)
+    return tuple(f"{part[counted].mean() if counted.any() else float('nan'):.6f}" for part in values[:3])
 
 
 def _folder(job: tuple[Any, ...]) -> Path:

@@ -258,7 +258,7 @@ class _Ranked:
         """Average exact scores as a script does; hits are as likely as ties make them."""
         scores = self._scores(metric, distance)
         if mean is not by.leave_out_without_hits:
-            return Range(*(mean(part, part, self.n_relevant) for part in scores))
+            return Range(*(mean(part, part, self.n_relevant) for part in scores[:3]))
         hits = self._scores(f"Hit@{cut}", distance)
         return Range(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
 

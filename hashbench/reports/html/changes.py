@@ -7,8 +7,9 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Diff
-from hashbench.reports.diff_text import RANGE, footnotes, headline, summarise
+from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.html.content import coded, whole
+from hashbench.reports.ties import ANSWERS
 from hashbench.store.results import Row
 
 _COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "low", "high", "other")
@@ -57,7 +58,7 @@ def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
         test = change.test
         tested = (test.p_holm, test.low, test.high) if test else _UNTESTED
         values = float(change.old.value), float(change.new.value)
-        yield line("changed", change.new, *values, RANGE[change.is_inside_tie_range], *tested, "")
+        yield line("changed", change.new, *values, ANSWERS[change.ties], *tested, "")
     for pair in diff.incomparable:
         values = float(pair.old.value), float(pair.new.value)
         yield line("not comparable", pair.new, *values, "", *_UNTESTED, _with_arrow(pair.reason))

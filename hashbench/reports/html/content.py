@@ -11,7 +11,9 @@ from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_see
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.published import published_values
+from hashbench.reports.ties import N_DEVIATIONS
 from hashbench.scoring.metrics import is_error
+from hashbench.store.results import NUMBERS
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
@@ -45,10 +47,11 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
             "bits": cells["n_bits"].tolist(),
             "is_main": is_main.tolist(),
             "n_rows": rows.groupby("cell").size().tolist(),
-            **{key: whole(cells[key]) for key in ("value", "low", "high", "spread")},
+            **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
         },
         "rows": {"seed": rows["seed"].tolist(), **{key: whole(rows[key]) for key in ("value", "low", "high")}},
         "published": _published(cells),
+        "n_deviations": N_DEVIATIONS,
     }
 
 

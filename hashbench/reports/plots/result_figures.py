@@ -36,7 +36,7 @@ from hashbench.reports.plots.style import (
 LOWEST, _NARROWEST, _DOWN = 1.45, 1.2, 0.18  # inches of a panel, and between rows of them
 _GAP = 2.0  # bars between code lengths
 _TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from a panel to the names beside it
-RANGE = "from the lowest to the highest that tie-breaking could give."
+RANGE = "the worst case of ties, each query's on its own; a random order moves the mean far less."
 
 
 def tie_ranges(block: Block) -> Figure:

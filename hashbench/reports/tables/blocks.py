@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from hashbench.errors import counted
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels
 from hashbench.reports.significance import ALPHA, can_find_significance
@@ -13,6 +14,7 @@ from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, S
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_verdicts
 from hashbench.reports.tables.published import Published, is_own, values_beside
+from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
@@ -85,7 +87,8 @@ def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
     """Lay out the three kinds of uncertainty of cells with intervals over queries, in columns of their own."""
     spans = [
-        Span(name) for name in ("value", "spread over seeds", "confidence over queries", "range over tie-breaking")
+        Span(name)
+        for name in ("value", "spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
     ]
     blocks, labels = [], line_labels(cells)
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
@@ -99,6 +102,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
                             Entry(style.number(cell.value), is_best=bool(cell.is_best)),
                             Entry(style.number(cell.spread)),
                             Entry(tie_range(style, cell.from_, cell.to)),
+                            Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
                             Entry(tie_range(style, cell.low, cell.high)),
                         ],
                     )
@@ -109,8 +113,9 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
         ]
         notes = [
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
-            "seeds. Range: the lowest and highest value that tie-breaking could give. A dash: one seed, or the scores "
-            "of its queries are not in the data folder."
+            "seeds. Luck: standard deviation over random orders of ties. Worst case: the ties of each query on its own "
+            "at their worst and best. A dash: one seed, the scores of its queries are not in the data folder, or the "
+            "row is from before rows had tie_sd."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         caption = f"Uncertainty of {keys[3]} on {keys[0]} ({keys[1]})."
@@ -223,13 +228,18 @@ def _row(
 def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
     marks = {
-        "†": cell.overlaps,
+        **tie_marks(cell),
         "‡": getattr(cell, "p_value", 0) >= ALPHA,
         "§": is_mixed and cell.n_seeds == 1 and _is_random(cell.method),
     }
     return Entry(
         style.number(cell.value), spread, bool(cell.is_best), "".join(mark for mark, has in marks.items() if has)
     )
+
+
+def tie_marks(cell: Any) -> dict[str, bool]:
+    """Say which marks a cell has for what ties leave open between it and the best of its column."""
+    return {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second}
 
 
 def _is_random(method: str) -> bool:
@@ -260,9 +270,17 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
         best = "the best of each method" if is_ablation else "the best, sanity baselines aside"
         notes.append(f"Bold: {best}.")
     if any("†" in entry.marks for entry in entries):
+        notes.append("†: not told apart by luck from the best; a random order of ties may turn the two around.")
+    if any("◊" in entry.marks for entry in entries):
         notes.append(
-            "†: its range over tie-breaking overlaps that of the best; an evaluator that breaks ties by luck may turn "
-            "their order around."
+            "◊: second best and apart from the best under luck, though ranges meet: only an order of ties that knows "
+            "the classes could turn the two around."
+        )
+    n_unknown, n_ties = int((block["ties"] == UNKNOWN).sum()), int((block["ties"] != "").sum())
+    if n_unknown:
+        notes.append(
+            f"Of {n_unknown} of {counted(n_ties, 'cell')} beside the best it is unknown whether luck tells them apart: "
+            "ranges meet, and a row is from before rows had tie_sd."
         )
     if "p_value" in block and block["is_best"].any():
         has_best = block.groupby(["metric", "n_bits"])["is_best"].transform("any")  # a line alone is none

@@ -6,6 +6,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
@@ -13,7 +14,9 @@ from hashbench.reports.folds import fold_cells, most_folds
 from hashbench.reports.tables.layout import Layout
 from hashbench.reports.tables.published import Published, is_own, published_values
 from hashbench.reports.tables.selection import Selection
+from hashbench.reports.ties import compare
 from hashbench.scoring.metrics import is_error
+from hashbench.store.results import NUMBERS
 
 COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # what is compared: the cells of a column, or a method's own
 
@@ -126,9 +129,10 @@ def _lines(
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
-    """Say which cell of each column with several is the best, baselines aside, and which tie ranges overlap its.
+    """Say which cell of each column with several is the best, baselines aside, and how ties compare others with it.
 
-    Of means over folds, those of other folds than most are neither.
+    Of means over folds, those of other folds than most are neither. ``ties`` are keys of
+    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared; ``is_second`` is the best of the others.
     """
     column = [cells[key] for key in COLUMN]
     sign = [-1 if is_error(name) else 1 for name in cells["metric"]]
@@ -138,7 +142,8 @@ def _compared(cells: pd.DataFrame) -> pd.DataFrame:
     candidates = (cells["value"].round(6) * sign).where(is_compared & (cells["group"] != "baseline"))
     rivals = candidates.groupby(column)
     is_best = (candidates == rivals.transform("max")) & (rivals.transform("count") > 1)
-    lowest = cells["low"].where(is_best).groupby(column).transform("min")
-    highest = cells["high"].where(is_best).groupby(column).transform("max")
-    overlaps = is_compared & ~is_best & (cells["high"] >= lowest) & (cells["low"] <= highest)
-    return cells.assign(is_best=is_best, overlaps=overlaps)
+    others = candidates.mask(is_best)
+    is_second = others.notna() & (others == others.groupby(column).transform("max"))
+    best = cells[list(NUMBERS)].where(is_best).groupby(column).transform("first")
+    answers = np.where(is_compared & ~is_best & best["value"].notna(), compare(cells, best), "")
+    return cells.assign(is_best=is_best, is_second=is_second, ties=answers)

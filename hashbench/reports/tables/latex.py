@@ -21,7 +21,8 @@ _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "_%&#${}"},
         **{"¶": r"$^{\P}$", "±": r"$\pm$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "§": r"$^{\S}$"},
-        **{"≈": r"$\approx$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "<": r"$<$", ">": r"$>$"},
+        **{"◊": r"$^{\diamond}$", "≈": r"$\approx$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"},
+        **{"<": r"$<$", ">": r"$>$"},
         **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     }
 )

@@ -1,9 +1,10 @@
 """How near our values are to the papers', and whether methods rank alike.
 
-A verdict says where ours is, seen from the published value. It is **within** if that lies, up to half a unit of its
-last digit, between the lower of ``low`` and ``value - spread`` and the higher of ``high`` and ``value + spread``: where
-our mean could be by another order of ties, or is by one standard deviation over seeds. Else ours is **above** or
-**below** it. Whatever differs between the set-ups is told beside the verdict, and does not change it.
+A verdict says where ours is, seen from the published value. It is **within** if that is, up to half a unit of its last
+digit, no farther from ours than one standard deviation over seeds, or not told apart from it by luck with ties, as
+`hashbench.reports.ties` compares; **unknown** if our ``tie_sd`` is and the published value lies between ``low`` and
+``high``. Else ours is **above** or **below** it. Whatever differs between the set-ups is told beside the verdict, and
+does not change it.
 """
 
 from collections import Counter
@@ -11,12 +12,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import kendalltau
 
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.published import Published
+from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, Score, compare
+from hashbench.store.results import NUMBERS
 
-MARKS = {"within": "≈", "above": "↑", "below": "↓"}  # of ours, beside the published value
+MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
 
 
 class Pair(NamedTuple):
@@ -30,9 +34,13 @@ class Pair(NamedTuple):
         """Where ours is, seen from the published value: a key of ``MARKS``."""
         value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
         theirs, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
-        if theirs + half < min([value - spread, *_numbers(self.cell.low)]):
-            return "above"
-        return "below" if theirs - half > max([value + spread, *_numbers(self.cell.high)]) else "within"
+        nearest = min(max(value, theirs - half), theirs + half)  # of what would be printed so
+        answer = compare(self.cell, Score(nearest, 0.0, nearest, nearest))
+        if abs(value - nearest) <= spread or answer == OPEN:
+            return "within"
+        if answer == UNKNOWN:
+            return "unknown"
+        return "above" if value > nearest else "below"
 
     @property
     def differs(self) -> list[tuple[str, str]]:
@@ -47,7 +55,7 @@ class Pair(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Kendall's tau-b between the paper's order of methods and ours, and its bounds by our tie ranges."""
+    """Kendall's tau-b between the paper's order of methods and ours, and what luck with ties leaves of it."""
 
     tau: float
     low: float
@@ -58,21 +66,22 @@ class Agreement(NamedTuple):
 def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     """Compare two orders; None if the paper or we have fewer than two values.
 
-    Two methods whose tie ranges meet could stand either way, so that each bound counts them all in its favour. No
-    order of ties need reach it, as those choices can contradict each other.
+    Two methods that luck does not tell apart, or of which it is unknown, could stand either way, so that each bound
+    counts them all in its favour. No order of ties need reach it, as those choices can contradict each other.
     """
     theirs = np.array([float(pair.published.value) for pair in pairs])
-    ours, lowest, highest = (
-        np.array([getattr(pair.cell, name) for pair in pairs]).round(6) for name in ("value", "low", "high")
-    )
-    if len(set(theirs)) < 2 or len(set(ours)) < 2:
+    ours = pd.DataFrame([[getattr(pair.cell, name) for name in NUMBERS] for pair in pairs], columns=NUMBERS).round(6)
+    if len(set(theirs)) < 2 or len(set(ours["value"])) < 2:
         return None
     one, other = np.triu_indices(len(pairs), 1)
     order = np.sign(theirs[one] - theirs[other])
-    least = np.nan_to_num(np.sign(lowest[one] - highest[other]), nan=-1)  # our order lies between these
-    most = np.nan_to_num(np.sign(highest[one] - lowest[other]), nan=1)
+    first, second = ours.iloc[one], ours.iloc[other]
+    here = np.sign(first["value"].to_numpy() - second["value"].to_numpy())
+    answers = compare(first, second)
+    is_known = (answers == EVERY_ORDER) | (answers == LUCK)
+    least, most = np.where(is_known, here, -1.0), np.where(is_known, here, 1.0)  # our order lies between these
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
-    tau = float(kendalltau(theirs, ours).statistic)
+    tau = float(kendalltau(theirs, ours["value"]).statistic)
     is_ordered = order != 0
     n_apart, n_open = int((~is_ordered & (least * most > 0)).sum()), int((~is_ordered & (least < most)).sum())
     high, low = _highest(best[is_ordered], n_apart, n_open), -_highest(-worst[is_ordered], n_apart, n_open)
@@ -97,8 +106,13 @@ def tell_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
         return f"{start}."
     start += f" in {len(pairs)} pairs" if len(pairs) > len(compared) else ""
     verdicts = Counter(pair.verdict for pair in pairs)
-    what = {"within": "within our spread and tie range", "above": "ours above", "below": "ours below"}
-    counts = ", ".join(f"{verdicts[name]} {what[name]} ({mark})" for name, mark in MARKS.items())
+    what = {
+        "within": "within our spread or not told apart by luck with ties",
+        **{"above": "ours above", "below": "ours below", "unknown": "unknown, as luck with ties is of our row"},
+    }
+    counts = ", ".join(
+        f"{verdicts[name]} {what[name]} ({mark})" for name, mark in MARKS.items() if verdicts[name] or name != "unknown"
+    )
     parts = Counter(part for pair in pairs for part in {part for part, _ in pair.differs})
     n_same = sum(not pair.differs for pair in pairs)
     others = ", ".join(f"{part} {count}" for part, count in sorted(parts.items()))
@@ -117,10 +131,7 @@ def tell_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
     if not told:
         return ""
     return (
-        "Kendall's tau between the paper's order of methods and ours, with the bounds that our tie ranges leave: "
+        "Kendall's tau between the paper's order of methods and ours, with bounds where luck with ties could turn two "
+        "of ours: "
         f"{'; '.join(told)}."
     )
-
-
-def _numbers(value: float) -> list[float]:
-    return [] if value != value else [value]

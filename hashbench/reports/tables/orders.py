@@ -1,4 +1,4 @@
-"""Which of the papers' orders of two methods hold here, are turned round, or lie within our tie ranges."""
+"""Which of the papers' orders of two methods hold here, are turned round, or are left open by ties."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,8 +10,16 @@ import pandas as pd
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.nearness import Pair
 from hashbench.reports.tables.published import Published, is_large, nearest
+from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, compare
 
-VERDICTS = {"holds": "hold here", "turned": "are turned round", "open": "lie within our tie ranges"}
+VERDICTS = {
+    ("holds", EVERY_ORDER): "hold here in every order of ties",
+    ("holds", LUCK): "hold here under luck",
+    ("turned", EVERY_ORDER): "are turned round in every order",
+    ("turned", LUCK): "are turned round under luck",
+    ("open", OPEN): "are not told apart by luck",
+    ("open", UNKNOWN): "are unknown, as a row lacks tie_sd",
+}
 
 
 class Order(NamedTuple):
@@ -21,12 +29,13 @@ class Order(NamedTuple):
     lower: Pair
 
     @property
-    def verdict(self) -> str:
-        """A key of ``VERDICTS``: open where the tie ranges of ours meet, so that some order of ties gives either."""
+    def verdict(self) -> tuple[str, str]:
+        """A key of ``VERDICTS``: what became of the order, and what `hashbench.reports.ties` answers about ours."""
         ours, other = self.higher.cell, self.lower.cell
-        if ours.low > other.high:
-            return "holds"
-        return "turned" if ours.high < other.low else "open"
+        answer = str(compare(ours, other))
+        if answer in (OPEN, UNKNOWN):
+            return "open", answer
+        return "holds" if ours.value > other.value else "turned", answer
 
 
 def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Order]:
@@ -54,7 +63,7 @@ def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Ord
 def tell_orders(orders: Sequence[Order]) -> str:
     """Count verdicts in a sentence; nothing if there are none."""
     counts = Counter(order.verdict for order in orders)
-    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items())
+    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict])
     if not orders:
         return ""
     sources = Counter(order.higher.published.source.partition(" (")[0] for order in orders)

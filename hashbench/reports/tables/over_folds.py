@@ -6,7 +6,7 @@ import pandas as pd
 
 from hashbench.reports.aggregate import LINE, line_labels
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
-from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_range
+from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_marks, tie_range
 from hashbench.reports.tables.cells import grouped, in_order, records_by
 from hashbench.reports.tables.formats import Block, Entry, Line, Span, Style
 
@@ -57,7 +57,8 @@ def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
     if cell is None:
         return [Entry(NOT_RUN), Entry(NOT_RUN)]
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
-    marks = "†" * cell.overlaps + "¶" * (cell.folds != all_folds[cell.scope])
+    marks = "".join(mark for mark, has in tie_marks(cell).items() if has)
+    marks += "¶" * (cell.folds != all_folds[cell.scope])
     return [Entry(style.number(cell.value), spread, cell.is_best, marks), Entry(tie_range(style, cell.low, cell.high))]
 
 
@@ -71,7 +72,7 @@ def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str]
     classes = "another class" if n_unseen == 1 else f"{n_unseen} other classes"
     return (
         f"Means over queries, seeds{_of_seeds(block)} and {told}{spread}; in each fold training does not see "
-        f"{classes}. Range: the lowest and highest value that tie-breaking could give."
+        f"{classes}. Range: the worst case, the ties of each query on its own at their worst and best."
     )
 
 

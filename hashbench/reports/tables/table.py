@@ -40,7 +40,7 @@ class Table:
     cells : DataFrame
         One row a cell: block, metric, line, ``n_bits``; means over seeds of ``value``, ``low`` and ``high``,
         ``spread`` (their standard deviation, NaN for one seed) and ``n_seeds``; whether it ``is_best`` of its column,
-        and whether its tie range ``overlaps`` that of the best. With `confident`, intervals and p-values too.
+        and what ``ties`` leave open between it and the best. With `confident`, intervals and p-values too.
     published : sequence of Published
         The numbers for it: its own paper's, and all that others have of what it shows.
     """
@@ -171,21 +171,22 @@ class Table:
         Returns
         -------
         str
-            CSV, one line a cell with value, spread over seeds, low and high; with `confident`, also the interval over
-            queries and the p-value of the test against the best. Over folds, spread is over these, which are named.
+            CSV, one line a cell with value, spread over seeds, tie_sd, low and high; with `confident`, also the
+            interval over queries and the p-value of the test against the best. Over folds, spread is over these, which
+            are named.
         """
         more = {"confidence_low": "from_", "confidence_high": "to", "p_holm": "p_value"}
         more = {} if "p_value" not in self.cells else more
         counts = ["n_seeds", *(["folds"] if self.layout.is_over_folds else [])]
         header = [
             *("dataset", "features", "metric", "method", "params", "n_bits", *counts),
-            *("value", "spread", "low", "high", *more, "dataset_fingerprint", "method_version"),
+            *("value", "spread", "tie_sd", "low", "high", *more, "dataset_fingerprint", "method_version"),
         ]
         rows: list[list[object]] = [
             [
                 *(cell.dataset, cell.features, cell.metric, cell.method, cell.params, cell.n_bits),
                 *(getattr(cell, name) for name in counts),
-                *(_six(getattr(cell, name)) for name in ("value", "spread", "low", "high", *more.values())),
+                *(_six(getattr(cell, name)) for name in ("value", "spread", "tie_sd", "low", "high", *more.values())),
                 *(cell.dataset_fingerprint, cell.method_version),
             ]
             for cell in records(self.cells)
@@ -231,13 +232,13 @@ class Table:
         -------
         str
             CSV, a line for every two methods that a table of a paper ranks at one code length, and a block of ours
-            that has both: both their values and ours, and whether the order holds, is turned round, or lies within
-            our tie ranges.
+            that has both: both their values and ours, whether the order holds, is turned round or left open, and what
+            ties leave open between ours, a key of `hashbench.reports.ties.ANSWERS`.
         """
         header = [
             *("source", "table", "dataset", "setting", "metric", "n_bits", "higher", "lower"),
             *("published_higher", "published_lower", "our_dataset", "our_features", "our_metric"),
-            *("our_higher", "our_lower", "ours_higher", "ours_lower", "verdict", "dataset_fingerprint"),
+            *("our_higher", "our_lower", "ours_higher", "ours_lower", "verdict", "ties", "dataset_fingerprint"),
             *("our_params_higher", "our_params_lower", "our_version_higher", "our_version_lower"),
         ]
         rows: list[list[object]] = []
@@ -248,7 +249,7 @@ class Table:
                     *(one.source, one.table, one.dataset, one.setting, one.metric, one.n_bits),
                     *(one.method, other.method, one.value, other.value),
                     *(cell.dataset, cell.features, cell.metric),
-                    *(cell.method, less.method, _six(cell.value), _six(less.value), order.verdict),
+                    *(cell.method, less.method, _six(cell.value), _six(less.value), *order.verdict),
                     cell.dataset_fingerprint,
                     *(cell.params, less.params, cell.method_version, less.method_version),
                 ]

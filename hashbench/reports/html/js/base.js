@@ -5,9 +5,10 @@ const scriptStart = performance.now();
 const data = JSON.parse(document.getElementById("data").textContent);
 const $ = (selector, within = document) => within.querySelector(selector);
 const MILLION = 1e6; // numbers of six decimals travel as whole ones
-const MARKS = {within: "≈", above: "↑", below: "↓"};
+const MARKS = {within: "≈", above: "↑", below: "↓", unknown: "?"};
 const VERDICTS = {
-  within: "the paper's value lies within our spread and tie range",
+  within: "the paper's value lies within our spread, or luck with ties does not tell it from ours",
+  unknown: "unknown: our row is from before rows had tie_sd",
   above: "ours lies above the paper's value",
   below: "ours lies below the paper's value",
 };
@@ -48,9 +49,24 @@ const nearest = (numbers, wanted) => numbers.reduce((a, b) => (Math.abs(b - want
 const rising = (a, b) => a - b;
 
 const range = (cell) =>
-  cell.low === null ? "range over ties unknown" : `ties: ${shown(cell.low)} to ${shown(cell.high)}`;
-const overlap = (a, b) => a.low !== null && b.low !== null && a.low <= b.high && b.low <= a.high;
-const swappable = (a, b) => (a.low === null || b.low === null ? "unknown" : overlap(a, b) ? "yes" : "no");
+  (cell.tie_sd === null ? "luck with ties unknown" : `luck with ties ± ${shown(cell.tie_sd, 5)}`) +
+  (cell.low === null ? "" : `; worst case ${shown(cell.low)} to ${shown(cell.high)}`);
+
+// ---- what ties leave open between two values; hashbench/reports/ties.py says how, and tests hold the two together
+const ANSWERS = {
+  "every order": "apart in every order",
+  luck: "apart under luck",
+  open: "not told apart by luck",
+  unknown: "unknown",
+};
+const deviation = ({tie_sd, low, high}) =>
+  low !== null && low === high ? 0 : tie_sd === null ? NaN : low < high ? Math.max(tie_sd, 0.5 / MILLION) : tie_sd;
+function ties(a, b) {
+  if (a.low !== null && b.low !== null && (a.low > b.high || a.high < b.low)) return "every order";
+  const both = Math.hypot(deviation(a), deviation(b));
+  const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
+  return Number.isNaN(both) ? "unknown" : difference > data.n_deviations * both ? "luck" : "open";
+}
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
 const gainOrLoss = (metric, change) => (change ? (isBetter(metric, change, 0) ? "gain" : "loss") : null);
@@ -68,7 +84,7 @@ function objectsOf(columns, ...inMillionths) {
   );
 }
 
-const cells = objectsOf(data.cells, "value", "low", "high", "spread");
+const cells = objectsOf(data.cells, "value", "tie_sd", "low", "high", "spread");
 const blockOf = new Map(data.data.map((block) => [block.name, block]));
 const lineOf = new Map(data.lines.map((line) => [line.label, line]));
 data.data.forEach((block) => (block.cells = []));

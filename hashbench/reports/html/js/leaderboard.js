@@ -1,13 +1,14 @@
 // The leaderboard: methods by their scores at each code length, each with its tie range, spread and the papers' values.
 
-const SWAPS = {
-  yes: "Their tie ranges meet: an evaluator that breaks ties by luck may swap the two.",
-  no: "Their tie ranges do not meet: no way of breaking ties swaps the two.",
-  unknown: "Whether ties could swap the two is not known.",
+const ABOUT_TIES = {
+  "every order": "Their ranges do not meet: no order of ties turns the two around.",
+  luck: "They are apart under luck: only an order of ties that knows the classes could turn the two around.",
+  open: "They are not told apart by luck: a random order of ties may turn the two around.",
+  unknown: "Whether luck with ties could turn the two around is unknown: a row is from before rows had tie_sd.",
 };
 const isRival = (cell) => cell.line.group !== "baseline" && cell.value !== null;
 
-/** Say which cell of each column is the best, baselines aside, and which tie ranges meet its. */
+/** Say which cell of each column is the best, baselines aside, and which luck with ties does not tell from it. */
 function compared(some) {
   const keyOf = (cell) => cell.metric.name + " " + cell.bits;
   const best = new Map(); // cells of one value
@@ -18,21 +19,21 @@ function compared(some) {
   return (cell) => {
     const firsts = best.get(keyOf(cell)) ?? [];
     const isBest = firsts.includes(cell);
-    return {isBest, isOpen: !isBest && firsts.some((first) => overlap(first, cell))};
+    return {isBest, isOpen: !isBest && firsts.some((first) => ties(first, cell) === "open")};
   };
 }
 
-/** Say in a sentence which two methods come first, and whether ties could turn them. */
+/** Say in a sentence which two methods come first, and what ties leave open between them. */
 function verdict(some, bits) {
   const [first, second] = some.filter((cell) => cell.bits === bits && isRival(cell)).sort(bestFirst);
   if (!first) return "";
   const told = (cell) => [h("strong", {}, cell.line.label), ` (${shown(cell.value)}; ${range(cell)})`];
-  const swaps = second && swappable(first, second);
+  const answer = second && ties(first, second);
   return h(
     "p",
-    {"data-test": "verdict", class: swaps === "yes" ? "verdict open" : "verdict"},
+    {"data-test": "verdict", class: answer === "open" ? "verdict open" : "verdict"},
     ...[`At ${bits} bits the first is `, told(first)],
-    second ? [", then ", told(second), ". ", h("em", {}, SWAPS[swaps])] : "; there is no other.",
+    second ? [", then ", told(second), ". ", h("em", {}, ABOUT_TIES[answer])] : "; there is no other.",
   );
 }
 
@@ -73,7 +74,7 @@ function scoreNode(cell, scale, marks) {
     const aloud = h("span", {class: "hidden"}, ` (${verdict})`);
     return h("span", {class: "paper", title: same.map(told).join("\n")}, `paper ${value} ${MARKS[verdict]}`, aloud);
   });
-  const dagger = marks.isOpen && h("abbr", {title: "its tie range meets that of the best"}, "†");
+  const dagger = marks.isOpen && h("abbr", {title: "not told apart from the best by luck with ties"}, "†");
   return h(
     "div",
     {class: "score"},

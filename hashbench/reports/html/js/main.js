@@ -23,7 +23,7 @@ if (data.changes)
         numeric("old", "Old", (row) => row.old, 6),
         numeric("new", "New", (row) => row.new, 6),
         {...change("change", "Change", difference, metricOf, 6), cellClass: () => "lead"},
-        textual("ties", "Tie range", (row) => row.ties),
+        textual("ties", "With ties", (row) => row.ties),
         numeric("p", "p", (row) => row.p, 4, {
           text: (row) => shown(row.p) + (isThere(row.p) && row.p < 0.05 ? " *" : ""),
         }),

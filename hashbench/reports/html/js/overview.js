@@ -24,13 +24,13 @@ views.overview = {
         numeric(`${key}-value`, `${key} ${metric}`, (row) => row.best[k]?.value, 4, {cells: ["low", "high"].map(end)}),
       ];
     };
-    const swaps = ({best}) => (best[1] ? swappable(...best) : "–");
+    const answer = ({best}) => (best[1] ? ANSWERS[ties(...best)] : "–");
     const columns = [
       textual("data", "Dataset and features", (row) => row.block.name, {node: toLeaderboard}),
       textual("kind", "Methods", (row) => row.kind),
       ...place(0, "best", "Best"),
       ...place(1, "second", "Second"),
-      textual("ties", "Could ties swap the two?", swaps, {cellClass: (row) => (swaps(row) === "yes" ? "open" : "")}),
+      textual("ties", "The two, with ties", answer, {cellClass: (row) => (answer(row) === ANSWERS.open ? "open" : "")}),
     ];
     const keyOf = (row) => `${row.block.name} ${row.kind}`;
     const caption = `Best methods in ${metric} at ${length} bits`;

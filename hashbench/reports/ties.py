@@ -1,0 +1,65 @@
+"""What ties leave open between two values: the one comparison that tables, figures, the diff and the page share.
+
+Three things are told apart. Luck: ties in random order, as in a shuffled database, which moves a value by its
+``tie_sd``. A given order under a real script: `hashbench.reports.explain`. The worst case: ``low`` and ``high``, the
+ties of each query on its own at their worst and best.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+N_DEVIATIONS = 5  # of the estimates; three true ones even if both are estimated a third too small
+_DIGIT = 5e-7  # results have six decimals: a deviation shown as 0 is less than this
+
+EVERY_ORDER, LUCK, OPEN, UNKNOWN = "every order", "luck", "open", "unknown"
+ANSWERS = {  # from strong to weak
+    EVERY_ORDER: "apart in every order",
+    LUCK: "apart under luck",
+    OPEN: "not told apart by luck",
+    UNKNOWN: "unknown",
+}
+
+
+class Score(NamedTuple):
+    """A value and what ties could make of it."""
+
+    value: float
+    tie_sd: float
+    low: float
+    high: float
+
+
+def compare(one: Any, other: Any) -> Any:
+    """Say how far ties can be trusted to leave the order of two values as it is.
+
+    Parameters
+    ----------
+    one, other : with attributes value, tie_sd, low and high
+        Numbers, or arrays or columns of them, of one metric.
+
+    Returns
+    -------
+    ndarray of str
+        Keys of ``ANSWERS``: ``every order`` where the ranges do not meet; ``luck`` where the values are more than five
+        deviations of their difference apart, sqrt(sd^2 + sd^2); ``open`` where they are not; ``unknown`` where ranges
+        meet, or are unknown, and a deviation is not known.
+    """
+    mine, theirs = (
+        [np.asarray(getattr(side, name), dtype=float) for name in ("value", "tie_sd", "low", "high")]
+        for side in (one, other)
+    )
+    is_apart = (mine[2] > theirs[3]) | (mine[3] < theirs[2])
+    deviation = np.hypot(_deviation(*mine[1:]), _deviation(*theirs[1:]))
+    difference = np.abs(mine[0] - theirs[0]).round(6)
+    return np.select(
+        [is_apart, np.isnan(deviation + difference), difference > N_DEVIATIONS * deviation],
+        [EVERY_ORDER, UNKNOWN, LUCK],
+        OPEN,
+    )
+
+
+def _deviation(tie_sd: npt.NDArray[Any], low: npt.NDArray[Any], high: npt.NDArray[Any]) -> Any:
+    """Give a deviation, at least what six decimals hide where order matters at all."""
+    return np.where(low < high, np.maximum(tie_sd, _DIGIT), np.where(low == high, 0.0, tie_sd))
