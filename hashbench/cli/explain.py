@@ -1,11 +1,12 @@
 """The command that says why a number differs: explain."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.cli.options import METRIC, several
+from hashbench.cli.options import METHOD, METRIC, several
 from hashbench.cli.scoring import Drawn, are_of_a_file, own_codes, write_drawn
 
 if TYPE_CHECKING:
@@ -15,15 +16,20 @@ _METRICS = ("AP", "AP@1000")
 _ORDERS = "given|by-class|shuffled[:SEED]"
 
 
+_BITS = click.option(
+    "--bits", "n_bits", type=int, multiple=True, help="Code length of packed codes; of kept ones, repeatable. [all]"
+)
+
+
 @click.command()
-@own_codes
+@partial(own_codes, bits=_BITS)
+@METHOD
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of kept codes. [0]")
 @METRIC
 @click.option(
     "--database-order",
-    default="given",
-    show_default=True,
     metavar=_ORDERS,
-    help="What scripts break ties by; public repositories feed CIFAR-10 by class.",
+    help="What scripts break ties by; public repositories feed CIFAR-10 by class. [given; of kept codes all three]",
 )
 @several("--script", "scripts", "Script, repeatable; see `hashbench list scripts`. [all that give the metric]")
 @click.option("--value", metavar="NUMBER", help="Which scripts give this, to its printed digits, which could or not.")
@@ -32,8 +38,11 @@ _ORDERS = "given|by-class|shuffled[:SEED]"
 def explain(
     codes: Path | None,
     dataset: str | None,
+    n_bits: tuple[int, ...],
+    methods: tuple[str, ...],
+    seed: int | None,
     metrics: tuple[str, ...],
-    database_order: str,
+    database_order: str | None,
     scripts: tuple[str, ...],
     value: str | None,
     figure: Path | None,
@@ -43,11 +52,13 @@ def explain(
     """Say why your number differs: the same codes through the scoring scripts that people use.
 
     Each script's value stands beside the exact one, with what makes the difference: one convention switched at a time,
-    and the shares add up. Codes are CODES.h5 or your own, as of evaluate.
+    and the shares add up. Codes are CODES.h5 or your own, as of evaluate. Or they are all codes of a dataset that are
+    kept: then the scripts' orders of ties stand beside luck and the worst case, and it says which methods they turn.
 
     \b
     hashbench explain CODES.h5 --metric AP@1000 --database-order by-class
     hashbench explain CODES.h5 --metric mAP@5000 --value 0.731
+    hashbench explain --dataset digits --bits 12 --bits 32
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation, layout
@@ -57,6 +68,14 @@ def explain(
     from hashbench.scoring.evaluator import check_counts
     from hashbench.store.files import check_output
 
+    if dataset is not None and codes is None and not any(own.values()):
+        if scripts or value is not None or figure is not None:
+            raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
+        _explain_kept(dataset, n_bits, methods, seed or 0, metrics, database_order, form)
+        return
+    if methods or seed is not None or len(n_bits) > 1:
+        raise click.UsageError("--method, --seed and several --bits choose kept codes; give --dataset without codes.")
+    own["n_bits"], database_order = next(iter(n_bits), None), database_order or "given"
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     if value is not None:
         layout.parse_printed(value)
@@ -86,6 +105,25 @@ def explain(
         click.echo(layout.format_answers(layout.answers(found, value), value, form))
     if form != "json" and any(one.evaluator.name.endswith("-here") for one in found):
         click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
+
+
+def _explain_kept(
+    dataset: str,
+    n_bits: tuple[int, ...],
+    methods: tuple[str, ...],
+    seed: int,
+    metrics: tuple[str, ...],
+    database_order: str | None,
+    form: str,
+) -> None:
+    """Show what scripts make of all codes of a dataset that are kept."""
+    from hashbench.cli.progress import Progress
+    from hashbench.reports.explain.grid import explain_kept, format_grid
+
+    with Progress(short=True) as progress:
+        orders = None if database_order is None else [database_order]
+        found = explain_kept(dataset, n_bits, methods, seed, metrics or ("AP",), orders, progress.tell)
+    click.echo(format_grid(found, form))
 
 
 def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":

@@ -74,7 +74,6 @@ _OWN_CODES = (
         help="The same for the database. It may lie in shards, and so may its labels: a quoted pattern such as "
         "'codes-*.npy', or a .json or .toml file that lists them.",
     ),
-    click.option("--bits", "n_bits", type=int, help="Code length of packed codes."),
     click.option(
         "--bit-order",
         type=click.Choice(BIT_ORDERS),
@@ -88,9 +87,12 @@ _OWN_CODES = (
 )
 
 
-def own_codes(command: Callable[..., Any]) -> Callable[..., Any]:
+_BITS = click.option("--bits", "n_bits", type=int, help="Code length of packed codes.")
+
+
+def own_codes(command: Callable[..., Any], bits: Callable[..., Any] = _BITS) -> Callable[..., Any]:
     """Give a command CODES.h5, or the options that say where one's own codes are and what is relevant to them."""
-    for option in reversed(_OWN_CODES):
+    for option in reversed((*_OWN_CODES, bits)):
         command = option(command)
     return click.argument("codes", type=FILE, required=False)(command)
 

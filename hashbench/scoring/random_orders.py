@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from hashbench._parallel import chunks, compiled, in_threads
 from hashbench._typing import AnyArray, FloatArray, IntArray, Progress, silent
@@ -41,11 +42,28 @@ class Ties(NamedTuple):
         """
         histogram, order = self.histogram, np.atleast_2d(order)
         ranks = np.empty(self.group.shape, dtype=np.int16)  # the level at each rank
-        n_runs = np.empty(len(ranks), dtype=np.int64)
-        _place(self.group, self.level, order, histogram.before, histogram.n_database, ranks, n_runs)
-        counts = np.zeros((len(ranks), len(histogram.levels), max(n_runs.max(initial=0), 1)), dtype=np.int64)
-        _count_runs(ranks, histogram.n_database, counts)
-        return TieHistogram(counts, histogram.levels, by_radius=False, unretrieved=histogram.unretrieved)
+        _place(self.group, self.level, order, histogram.before, ranks)
+        return without_ties(ranks, histogram.levels, histogram.n_database, histogram.unretrieved)
+
+
+def without_ties(
+    ranks: npt.NDArray[np.int16],
+    levels: IntArray,
+    n_ranked: IntArray | None = None,
+    unretrieved: IntArray | None = None,
+) -> TieHistogram:
+    """Count rankings without ties, given the index of the level at each rank, (n_queries, n_items).
+
+    Neighbours of one level make a group, since their order does not matter. ``n_ranked`` says how many items are
+    ranked; by default all.
+    """
+    if n_ranked is None:
+        n_ranked = np.full(len(ranks), ranks.shape[1])
+    n_runs = np.empty(len(ranks), dtype=np.int64)
+    _tally_runs(ranks, n_ranked, n_runs)
+    counts = np.zeros((len(ranks), len(levels), max(n_runs.max(initial=0), 1)), dtype=np.int64)
+    _count_runs(ranks, n_ranked, counts)
+    return TieHistogram(counts, levels, by_radius=False, unretrieved=unretrieved)
 
 
 def measure(
@@ -106,8 +124,8 @@ def _varies(evaluation: Evaluation, metric: Metric) -> bool:
 
 
 @compiled
-def _place(group, level, order, before, n_database, ranks, n_runs):  # type: ignore[no-untyped-def]
-    """Put the level of each item, taken in that order, at the next rank of its tie; count runs of equal levels."""
+def _place(group, level, order, before, ranks):  # type: ignore[no-untyped-def]
+    """Put the level of each item, taken in that order, at the next rank of its tie."""
     n_groups = before.shape[1]
     fill = np.empty(n_groups, dtype=np.int64)
     for q in range(len(group)):
@@ -117,19 +135,24 @@ def _place(group, level, order, before, n_database, ranks, n_runs):  # type: ign
             if g >= 0:
                 ranks[q, fill[g]] = level[q, i]
                 fill[g] += 1
-        runs = 0
-        for rank in range(n_database[q]):
-            if rank == 0 or ranks[q, rank] != ranks[q, rank - 1]:
-                runs += 1
-        n_runs[q] = runs
 
 
 @compiled
-def _count_runs(ranks, n_database, counts):  # type: ignore[no-untyped-def]
-    """Count the items of each run of equal levels, as a group of its own; their order does not matter."""
+def _tally_runs(ranks, n_ranked, n_runs):  # type: ignore[no-untyped-def]
+    """Count the runs of equal levels."""
+    for q in range(len(ranks)):
+        n_runs[q] = 0
+        for rank in range(n_ranked[q]):
+            if rank == 0 or ranks[q, rank] != ranks[q, rank - 1]:
+                n_runs[q] += 1
+
+
+@compiled
+def _count_runs(ranks, n_ranked, counts):  # type: ignore[no-untyped-def]
+    """Count the items of each run of equal levels, as a group of its own."""
     for q in range(len(ranks)):
         run = 0
-        for rank in range(n_database[q]):
+        for rank in range(n_ranked[q]):
             if rank > 0 and ranks[q, rank] != ranks[q, rank - 1]:
                 run += 1
             counts[q, ranks[q, rank], run] += 1

@@ -123,7 +123,7 @@ def explain(
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     asked = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        givers = [_Asked(one, name, cut) for one in evaluators if (cut := _cut(one, name, len(database))) is not None]
+        givers = [_Asked(one, name, cut) for one in evaluators if (cut := cut_of(one, name, len(database))) is not None]
         if not givers:
             raise HashbenchError(not_given(name, evaluators, len(database)))
         asked += givers
@@ -133,10 +133,10 @@ def explain(
 
 def given_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
     """Choose the metrics that some script gives of a database."""
-    return [name for name in metrics if any(_cut(one, name, n_items) is not None for one in evaluators)]
+    return [name for name in metrics if any(cut_of(one, name, n_items) is not None for one in evaluators)]
 
 
-def _cut(evaluator: Evaluator, name: str, n_items: int) -> int | None:
+def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
     """Tell how many items a script looks at for a metric, None if it does not give that."""
     return evaluator.cut_of(_cutoff(name), n_items) if _pattern(name) in evaluator.gives else None
 
