@@ -55,7 +55,8 @@ def lay_out(rows: pd.DataFrame) -> str:
     lines = []
     for (metric, n_bits), part in tied.groupby(["metric", "n_bits"], sort=False):
         least, middle, most = part["estimate"].quantile([0, 0.5, 1])
-        shown = f"{least:.2f}", f"{middle:.2f}", f"{most:.2f}", f"{part['bound'].min():.1f} to {part['bound'].max():.1f}"
+        bound = f"{part['bound'].min():.1f} to {part['bound'].max():.1f}"
+        shown = f"{least:.2f}", f"{middle:.2f}", f"{most:.2f}", bound
         lines.append([str(metric), str(n_bits), str(len(part)), *shown])
     header = ["metric", "bits", "codes", "estimate over measured: least", "median", "most", "bound over measured"]
     return markdown_table(header, lines)

@@ -26,7 +26,7 @@ GIT_ENVIRONMENT = {
 needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def row(value=0.5, low=0.4, high=0.6, **changes):
+def row(value=0.5, low=0.4, high=0.6, tie_sd=0.01, **changes):
     fields = {
         "dataset": "digits",
         "features": "pixels",
@@ -36,6 +36,7 @@ def row(value=0.5, low=0.4, high=0.6, **changes):
         "seed": 0,
         "metric": "AP",
         "value": f"{value:.6f}",
+        "tie_sd": "" if tie_sd is None else f"{tie_sd:.6f}",
         "low": f"{low:.6f}",
         "high": f"{high:.6f}",
         "n_queries": 200,

@@ -17,6 +17,7 @@ def cell(method="itq", n_bits=16, value=0.5, **changes):
         "seed": 0,
         "metric": "AP",
         "value": value,
+        "tie_sd": 0.05,
         "low": value - 0.1,
         "high": value + 0.2,
         "n_queries": 200,
@@ -31,8 +32,8 @@ def table(*cells, name="table1", **chosen):
     return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
 
 
-def ranged(method, value, low, high, **changes):
-    return cell(method, 16, value, low=low, high=high, **changes)
+def ranged(method, value, low, high, tie_sd=0.02, **changes):
+    return cell(method, 16, value, low=low, high=high, tie_sd=tie_sd, **changes)
 
 
 def chosen(*cells, **selection):

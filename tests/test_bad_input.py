@@ -20,13 +20,15 @@ from hashbench.errors import HashbenchError
 from hashbench.store.results import COLUMNS
 
 HEADER = ",".join(COLUMNS) + "\n"
-ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1\n"
+ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
 RESULTS = {
     "good": HEADER + ROW,
     "twice": HEADER + ROW + ROW,
     "above": HEADER + ROW.replace("0.5", "1.5"),
     "infinite": HEADER + ROW.replace("0.5", "inf"),
     "outside": HEADER + ROW.replace("0.5", "0.7"),
+    "too-lucky": HEADER + ROW.replace("0.01", "0.11"),
+    "unlucky": HEADER + ROW.replace("0.01", "-0.01"),
     "undefined": HEADER + ROW.replace("200,3", "200,201"),
     "twice-other": HEADER + ROW + ROW.replace("0.5", "0.55"),
     "conflict": HEADER + "<<<<<<< HEAD\n" + ROW + "=======\n" + ROW.replace("0.5", "0.55") + ">>>>>>> topic\n",
@@ -237,8 +239,8 @@ COMMANDS = f"""
 1 | {ITQ} --results r/lacking | lacks column metric
 1 | {ITQ} --results r/swapped | has columns | expected
 1 | {ITQ} --results r/newer | has more in its header | Upgrade hashbench
-1 | {ITQ} --results r/short | line 2: it has 3 cells, expected 14
-1 | {ITQ} --results r/long | line 2: it has 15 cells, expected 14
+1 | {ITQ} --results r/short | line 2: it has 3 cells, expected 15
+1 | {ITQ} --results r/long | line 2: it has 16 cells, expected 15
 1 | {ITQ} --results r/no-number | line 2: could not convert string to float: 'half'
 1 | {ITQ} --results r/no-length | line 2: invalid literal for int() with base 10: 'sixteen'
 1 | {ITQ} --results r/params | line 2 | JSON object
@@ -283,6 +285,8 @@ COMMANDS = f"""
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
 1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
+1 | tables --results r/too-lucky | line 2: tie_sd 0.11 is not between 0 and half of the range, 0.4 to 0.6
+1 | diff r/good r/unlucky | line 2: tie_sd -0.01 is not between 0 and half of the range
 1 | tables --results r/undefined | 201 of 200 queries are undefined
 1 | {ITQ} --resume | --resume goes on with training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none

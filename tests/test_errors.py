@@ -225,7 +225,8 @@ def test_foreign_results_file_is_left_alone(hashbench, digits_data, tmp_path, co
 @pytest.mark.parametrize("change", [{"value": "much"}, {"params": "no json"}, {"params": "[1]"}])
 def test_results_with_odd_values_are_named_by_the_tables(hashbench, tmp_path, change):
     fields = {"dataset": "digits", "features": "x", "method": "itq", "params": "{}", "n_bits": 16, "seed": 0}
-    fields |= {"metric": "AP", "value": "0.1", "low": "0.1", "high": "0.1", "n_queries": 1, "n_undefined": 0}
+    fields |= {"metric": "AP", "value": "0.1", "tie_sd": "", "low": "0.1", "high": "0.1"}
+    fields |= {"n_queries": 1, "n_undefined": 0}
     path = tmp_path / "digits.csv"
     results.merge_rows(path, [results.Row(**(fields | change), dataset_fingerprint="a", method_version=1)])
     result = hashbench("tables", "table1", "--results", tmp_path)

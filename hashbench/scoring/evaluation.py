@@ -138,7 +138,7 @@ class Evaluation:
         mean, low, high, bound = (float(part[counted].mean()) for part in scores)
         by_kind = np.bincount(self.kind[counted], weights=scores.tie_sd[counted])
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
-        tie_sd = float(np.linalg.norm(by_kind)) / n_counted
+        tie_sd = float(np.linalg.norm(np.sort(by_kind))) / n_counted  # however kinds are numbered
         return Summary(mean, low, high, n_queries, self.n_undefined, tie_sd, bound, measured)
 
     @property

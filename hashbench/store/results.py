@@ -225,7 +225,8 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
     if value < low - _ROUNDING or value > high + _ROUNDING:
         raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
-    if row.tie_sd and not 0 <= float(row.tie_sd) <= (high - low) / 2 + _ROUNDING:
+    tie_sd = float(row.tie_sd or 0)
+    if not tie_sd >= 0 or tie_sd > (high - low) / 2 + _ROUNDING:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
     if not 0 <= row.n_undefined <= row.n_queries:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,6 +36,9 @@ def test_json_has_full_precision():
     assert list(content) == ["AP", "P@r0"]
     assert content["AP"] == {
         "mean": pytest.approx(AP[0], abs=1e-15),
+        "tie_sd": pytest.approx(1 / 24, abs=1e-15),  # of 1/2 and 7/12
+        "tie_sd_bound": pytest.approx(1 / 24, abs=1e-15),
+        "tie_sd_measured": None,
         "low": pytest.approx(AP[1], abs=1e-15),
         "high": pytest.approx(AP[2], abs=1e-15),
         "n_queries": 1,
@@ -47,6 +51,9 @@ def test_json_has_no_nan():
     text = console.format_evaluation(UNDEFINED, "json")
     assert json.loads(text, parse_constant=pytest.fail)["AP"] == {
         "mean": None,
+        "tie_sd": None,
+        "tie_sd_bound": None,
+        "tie_sd_measured": None,
         "low": None,
         "high": None,
         "n_queries": 1,
@@ -56,22 +63,40 @@ def test_json_has_no_nan():
 
 def test_csv_has_six_decimals():
     assert console.format_evaluation(SCORES, "csv") == (
-        "metric,mean,low,high,n_queries,n_undefined\n"
-        "AP,0.541667,0.500000,0.583333,1,0\n"
-        "P@r0,0.000000,0.000000,0.000000,1,0"
+        "metric,mean,tie_sd,tie_sd_bound,tie_sd_measured,low,high,n_queries,n_undefined\n"
+        "AP,0.541667,0.041667,0.041667,,0.500000,0.583333,1,0\n"
+        "P@r0,0.000000,0.000000,0.000000,,0.000000,0.000000,1,0"
     )
 
 
 def test_table_has_four_decimals_and_says_what_was_averaged():
     lines = console.format_evaluation(SCORES, "table").splitlines()
-    assert lines[0].split() == ["metric", "mean", "low", "high"]
-    assert lines[2].split() == ["AP", "0.5417", "0.5000", "0.5833"]
-    assert lines[-1].startswith("1 query; mean over all orders of tied items")
+    assert lines[0].split() == ["metric", "mean", "±", "sd", "low", "high"]
+    assert lines[2].split() == ["AP", "0.5417", "±", "0.04167", "0.5000", "0.5833"]
+    assert lines[-3] == "1 query; mean over all orders of tied items."
+    assert lines[-2].startswith("sd: luck, the standard deviation of the mean over random orders of the database")
+    assert lines[-1].startswith("low, high: the worst case, ")
     assert not any(line != line.rstrip() for line in lines)
 
 
+def test_what_random_orders_show_stands_beside_the_estimate():
+    evaluation = evaluate(CODES[:1], CODES, (np.array([1]), np.array([0, 1, 1, 0])), ["AP"], random_orders=40)
+    shown = console.format_evaluation(evaluation, "table").splitlines()
+    assert shown[0].split() == ["metric", "mean", "±", "sd", "measured", "sd", "low", "high"]
+    assert shown[2].split()[4] == f"{np.std(evaluation.random_orders['AP'], ddof=1):.5f}"
+    assert shown[-2] == "measured sd: what 40 such orders show."
+
+
+def test_an_unknown_deviation_is_a_dash():
+    unknown = {"AP": SCORES.scores["AP"]._replace(tie_sd=np.array([np.nan]))}
+    shown = console.format_evaluation(replace(SCORES, scores=unknown), "table").splitlines()
+    assert shown[2].split() == ["AP", "0.5417", "±", "-", "0.5000", "0.5833"]
+    assert json.loads(console.format_evaluation(replace(SCORES, scores=unknown), "json"))["AP"]["tie_sd"] is None
+
+
 def test_table_counts_queries_without_relevant_items():
-    assert console.format_evaluation(NOTHING, "table").splitlines()[-1].startswith("1 of them have no relevant item")
+    last = console.format_evaluation(NOTHING, "table").splitlines()[-1]
+    assert last.startswith("1 of the queries have no relevant item")
     assert "relevant item in" not in console.format_evaluation(SCORES, "table")
 
 
@@ -81,6 +106,7 @@ def outcome(method="itq", **changes):
             **{"dataset": "digits", "features": "pixels", "method": method, "params": '{"n_iter": 50}', "n_bits": 16},
             **{"seed": 0, "metric": name, "n_queries": 1, "n_undefined": 0, "dataset_fingerprint": "a"},
             **{key: f"{value:.6f}" for key, value in zip(("value", "low", "high"), values[:3], strict=True)},
+            tie_sd=f"{values.tie_sd:.6f}",
             method_version=1,
         )
         for name, values in SCORES.summary.items()
@@ -106,7 +132,7 @@ def test_outcomes_as_csv_can_be_read_by_a_program():
             "dataset_fingerprint": "a",
             "method_version": "1",
         },
-        **{"metric": "AP", "value": "0.541667", "low": "0.500000", "high": "0.583333"},
+        **{"metric": "AP", "value": "0.541667", "tie_sd": "0.041667", "low": "0.500000", "high": "0.583333"},
     }
 
 
@@ -121,8 +147,8 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
     assert console.format_outcomes([outcome()], "table", is_grid=False) == console.format_evaluation(SCORES, "table")
     job = Job("digits", method_card("lsh"), 16, 3, {"n_iter": 5})
     lines = console.format_outcomes([outcome(), outcome("lsh", job=job)], "table").strip().splitlines()
-    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "AP", "low-high", "P@r0"]
-    assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "0.5000-0.5833", "0.0000"]
+    assert lines[0].split() == ["dataset", "method", "bits", "seed", "AP", "±", "sd", "AP", "low-high", "P@r0"]
+    assert lines[2].split() == ["digits", "itq", "16", "0", "0.5417", "±", "0.04167", "0.5000-0.5833", "0.0000"]
     assert lines[3].split()[1:5] == ["lsh", "n_iter=5", "16", "3"]
 
 

@@ -27,14 +27,14 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, tmp_path, monkeypat
         done = [hashbench(*command) for command in commands]
     assert [result.exit_code for result in done] == [0] * 5
     swept, own, whole, part, dry = (result.stdout.splitlines() for result in done)
-    assert [line.split()[1:3] for line in swept[2:]] == [["itq", "n_iter=5"], ["itq", "n_iter=20"], ["itq", "16"]]
-    assert [line.split()[1:4] for line in own[2:]] == [
+    assert [line.split()[1:3] for line in swept[2:5]] == [["itq", "n_iter=5"], ["itq", "n_iter=20"], ["itq", "16"]]
+    assert [line.split()[1:4] for line in own[2:-3]] == [
         ["lsh", "16", "0"],
         ["sklsh", "gamma=0.5", "n_neighbors=20"],
         ["sklsh", "gamma=2.0", "n_neighbors=20"],
     ]
-    assert len(whole[2:]) == 2 * 5
-    assert [line.split()[1:5] for line in part[2:]] == [["itq", f"n_iter={n}", "16", "0"] for n in (10, 20)]
+    assert len(whole[2:-3]) == 2 * 5
+    assert [line.split()[1:5] for line in part[2:-3]] == [["itq", f"n_iter={n}", "16", "0"] for n in (10, 20)]
     assert dry == shown.splitlines()
     rows = read_rows(tmp_path / "results" / "digits.csv")
     assert Counter(row.method for row in rows if row.metric == "AP") == {"itq": 6, "lsh": 2, "sklsh": 5}

@@ -238,7 +238,9 @@ def test_evaluate_scores_codes_of_a_named_dataset(hashbench, codes):
     content = json.loads(hashbench("evaluate", codes, "--format", "json").stdout)
     assert list(content) == ["AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2"]
     for values in content.values():
-        assert list(values) == ["mean", "low", "high", "n_queries", "n_undefined"]
+        assert list(values) == [
+            *("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+        ]
         assert 0 <= values["low"] <= values["mean"] <= values["high"] <= 1
         assert (values["n_queries"], values["n_undefined"]) == (200, 0)
 
@@ -269,7 +271,7 @@ def test_per_query_scores_average_to_the_mean(hashbench, codes, tmp_path):
     assert b"\r" not in path.read_bytes()
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert list(rows[0]) == ["query", "metric", "value", "low", "high"]
+    assert list(rows[0]) == ["query", "metric", "value", "tie_sd", "low", "high"]
     assert len(rows) == 6 * 200
     for name, values in exact.items():
         own = [row for row in rows if row["metric"] == name]

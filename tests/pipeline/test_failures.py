@@ -57,7 +57,7 @@ def test_whatever_a_method_raises_is_the_failure_of_its_job_alone(hashbench, plu
         "[2/2] digits lsh 8 bits seed 0: encoded codes, computed scores",
         "Error: 1 of the 2 jobs failed; the reasons are above.",
     ]
-    assert [line.split()[1] for line in result.stdout.splitlines()[2:]] == ["lsh"]
+    assert [line.split()[1] for line in result.stdout.splitlines()[2:3]] == ["lsh"]
     assert "Traceback" in log.read_text()
     assert "mine.py" in log.read_text()
 

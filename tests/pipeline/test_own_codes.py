@@ -21,6 +21,8 @@ from hashbench.store import hdf5
 from hashbench.store.results import read_rows
 from hashbench.store.score_cache import find_scores
 
+SUMMARY = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
+
 rng = np.random.default_rng(0)
 QUERY, DATABASE = rng.random((7, 11)) < 0.5, rng.random((40, 11)) < 0.5
 CLASSES = rng.integers(0, 3, 7), rng.integers(0, 3, 40)
@@ -269,9 +271,9 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
         assert f"1 row of 'mine', {n_bits} bits, written to" in done.stderr
         rows = read_rows(empty_folder / "results" / "digits.csv")
         (row,) = (row for row in rows if (row.method, row.n_bits) == ("mine", n_bits))
-        assert f"AP,{row.value},{row.low},{row.high},200,0" in done.stdout
+        assert re.search(rf"AP,{row.value},{row.tie_sd},0\.\d+,,{row.low},{row.high},200,0", done.stdout)
     ours = next(row for row in rows if row.method == "lsh")
-    assert row[10:13] == ours[10:13]  # queries and fingerprint
+    assert row[11:14] == ours[11:14]  # queries and fingerprint
     assert json.loads(row.params) == {"codes": "own"}
     assert find_scores(row) is not None
     table = hashbench("tables", "--dataset", "digits", "--metric", "AP", "--significance").stdout
@@ -479,7 +481,7 @@ def test_scores_are_laid_out_for_a_document(hashbench, save, codes, form):
     own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"]]
     done = hashbench("evaluate", *own, "--affinity", save("a.npy", LEVELS), "--metric", "AP", "--format", form)
     mean = f"{np.mean(by_hand(LEVELS)):.4f}"
-    line = {"markdown": rf"\| AP +\| {mean} \|", "latex": rf"AP & {mean} & .* \\\\$"}[form]
+    line = {"markdown": rf"\| AP +\| {mean} ± 0\.\d+ \|", "latex": rf"AP & {mean} \$\\pm\$ 0\.\d+ & .* \\\\$"}[form]
     assert re.search(line, done.stdout, re.MULTILINE)
 
 
@@ -510,7 +512,7 @@ def test_own_codes_are_scored_on_the_command_line(hashbench, save, codes, releva
     assert result.exit_code == 0
     content = json.loads(result.stdout)
     assert list(content) == ["AP"]
-    assert list(content["AP"]) == ["mean", "low", "high", "n_queries", "n_undefined"]
+    assert list(content["AP"]) == [*SUMMARY]
     assert content["AP"]["mean"] == pytest.approx(np.mean(by_hand(levels)), abs=1e-14)
     assert len(str(content["AP"]["mean"])) > 12  # full precision
     assert content["AP"]["n_queries"] == 7
@@ -570,7 +572,7 @@ def test_the_commands_of_the_page_run_as_they_are(hashbench, digits_data, empty_
     done = [hashbench(*command.split()[1:]) for command in commands]
     assert [one.exit_code for one in done] == [0] * 10
     numbers = [re.findall(r"[01]\.\d{4}", one.stdout) for one in done[:3]]
-    assert len(numbers[0]) == 18
+    assert len(numbers[0]) == 24
     assert numbers[0] == numbers[1] == numbers[2]
     assert "mine codes=own" in done[5].stdout
     assert {"curves.svg", "curves.csv"} <= {path.name for path in empty_folder.iterdir()}

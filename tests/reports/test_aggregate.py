@@ -20,7 +20,7 @@ def machash():
 
     def give(value=0.5, n_bits=16, version=1, **params):
         changed = {"n_bits": n_bits, "method_version": version, "params": json.dumps(defaults | params, sort_keys=True)}
-        return rows[0]._replace(**changed, value=value, low=value, high=value)
+        return rows[0]._replace(**changed, value=value, tie_sd=0.0, low=value, high=value)
 
     return give
 

@@ -48,19 +48,19 @@ def test_row_of_the_same_value_changes_by_its_other_numbers(change):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "is_inside"),
+    ("old", "new", "answer"),
     [
-        ((0.5, 0.4, 0.6), (0.55, 0.45, 0.65), True),
-        ((0.5, 0.4, 0.6), (0.6, 0.5, 0.7), True),  # the ends belong to it
-        ((0.5, 0.4, 0.6), (0.61, 0.45, 0.7), False),  # beyond the old range alone
-        ((0.5, 0.4, 0.6), (0.55, 0.51, 0.6), False),  # the old value beyond the new range alone
-        ((0.5, 0.4, 0.6), (0.65, 0.55, 0.7), False),  # though the ranges overlap
-        ((0.5, 0.5, 0.5), (0.500001, 0.500001, 0.500001), False),
-        ((0.5, float("nan"), float("nan")), (0.5, 0.4, 0.6), None),
+        ((0.5, 0.4, 0.6, 0.003), (0.51, 0.4, 0.7, 0.004), "open"),  # five deviations of .005 are .025
+        ((0.5, 0.4, 0.6, 0.003), (0.526, 0.4, 0.7, 0.004), "luck"),
+        ((0.5, 0.4, 0.6, 0.003), (0.7, 0.61, 0.8, 0.004), "every order"),
+        ((0.5, 0.4, 0.6, None), (0.51, 0.4, 0.7, 0.004), "unknown"),
+        ((0.5, 0.4, 0.6, None), (0.7, 0.61, 0.8, 0.004), "every order"),
+        ((0.5, 0.5, 0.5, 0), (0.500001, 0.500001, 0.500001, 0), "every order"),
+        ((0.5, float("nan"), float("nan"), None), (0.5, 0.4, 0.6, 0.01), "unknown"),
     ],
 )
-def test_change_is_inside_the_tie_range_if_each_value_lies_in_the_other_range(old, new, is_inside):
-    assert Change(row(*old), row(*new)).is_inside_tie_range is is_inside
+def test_change_says_what_ties_leave_open(old, new, answer):
+    assert Change(row(*old), row(*new)).ties == answer
 
 
 def test_greatest_loss_comes_first():

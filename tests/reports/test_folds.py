@@ -92,7 +92,7 @@ def test_the_best_of_a_column_is_of_the_folds_that_most_have():
     rows += [fold(1, 0.95, "sdh")]
     text = table(*rows, name="unseen").to_markdown(digits=2)
     found = {line.split("|")[1].strip(): line.split("|")[2].strip() for line in text.splitlines() if line[:2] == "| "}
-    assert (found["lsh"], found["sh"], found["sdh"]) == ("0.50 ± 0.10†", "**0.80 ± 0.10**", "0.95¶")
+    assert (found["lsh"], found["sh"], found["sdh"]) == ("0.50 ± 0.10◊", "**0.80 ± 0.10**", "0.95¶")
 
 
 def test_the_number_of_folds_counts_and_not_the_length_of_their_names():

@@ -11,11 +11,10 @@ from hashbench.reports.tables.published import published_values
 PAPER = next(one for one in published_values() if (one.method, one.our_dataset) == ("BRE", "cifar10-s1"))
 
 
-def pair(published, value, low=np.nan, high=np.nan, spread=np.nan, features="vgg-f", **changes):
-    n_seeds = 1 if np.isnan(spread) else 3
-    cell = SimpleNamespace(
-        value=value, low=low, high=high, spread=spread, n_seeds=n_seeds, features=features, params="{}"
-    )
+def pair(published, value, low=None, high=None, spread=np.nan, features="vgg-f", tie_sd=0.0, **changes):
+    n_seeds, low, high = 1 if np.isnan(spread) else 3, *(value if one is None else one for one in (low, high))
+    ranges = {"low": low, "high": high, "tie_sd": tie_sd}
+    cell = SimpleNamespace(value=value, **ranges, spread=spread, n_seeds=n_seeds, features=features, params="{}")
     return Pair(PAPER._replace(value=published, **changes), cell)
 
 
@@ -26,15 +25,19 @@ def pair(published, value, low=np.nan, high=np.nan, spread=np.nan, features="vgg
         ("0.500", {"value": 0.4994}, "below"),
         ("0.500", {"value": 0.5006}, "above"),
         ("0.50", {"value": 0.504}, "within"),
-        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.51}, "within"),
-        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.49}, "below"),
-        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6}, "within"),
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.51, "tie_sd": 0.01}, "within"),  # 0.0495 is less than 0.05
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.51, "tie_sd": 0.0098}, "below"),
+        ("0.500", {"value": 0.45, "low": 0.4, "high": 0.49, "tie_sd": 0.01}, "below"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6, "tie_sd": 0.01}, "within"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6, "tie_sd": np.nan}, "unknown"),
+        ("0.500", {"value": 0.55, "low": 0.51, "high": 0.6, "tie_sd": np.nan}, "above"),
+        ("0.500", {"value": 0.55, "low": 0.49, "high": 0.6, "tie_sd": np.nan, "spread": 0.06}, "within"),
         ("0.500", {"value": 0.45, "spread": 0.06}, "within"),
         ("0.500", {"value": 0.45, "low": 0.44, "high": 0.46, "spread": 0.04}, "below"),  # each on its own
         ("0.500", {"value": 0.55, "low": 0.54, "high": 0.56, "spread": 0.04}, "above"),
     ],
 )
-def test_verdict_goes_by_the_spread_and_the_tie_range(published, ours, verdict):
+def test_verdict_goes_by_the_spread_and_luck(published, ours, verdict):
     assert pair(published, **ours).verdict == verdict
 
 
@@ -49,17 +52,18 @@ def test_verdicts_are_counted():
         *(pair("0.5", 0.5, n_bits=24, dataset_differs=""), pair("0.5", 0.4, n_bits=48)),
     ]
     assert tell_verdicts(8, pairs) == (
-        "Of 8 published values 3 are compared in 4 pairs: 1 within our spread and tie range (≈), 1 ours above (↑), "
-        "2 ours below (↓); 1 with the paper's set-up (what differs: data 3, features 1); 5 not run."
+        "Of 8 published values 3 are compared in 4 pairs: 1 within our spread or not told apart by luck with ties (≈), "
+        "1 ours above (↑), 2 ours below (↓); 1 with the paper's set-up (what differs: data 3, features 1); 5 not run."
     )
     assert tell_verdicts(8, []) == "Of 8 published values 0 are compared."
 
 
-def test_agreement_is_kendalls_tau_with_bounds_by_the_tie_ranges():
+@pytest.mark.parametrize(("tie_sd", "most"), [(0.03, 1), (0.01, 4 / 6), (np.nan, 1)])
+def test_agreement_is_kendalls_tau_with_bounds_where_luck_could_turn_two(tie_sd, most):
     ours = [(0.1, 0.05, 0.15), (0.2, 0.18, 0.35), (0.3, 0.25, 0.32), (0.6, 0.5, 0.7)]
     theirs = [("0.2", "BRE"), ("0.4", "KSH"), ("0.3", "ITQ"), ("0.5", "DPSH")]
-    found = agreement([pair(text, *one, method=name) for (text, name), one in zip(theirs, ours, strict=True)])
-    assert found == pytest.approx((4 / 6, 4 / 6, 1, 4))  # the second and third could change places
+    pairs = [pair(text, *one, tie_sd=tie_sd, method=name) for (text, name), one in zip(theirs, ours, strict=True)]
+    assert agreement(pairs) == pytest.approx((4 / 6, 4 / 6, most, 4))  # the second and third could change places
     assert agreement([pair("0.2", 0.1, 0.1, 0.1)]) is None
     assert agreement([pair("0.2", 0.1, 0.1, 0.1), pair("0.2", 0.3, 0.3, 0.3)]) is None
 
@@ -68,7 +72,8 @@ def test_agreement_is_kendalls_tau_with_bounds_by_the_tie_ranges():
     ("ours", "low"), [([(0.1, 0.1), (0.1, 0.1), (0.2, 0.2)], 1), ([(0.1, 0.2), (0.1, 0.2), (0.3, 0.3)], 2 / 6**0.5)]
 )
 def test_bounds_count_our_ties_as_tau_does(ours, low):
-    found = agreement([pair(text, a, a, b) for text, (a, b) in zip(("0.1", "0.1", "0.2"), ours, strict=True)])
+    texts = zip(("0.1", "0.1", "0.2"), ours, strict=True)
+    found = agreement([pair(text, a, a, b, tie_sd=b - a) for text, (a, b) in texts])
     assert found == pytest.approx((1, low, 1, 1))
 
 
@@ -77,7 +82,7 @@ def test_methods_are_counted_and_not_their_lines():
     assert agreement(lines).n_methods == 2
 
 
-def test_bounds_hold_whatever_the_order_of_ties():
+def test_bounds_hold_whatever_the_order_of_ties_where_luck_is_unknown():
     rng = np.random.default_rng(0)
     for _ in range(30):
         low, theirs = rng.integers(0, 4, 4), rng.integers(1, 4, 4)
@@ -85,7 +90,8 @@ def test_bounds_hold_whatever_the_order_of_ties():
         orders = [values for values in product(*map(range, low, high + 1)) if len(set(values)) > 1]
         ours = orders[rng.integers(len(orders))] if orders else low
         cells = zip(ours, low, high, strict=True)
-        found = agreement([pair(f"{t}", *np.divide(cell, 10)) for t, cell in zip(theirs, cells, strict=True)])
+        pairs = [pair(f"{t}", *np.divide(cell, 10), tie_sd=np.nan) for t, cell in zip(theirs, cells, strict=True)]
+        found = agreement(pairs)
         if found is None:
             assert len(set(theirs)) == 1 or not orders
             continue

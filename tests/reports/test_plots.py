@@ -117,7 +117,7 @@ def folds(tmp_path_factory):
     for method in methods.split():
         for dataset in ("digits", *(f"digits-unseen3-fold{fold}" for fold in range(3))):
             value = rng.uniform(0.2, 0.4) if method in ("lsh", "itq", "random") else rng.uniform(0.5, 0.8)
-            texts = [f"{number:.6f}" for number in (value, value - 0.02, value + 0.03)]
+            texts = [f"{number:.6f}" for number in (value, 0.001, value - 0.02, value + 0.03)]
             rows.append(
                 results.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, "89abcdef" + dataset, 1)
             )

@@ -23,7 +23,7 @@ def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", 
     fields = {
         **{"dataset": dataset, "features": "squeezenet (JPEG)", "method": method, "params": params, "n_bits": n_bits},
         **{"seed": 0, "metric": metric, "value": value, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000},
-        **{"n_undefined": 0, "dataset_fingerprint": "aaaa", "method_version": 1},
+        **{"tie_sd": 0.0001, "n_undefined": 0, "dataset_fingerprint": "aaaa", "method_version": 1},
     }
     return fields | changes
 

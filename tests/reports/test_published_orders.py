@@ -2,6 +2,7 @@ import csv
 import io
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -13,9 +14,9 @@ HYP2 = [one for one in published_values() if one.source.startswith("HyP2") and o
 
 
 def cells(*rows, features="alexnet"):
-    """Cells of methods at 12 bits: value, and how far ties can move it."""
-    names = ["method", "value", "low", "high"]
-    made = pd.DataFrame([(name, value, value - by, value + by) for name, value, by in rows], columns=names)
+    """Cells of methods at 12 bits: value, and how far ties can move it; luck a tenth as far."""
+    names = ["method", "value", "low", "high", "tie_sd"]
+    made = pd.DataFrame([(name, value, value - by, value + by, by / 10) for name, value, by in rows], columns=names)
     return made.assign(
         **{"dataset": "nuswide", "features": features, "dataset_fingerprint": "aaaa", "metric": "AP@5000"},
         **{"n_bits": 12, "params": "{}", "method_version": 1},
@@ -24,9 +25,16 @@ def cells(*rows, features="alexnet"):
 
 @pytest.mark.parametrize(
     ("hyp2", "csq", "verdict"),
-    [((0.6, 0.01), (0.5, 0.01), "holds"), ((0.5, 0.01), (0.6, 0.01), "turned"), ((0.5, 0.06), (0.6, 0.05), "open")],
+    [
+        ((0.6, 0.01), (0.5, 0.01), ("holds", "every order")),
+        ((0.5, 0.01), (0.6, 0.01), ("turned", "every order")),
+        ((0.6, 0.06), (0.5, 0.05), ("holds", "luck")),  # five deviations of .0078 are .039
+        ((0.5, 0.06), (0.6, 0.05), ("turned", "luck")),
+        ((0.57, 0.06), (0.6, 0.05), ("open", "open")),
+        ((0.57, np.nan), (0.6, 0.05), ("open", "unknown")),
+    ],
 )
-def test_order_of_a_paper_holds_or_is_turned_where_tie_ranges_are_apart(hyp2, csq, verdict):
+def test_order_of_a_paper_holds_or_is_turned_as_far_as_ties_leave_it(hyp2, csq, verdict):
     (order,) = make_orders(cells(("hyp2", *hyp2), ("csq", *csq)), HYP2)
     assert (order.higher.published.method, order.lower.published.method) == ("HyP2 Loss", "CSQ")  # 0.794 and 0.692
     assert order.verdict == verdict
@@ -40,8 +48,7 @@ def test_every_two_methods_of_a_source_and_block_are_ordered_once():
     assert found == {("hyp2", "orthohash"): 2, ("hyp2", "csq"): 2, ("orthohash", "csq"): 2}
     assert all(order.higher.cell.features == order.lower.cell.features for order in orders)
     assert tell_orders(orders) == (
-        "Of 6 orders of two methods in one table of a paper (HyP2 Loss 6) 6 hold here, 0 are turned round, 0 lie "
-        "within our tie ranges."
+        "Of 6 orders of two methods in one table of a paper (HyP2 Loss 6) 6 hold here in every order of ties."
     )
 
 
@@ -64,11 +71,11 @@ def test_orders_are_written_a_line_each():
     rows = cells(("hyp2", 0.6, 0.01), ("csq", 0.5, 0.01)).assign(seed=0, n_queries=10, n_undefined=0)
     made = tables.make_table(rows, "table1")
     (row,) = csv.DictReader(io.StringIO(made.to_orders_csv()))
-    assert [row[key] for key in ("higher", "lower", "published_higher", "published_lower", "verdict")] == [
-        *("HyP2 Loss", "CSQ", "0.794", "0.692", "holds")
+    assert [row[key] for key in ("higher", "lower", "published_higher", "published_lower", "verdict", "ties")] == [
+        *("HyP2 Loss", "CSQ", "0.794", "0.692", "holds", "every order")
     ]
     assert [row[key] for key in ("our_higher", "our_lower", "ours_higher", "ours_lower")] == [
         *("hyp2", "csq", "0.600000", "0.500000")
     ]
     assert [row[f"our_{key}_higher"] for key in ("params", "version")] == ["{}", "1"]
-    assert "1 hold here" in made.to_markdown()
+    assert "1 hold here in every order of ties" in made.to_markdown()

@@ -280,8 +280,17 @@ def test_file_of_an_older_version_is_upgraded(empty_folder, diff_json):
     Path("old.csv").write_text(old + "digits,pixels,lsh,{},16,0,AP,0.500000,200,aaaa,1\n")
     write(Path("new.csv"), row(0.4))
     (change,) = diff_json("old.csv", "new.csv")["changed"]
-    assert change["old"] == {"value": 0.5, "low": None, "high": None}
-    assert change["is_inside_tie_range"] is None
+    assert change["old"] == {"value": 0.5, "tie_sd": None, "low": None, "high": None}
+    assert change["ties"] == "unknown"
+
+
+def test_a_deviation_that_one_file_lacks_is_no_change(empty_folder, hashbench):
+    header = ",".join(column for column in COLUMNS if column != "tie_sd")
+    Path("old.csv").write_text(f"{header}\ndigits,pixels,lsh,{{}},16,0,AP,0.500000,0.400000,0.600000,200,0,aaaa,1\n")
+    write(Path("new.csv"), row(tie_sd=0.02))
+    assert "no differences, 1 rows unchanged" in hashbench("diff", "old.csv", "new.csv").stdout
+    write(Path("old.csv"), row(tie_sd=0.01))
+    assert "1 changed" in hashbench("diff", "old.csv", "new.csv").stdout
 
 
 def test_columns_that_a_file_lacks_are_no_change(empty_folder, hashbench):

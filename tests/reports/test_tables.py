@@ -2,6 +2,7 @@ import csv
 import json
 import re
 
+import numpy as np
 import pytest
 from tabulating import ITQ, cell, chosen, ranged, table
 
@@ -71,7 +72,9 @@ def test_tie_range_has_a_line_a_cell_with_means_over_the_seeds():
         ("itq", "32", "1"),
         ("lsh", "16", "1"),
     ]
-    assert [rows[1][key] for key in ("value", "low", "high")] == ["0.650000", "0.550000", "0.850000"]
+    assert [rows[1][key] for key in ("value", "tie_sd", "low", "high")] == [
+        *("0.650000", "0.035355", "0.550000", "0.850000")  # 0.05 over the root of two seeds
+    ]
     assert [row["spread"] for row in rows] == ["", "0.070711", "", ""]  # sqrt(0.005): both 0.05 off their mean
 
 
@@ -239,7 +242,7 @@ def folder(tmp_path):
         for n_bits in (16, 32)
         for metric in ("AP", "AP@1000", "NDCG")
     ]
-    rows = [results.Row(**{**one, **{key: f"{one[key]:.6f}" for key in ("value", "low", "high")}}) for one in cells]
+    rows = [results.Row(**{**one, **{key: f"{one[key]:.6f}" for key in results.NUMBERS}}) for one in cells]
     results.merge_rows(tmp_path / "digits.csv", rows)
     return tmp_path
 
@@ -296,23 +299,35 @@ def test_best_is_found_in_each_column_block_and_metric():
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "is_marked"),
-    [(0.1, 0.6, True), (0.1, 0.5, True), (0.1, 0.499, False), (0.55, 0.56, True)],
+    ("value", "low", "high", "tie_sd", "mark"),
+    [
+        (0.50, 0.1, 0.6, 0.004, "†"),  # five deviations of .02 each are .14; of .02 and .004, .102
+        (0.47, 0.1, 0.6, 0.004, "◊"),
+        (0.47, 0.1, 0.5, 0.004, "◊"),  # the edge belongs to a range
+        (0.47, 0.1, 0.499, 0.004, ""),
+        (0.57, 0.1, 0.6, np.nan, ""),
+    ],
 )
-def test_method_whose_tie_range_reaches_that_of_the_best_is_marked(low, high, is_marked):
-    made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("lsh", (low + high) / 2, low, high))
-    shown = lines(made)
-    assert shown["itq"] == ["**0.5800**"]
-    assert shown["lsh"][0].endswith("†") == is_marked
-    assert ("†: its range" in made.to_markdown()) == is_marked
+def test_what_luck_does_not_tell_from_the_best_is_marked_and_what_only_an_order_could(value, low, high, tie_sd, mark):
+    made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("lsh", value, low, high, tie_sd))
+    assert lines(made) | {"itq": ["**0.5800**"], "lsh": [f"{value:.4f}{mark}"]} == lines(made)
+    text = made.to_markdown()
+    assert ("†: not told apart by luck from the best" in text) == (mark == "†")
+    assert ("◊: second best and apart from the best under luck" in text) == (mark == "◊")
+    assert ("Of 1 of 1 cell beside the best it is unknown" in text) == np.isnan(tie_sd)
 
 
-def test_baseline_above_the_best_is_marked_only_if_their_ranges_meet():
+def test_only_the_second_best_has_the_mark_of_an_order_that_knows_the_classes():
+    cells = ranged("itq", 0.58, 0.2, 0.7), ranged("lsh", 0.42, 0.1, 0.6), ranged("pcah", 0.40, 0.1, 0.6)
+    assert lines(table(*cells)) | {"lsh": ["0.4200◊"], "pcah": ["0.4000"]} == lines(table(*cells))
+
+
+def test_baseline_is_compared_with_the_best_of_several():
     two = ranged("itq", 0.58, 0.5, 0.7), ranged("pcah", 0.3, 0.2, 0.4)
-    assert lines(table(*two, ranged("oracle-label", 1.0, 1.0, 1.0)))["oracle-label"] == ["1.0000"]
-    assert lines(table(*two, ranged("constant", 0.1, 0.05, 1.0)))["constant"] == ["0.1000†"]
-    assert lines(table(*two, ranged("constant", 0.8, 0.7, 1.0)))["constant"] == ["0.8000†"]  # the edge belongs to it
-    assert lines(table(two[0], ranged("constant", 0.1, 0.05, 1.0)))["constant"] == ["0.1000"]
+    assert lines(table(*two, ranged("oracle-label", 1.0, 1.0, 1.0, 0)))["oracle-label"] == ["1.0000"]
+    assert lines(table(*two, ranged("constant", 0.5, 0.05, 1.0)))["constant"] == ["0.5000†"]
+    assert lines(table(*two, ranged("constant", 0.1, 0.05, 1.0)))["constant"] == ["0.1000"]
+    assert lines(table(two[0], ranged("constant", 0.5, 0.05, 1.0)))["constant"] == ["0.5000"]
 
 
 def test_method_that_has_no_rival_is_not_the_best():

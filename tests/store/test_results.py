@@ -10,7 +10,7 @@ from hashbench.errors import HashbenchError
 from hashbench.store import results
 
 HEADER = (
-    "dataset,features,method,params,n_bits,seed,metric,value,low,high,n_queries,n_undefined,"
+    "dataset,features,method,params,n_bits,seed,metric,value,tie_sd,low,high,n_queries,n_undefined,"
     "dataset_fingerprint,method_version\n"
 )
 
@@ -25,6 +25,7 @@ def row(**changes):
         "seed": 0,
         "metric": "AP",
         "value": "0.500000",
+        "tie_sd": "0.001000",
         "low": "0.000000",
         "high": "1.000000",
         "n_queries": 200,
@@ -43,7 +44,7 @@ def path(tmp_path):
 def test_file_is_written_as_the_design_says(path):
     results.merge_rows(path, [row()])
     assert path.read_bytes().decode() == HEADER + (
-        'digits,pixels,itq,"{""n_iter"": 50}",16,0,AP,0.500000,0.000000,1.000000,200,3,0123456789abcdef,1\n'
+        'digits,pixels,itq,"{""n_iter"": 50}",16,0,AP,0.500000,0.001000,0.000000,1.000000,200,3,0123456789abcdef,1\n'
     )
 
 
@@ -137,10 +138,10 @@ def test_missing_file_has_no_rows(path):
         HEADER.replace("low,high", "high,low").encode(),
         b"<<<<<<< HEAD\n" + HEADER.encode(),
         HEADER.encode() + b"<<<<<<< HEAD\n",
-        HEADER.encode() + b"digits,pixels,itq,{},sixteen,0,AP,0.5,0.4,0.6,200,3,0123,1\n",
-        HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123\n",
-        HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1,and more\n",
-        HEADER.encode() + b"d\xff,pixels,itq,{},16,0,AP,0.5,0.4,0.6,200,3,0123,1\n",
+        HEADER.encode() + b"digits,pixels,itq,{},sixteen,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
+        HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123\n",
+        HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1,and more\n",
+        HEADER.encode() + b"d\xff,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
     ],
 )
 def test_foreign_content_is_refused_by_name_and_left_alone(path, content):
@@ -154,7 +155,7 @@ def test_foreign_content_is_refused_by_name_and_left_alone(path, content):
         assert path.read_bytes() == content
 
 
-LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.7,200,3,0123,1\n"
+LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.7,200,3,0123,1\n"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +169,7 @@ LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.4,0.7,200,3,0123,1\n"
         ("\ufeff" + HEADER + LINE, ["byte order mark", "UTF-8 without"]),
         ((HEADER + LINE).replace("\n", "\r\n"), ["CR LF", "eol=lf"]),
         ((HEADER + LINE).replace("seed,", "").replace(",0,AP", ",AP"), ["lacks column seed,"]),
-        (HEADER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 13 cells, expected 14"]),
+        (HEADER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 14 cells, expected 15"]),
         (HEADER + LINE.replace("digits", "x/../.."), ["line 2: column dataset", "'x/../..'", "names files"]),
         (HEADER + LINE.replace("itq", "../itq"), ["line 2: column method", "'../itq'"]),
         (HEADER + LINE.replace("itq", "i" * 300), ["line 2: column method", "of 300 characters"]),

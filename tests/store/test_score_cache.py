@@ -31,7 +31,7 @@ def codes(seed=0, **changes):
 
 def keep(values, made=None):
     with score_cache.opened(made or codes()) as kept:
-        kept.write({**kept.read(), "AP": np.stack([values, values - 0.1, values + 0.1])})
+        kept.write({**kept.read(), "AP": np.stack([values, values - 0.1, values + 0.1, 0 * values])})
     return kept.path
 
 
@@ -39,6 +39,7 @@ def row(**changes):
     scored = {
         "metric": "AP",
         "value": "0.666667",
+        "tie_sd": "0.000000",
         "low": "0.566667",
         "high": "0.766667",
         "n_queries": 4,

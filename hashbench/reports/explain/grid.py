@@ -24,7 +24,7 @@ from hashbench.reports.aggregate import method_labels
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import quantities
 from hashbench.reports.explain.conventions import Evaluator, Query
-from hashbench.reports.explain.emulation import cut_of, not_given
+from hashbench.reports.explain.emulation import cut_of
 from hashbench.reports.explain.evaluators import EVALUATORS
 from hashbench.reports.explain.orders import rearranged
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
@@ -168,7 +168,7 @@ def explain_kept(
     affinity = loaded.affinity()
     for name in metrics:
         if not _sorting(name, affinity.n_database):
-            raise HashbenchError(not_given(name, EVALUATORS, affinity.n_database))
+            raise HashbenchError(f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP or AP@k.")
     if database_orders is None:
         labels = getattr(affinity, "database_labels", None)
         is_single = labels is not None and labels.ndim == 1
@@ -277,7 +277,7 @@ def _sorting(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
     """Choose a script for each order of ties that some script of a metric has, and how many items it looks at."""
     found: dict[Any, tuple[Evaluator, int]] = {}
     for one in EVALUATORS:
-        cut = cut_of(one, name, n_items)
+        cut = None if "@r" in name else cut_of(one, name, n_items)  # no order matters inside a radius
         if one.order is not None and cut is not None:
             found.setdefault((one.order, one.passed), (replace(one, distance=by.hamming), cut))
     return {one.name: (one, cut) for one, cut in found.values()}

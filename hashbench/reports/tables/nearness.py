@@ -78,7 +78,8 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     first, second = ours.iloc[one], ours.iloc[other]
     here = np.sign(first["value"].to_numpy() - second["value"].to_numpy())
     answers = compare(first, second)
-    is_known = (answers == EVERY_ORDER) | (answers == LUCK)
+    is_fixed = (first["low"] == first["high"]).to_numpy() & (second["low"] == second["high"]).to_numpy()
+    is_known = (answers == EVERY_ORDER) | (answers == LUCK) | is_fixed
     least, most = np.where(is_known, here, -1.0), np.where(is_known, here, 1.0)  # our order lies between these
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
     tau = float(kendalltau(theirs, ours["value"]).statistic)
