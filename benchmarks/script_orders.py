@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/script_orders.py [--again]
 
 All codes that are kept of ``digits`` (12 to 64 bits, AP), and of ``cifar10-s1`` with SqueezeNet features those of eight
-methods (12, 32 and 48 bits, AP and AP@1000), seed 0, as `hashbench run` keeps them; in the orders of ties that the scripts of
-`hashbench explain` have, the database as it is stored, by class, and shuffled.
+methods (12, 32 and 48 bits, AP and AP@1000), seed 0, as `hashbench run` keeps them; in the orders of ties that the
+scripts of `hashbench explain` have, the database as it is stored, by class, and shuffled.
 """
 
 import argparse

@@ -83,12 +83,13 @@ class OwnCodes:
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
         """Score them; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
-        names, how = list(metrics), _How(undefined=undefined, random_orders=random_orders)
+        how = _How(undefined=undefined, random_orders=random_orders)
         if self.distance == "hamming":
+            names = list(metrics)
             parts = (self.query, self.database, self.n_bits, self.affinity, names)
             vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
             return evaluate_packed(*parts, vectors=vectors, **how)
-        return evaluate(self.query, self.database, self.affinity, names, distance=self.distance, **how)
+        return evaluate(self.query, self.database, self.affinity, metrics, distance=self.distance, **how)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuse vectors that no metric asks for."""

@@ -26,7 +26,7 @@ from hashbench.reports.explain import quantities
 from hashbench.reports.explain.conventions import Evaluator, Query
 from hashbench.reports.explain.emulation import cut_of
 from hashbench.reports.explain.evaluators import EVALUATORS
-from hashbench.reports.explain.orders import rearranged
+from hashbench.reports.explain.orders import BY_CUT, rearranged
 from hashbench.reports.formatting import json_number, markdown_table, plain_table
 from hashbench.scoring.evaluator import evaluate_packed
 from hashbench.scoring.histogram import TieHistogram
@@ -168,7 +168,9 @@ def explain_kept(
     affinity = loaded.affinity()
     for name in metrics:
         if not _sorting(name, affinity.n_database):
-            raise HashbenchError(f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP or AP@k.")
+            raise HashbenchError(
+                f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP, AP@k, NDCG or P@k."
+            )
     if database_orders is None:
         labels = getattr(affinity, "database_labels", None)
         is_single = labels is not None and labels.ndim == 1
@@ -189,7 +191,7 @@ def explain_kept(
             f"--dataset {dataset} {asked} --seed {seed}."
         )
     labels_of = method_labels(lines)
-    found = []
+    found: list[Spread] = []
     for number, ((length, _, path), line) in enumerate(sorted(zip(kept, lines, strict=True))):
         what = f"codes explained, {labels_of[line]} {length} bits"
         on_progress(what, number, len(kept))
@@ -255,7 +257,7 @@ def _values(
         ranked: dict[Any, TieHistogram] = {}
         for name, its in scripts.items():
             for script, (evaluator, cut) in its.items():
-                n_first = cut if evaluator.order in by.orders.BY_CUT else n_items
+                n_first = cut if evaluator.order in BY_CUT else n_items
                 key = evaluator.order, evaluator.passed, n_first
                 if key not in ranked:
                     rows = [_whole(one, evaluator, n_first) for one in seen]
