@@ -108,6 +108,26 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows(monkeypatch):
         assert all(one.low <= one.lowest <= one.value <= one.high or one.lowest <= one.highest for one in rows)
 
 
+def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_the_rows(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    import script_orders
+
+    luck, scripts = {}, {}
+    for one in script_orders.read()["digits"]:
+        name = one.method.split()[0]
+        if (one.n_bits, one.database) == (12, "by-class") and name in script_orders.SHOWN:
+            whole = one.high - one.low
+            luck[name] = round(100 * 2 * one.tie_sd / whole)
+            scripts[name] = round(100 * (one.highest - one.lowest) / whole)
+    few, many = ("agh", "hashnet"), ("itq", "lsh", "pcah", "sph")
+    assert ({luck[name] for name in many}, {luck[name] for name in few}) == ({1}, {4})
+    assert (min(scripts[name] for name in many), max(scripts[name] for name in many)) == (2, 6)
+    assert sorted(scripts[name] for name in few) == [19, 27]
+    text = " ".join((ROOT / "docs/tutorials/tie-ranges.md").read_text().split())
+    assert "± sd spans 1 % of the grey band, and 4 % where a method has few distinct codes (agh, hashnet)" in text
+    assert "span 2 to 6 % of it, and there 19 to 27 %" in text
+
+
 def test_what_is_said_of_the_estimate_of_luck_is_that_of_its_rows(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     import luck

@@ -106,7 +106,7 @@ def tables(
 @_FEATURES
 @_VARIANTS
 @click.option(
-    "--bands/--no-bands", default=None, help="Ranges over tie-breaking behind lines. [up to 4 lines in a panel]"
+    "--bands/--no-bands", default=None, help="The worst case of ties behind lines. [up to 4 lines in a panel]"
 )
 @click.option(
     "--width", type=click.FloatRange(2.5, 30), default=6.9, show_default=True, help="Inches; a column has 3.3."
@@ -137,7 +137,7 @@ def plot(
     """Draw figures of the results, and of the codes behind them; prints the files.
 
     \b
-    tie-ranges        how far tie-breaking could move each score
+    tie-ranges        the worst case of ties of each score
     ap-bits           the metric against the code length
     unseen            the metric of classes that training did not see against that of all, all seen, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits

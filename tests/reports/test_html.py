@@ -328,7 +328,7 @@ def test_command_writes_beside_the_results_and_tells_the_path(hashbench, tmp_pat
     write(tmp_path / "digits.csv", row())
     result = hashbench("report", "--results", tmp_path)
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'report.html'}\n")
-    assert read_results(tmp_path).shape == (1, 14)
+    assert read_results(tmp_path).shape == (1, 15)
 
 
 def test_thumbnails_of_a_file_are_refused(tmp_path):

@@ -265,7 +265,7 @@ def test_heading_says_what_is_drawn(name, figure_of):
     heading, *text = (text.get_text() for text in figure_of(name, layout=BANDS).texts)
     for part in ("digits (pixels)", "AP", "200 queries"):
         assert part in heading
-    for part in ("mean over all orders of tied items", "lowest to the highest", "1 or 3 seeds"):
+    for part in ("mean over all orders of tied items", "the worst case of ties", "1 or 3 seeds"):
         assert part in " ".join(" ".join(text).split())
 
 

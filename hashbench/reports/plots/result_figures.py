@@ -36,11 +36,11 @@ from hashbench.reports.plots.style import (
 LOWEST, _NARROWEST, _DOWN = 1.45, 1.2, 0.18  # inches of a panel, and between rows of them
 _GAP = 2.0  # bars between code lengths
 _TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from a panel to the names beside it
-RANGE = "the worst case of ties, each query's on its own; a random order moves the mean far less."
+RANGE = "the worst case of ties, those of each query on its own."
 
 
 def tie_ranges(block: Block) -> Figure:
-    """Draw how far tie-breaking could move each score: bars from low to high, the expectation a mark on them.
+    """Draw the worst case of ties of each score: bars from low to high, the expectation a mark on them.
 
     Bars stand in the order of the legend, for one code length after the other.
     """
@@ -48,7 +48,7 @@ def tie_ranges(block: Block) -> Figure:
         raise HashbenchError(_too_little(block, "a single point"))
     panels = panels_of(block, with_baselines=True)
     text = [f"Mark: mean over all orders of tied items. Bar: {RANGE}", means_over(block.cells["n_seeds"])]
-    figure, spots = lay_out(block, panels, f"range of {block.metric} over tie-breaking", text, _axes(block))
+    figure, spots = lay_out(block, panels, f"worst case of ties of {block.metric}", text, _axes(block))
     for axes, panel in zip(spots, panels, strict=True):
         lengths = sorted(block.cells[block.cells["label"].isin(panel.labels)]["n_bits"].unique().tolist())
         step = len(panel.labels) + _GAP

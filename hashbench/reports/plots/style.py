@@ -79,7 +79,7 @@ class Layout:
     has_title : bool
         Whether figures say themselves what they show; else it is for a caption.
     bands : bool or None
-        Whether ranges over tie-breaking stand behind lines; None: in panels of few lines.
+        Whether the worst case of ties stands behind lines; None: in panels of few lines.
     """
 
     width: float = 6.9

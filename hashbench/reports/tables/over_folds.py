@@ -53,7 +53,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
 
 
 def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
-    """Write a value with its spread, and its range over tie-breaking."""
+    """Write a value with its spread, and the worst case of its ties."""
     if cell is None:
         return [Entry(NOT_RUN), Entry(NOT_RUN)]
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)

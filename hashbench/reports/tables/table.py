@@ -166,7 +166,7 @@ class Table:
         return csv_text(header, rows)
 
     def to_tie_range_csv(self) -> str:
-        """Write how far seeds and tie-breaking could move each cell.
+        """Write how far seeds and ties could move each cell.
 
         Returns
         -------

@@ -97,7 +97,7 @@ const DRAWINGS = {
       ];
     });
     const band = isBanded
-      ? "Band: the worst case of ties, each query's on its own; luck with ties is far less."
+      ? "Band: the worst case of ties, those of each query on its own."
       : "Of four lines or fewer the tie ranges are drawn, too.";
     const told = `${metric.name} on ${block.name} by code length. Line: mean over all orders of tied items. ${band}`;
     return [h("figcaption", {}, told), axes(x, y, `${metric.name} by code length`, drawn)];
@@ -119,8 +119,8 @@ const DRAWINGS = {
         pointAt(cell, across, y.place(cell.value)),
       ];
     });
-    const marks = "Mark: mean over all orders of tied items; bar: the worst case of ties, each query's on its own. Luck with ties is far less.";
-    const told = `How far breaking ties could move ${metric.name} on ${block.name}. ${marks}`;
+    const marks = "Mark: mean over all orders of tied items; bar: the worst case of ties, those of each query on its own.";
+    const told = `The worst case of ties of ${metric.name} on ${block.name}. ${marks}`;
     return [h("figcaption", {}, told), axes(x, y, `Tie ranges of ${metric.name}`, shades, drawn)];
   },
 
