@@ -105,13 +105,15 @@ def draw(rows: Sequence[Spread], path: Path) -> None:
             axes.barh(place, one.high - one.low, left=one.low, height=0.6, color="#e4e4e4", zorder=0)
             axes.plot([one.lowest, one.highest], [place, place], color="#0072b2", linewidth=1.4, zorder=1)
             ends = [one.value - one.tie_sd, one.value + one.tie_sd]
-            axes.plot(ends, [place, place], color="#d55e00", linewidth=6, zorder=2, solid_capstyle="butt")
-            axes.plot(one.value, place, "o", color=INK, markersize=3, zorder=3)
+            axes.plot(ends, [place, place], color="#d55e00", linewidth=11, zorder=2, solid_capstyle="butt")
+            axes.plot(one.value, place, "o", color=INK, markersize=1.8, zorder=3)
             text = f"{one.value:.3f} ± {one.tie_sd:.4f}"
             axes.annotate(text, (one.high, place), (4, -2.5), textcoords="offset points", size=SMALL)
         axes.set_yticks(range(len(names)), names)
-        axes.set(xlim=(0.2, 1.0), ylim=(-0.6, len(names) - 0.4), xlabel="AP, digits, 12 bits, database by class")
+        axes.set(xlim=(0.25, 1.12), ylim=(-0.6, len(names) - 0.4), xlabel="AP, digits, 12 bits, database by class")
         axes.tick_params(axis="y", length=0)
+        axes.set_xticks([0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+        axes.grid(visible=False)
         figure.savefig(path, metadata=METADATA["svg"])
 
 

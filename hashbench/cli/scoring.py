@@ -190,8 +190,10 @@ def evaluate(
     from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.curves import curve_metrics, lay_out
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
+    from hashbench.scoring.shards import ShardedCodes
 
     outputs, progress = [path for path in (per_query, curves) if path is not None], Progress()
+    is_sharded = False
     if save is None:
         _refuse_options_of_saving()
     if run is not None or qrels is not None or complete:
@@ -204,9 +206,12 @@ def evaluate(
         sharding = {"cluster": cluster, "on_progress": progress.tell}
         mine: Any = _read_own(own, dataset, save, outputs, sharding, undefined=undefined, keep_codes=keep_codes)
         mine.check_metrics(metrics or DEFAULT_METRICS)
+        is_sharded = isinstance(mine, ShardedCodes)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
-    orders = {"random_orders": random_orders} if random_orders else {}
+    orders: dict[str, Any] = {} if random_orders is None else {"random_orders": random_orders}
+    if random_orders is not None and run is None and not is_sharded:
+        orders["on_progress"] = progress.tell  # it takes long
     with progress, telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         evaluation = score(metrics or DEFAULT_METRICS, **orders)
     for note in evaluation.notes:

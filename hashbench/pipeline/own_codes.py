@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import AnyArray, IntArray
+from hashbench._typing import AnyArray, IntArray, Progress, silent
 from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
@@ -81,14 +81,20 @@ class OwnCodes:
     fingerprint: str
     vectors: Vectors | None = None
 
-    def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
+    def evaluate(
+        self,
+        metrics: Iterable[str],
+        undefined: str = "skip",
+        random_orders: int = 0,
+        on_progress: Progress = silent,
+    ) -> Evaluation:
         """Score them; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
         how = _How(undefined=undefined, random_orders=random_orders)
         if self.distance == "hamming":
             names = list(metrics)
             parts = (self.query, self.database, self.n_bits, self.affinity, names)
             vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
-            return evaluate_packed(*parts, vectors=vectors, **how)
+            return evaluate_packed(*parts, vectors=vectors, on_progress=on_progress, **how)
         return evaluate(self.query, self.database, self.affinity, metrics, distance=self.distance, **how)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:

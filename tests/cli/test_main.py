@@ -374,3 +374,16 @@ def test_every_command_is_listed_and_found():
     assert defined - {"merge", "rerun"} == {*COMMANDS}  # which are those of `results`
     assert all(cli.get_command(None, name).name == name for name in COMMANDS)
     assert [*COMMANDS] == sorted(COMMANDS)
+
+
+def test_random_orders_are_measured_beside_the_estimate(hashbench, digits_data):
+    hashbench("encode", "--method", "lsh", "--bits", 8, "--dataset", "digits")
+    (path,) = (digits_data / "codes" / "digits").glob("lsh-8-*.h5")
+    shown = hashbench("evaluate", path, "--metric", "AP", "--metric", "P@r2", "--random-orders", 30)
+    assert shown.exit_code == 0, shown.stderr
+    assert "measured sd: what 30 such orders show." in shown.stdout
+    as_json = hashbench("evaluate", path, "--metric", "AP", "--random-orders", 30, "--format", "json")
+    found = json.loads(as_json.stdout)["AP"]
+    assert 0.4 < found["tie_sd"] / found["tie_sd_measured"] < 2.5
+    assert found["tie_sd_measured"] < found["tie_sd_bound"] < (found["high"] - found["low"]) / 2
+    assert hashbench("evaluate", path, "--random-orders", 1).exit_code == 2
