@@ -89,7 +89,7 @@ def counts(found: dict[str, list[Spread]]) -> str:
             at_end = str(len(by_class.turned) + len(by_class.turned_at_end))
             numbers = any_order.n_pairs, any_order.meet, any_order.open
             lines.append([dataset, metric, str(n_bits), *map(str, numbers), *turned, at_end])
-    header = ["dataset", "metric", "bits", "pairs", "ranges meet", "luck", "scripts, by class", "given", "shuffled"]
+    header = ["dataset", "metric", "bits", "pairs", "ranges meet", "open by luck", "scripts, by class", "given", "shuffled"]
     return markdown_table([*header, "by class, with end of ties"], lines, n_left=2)
 
 

@@ -103,6 +103,18 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows(monkeypatch):
 
     found, text = script_orders.read(), (ROOT / "docs/why-numbers-differ.md").read_text()
     assert f"<!-- pairs -->\n{script_orders.counts(found)}\n<!-- end -->" in text
+    cells = {
+        (name, one.metric, one.n_bits, one.database): one for name in found for one in script_orders.pairs(found[name])
+    }
+    one, shuffled = (cells["digits", "AP", 12, order] for order in ("by-class", "shuffled"))
+    told = " ".join(text.split())
+    assert f"of the {one.n_pairs} pairs on digits at 12 bits, {one.meet} have ranges that meet; a random order may" in told
+    assert f"turn {one.open} of them around, and two scripts {len(one.turned)} if the database" in told
+    assert f"sorted by class, {len(shuffled.turned)} if it is shuffled" in told
+    three = [cells["cifar10-s1:squeezenet", "AP@1000", 12, order] for order in ("by-class", "given", "shuffled")]
+    assert [(one.n_pairs, one.meet, one.open, len(one.turned)) for one in three] == [
+        *((28, 28, 1, 7), (28, 28, 1, 7), (28, 28, 1, 0))
+    ]
     assert {one.database for one in found["digits"]} == {"given", "by-class", "shuffled"}
     for rows in found.values():
         assert all(one.low <= one.lowest <= one.value <= one.high or one.lowest <= one.highest for one in rows)

@@ -110,3 +110,16 @@ def test_affinities_of_other_items_and_histograms_beyond_memory_are_refused(monk
         HashbenchError, match=r"a histogram of 12 queries takes .* give fewer queries, or shorter codes"
     ):
         ShardedCodes(pack(query), pack(database), N_BITS, RULES["dense"]).evaluate(["AP"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_deviations_and_kinds_of_shards_are_those_of_one_array(rule):
+    found = ShardedCodes(pack(query), pack(database), N_BITS, RULES[rule]).evaluate(METRICS).summary
+    for name, expected in of_one_array(rule).summary.items():
+        assert (found[name].tie_sd, found[name].tie_sd_bound) == (expected.tie_sd, expected.tie_sd_bound)
+
+
+def test_random_orders_of_shards_are_refused_in_words():
+    codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["dense"])
+    with pytest.raises(HashbenchError, match=r"random_orders is 5, but orders .* are not drawn.* Leave random_orders out"):
+        codes.evaluate(["AP"], random_orders=5)

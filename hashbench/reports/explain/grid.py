@@ -321,7 +321,7 @@ def format_grid(found: Sequence[Spread], form: str) -> str:
     ]
     parts = [lay_out(header, lines)]
     if any(one.n_pairs for one in compared):
-        header = ["bits", "metric", "database", "pairs", "ranges meet", "luck", "scripts that sort", "with end of ties"]
+        header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck", "scripts that sort", "with end of ties"]
         counts = [
             [
                 *(str(one.n_bits), one.metric, one.database, str(one.n_pairs), str(one.meet), str(one.open)),
@@ -346,7 +346,7 @@ _ABOUT = (
     "as sklearn-ap. Worst case: the ties of each query on its own."
 )
 _ABOUT_PAIRS = (
-    "Of every two methods: how many have ranges that meet (worst case), are not told apart by luck, and can be "
+    "Of every two methods: how many have ranges that meet (worst case), are not told apart by luck (open), and can be "
     "published in either order by two of the scripts that sort, or by these and the one of the end of ties."
 )
 
