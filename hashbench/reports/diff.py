@@ -16,7 +16,7 @@ from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_f
 from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.metrics import is_error
-from hashbench.store.results import UNKNOWN, Row
+from hashbench.store.results import NUMBERS, UNKNOWN, Row
 from hashbench.store.score_cache import find_scores
 
 
@@ -56,7 +56,8 @@ class Change:
     def ties(self) -> str:
         """What ties leave open between the two values: a key of `hashbench.reports.ties.ANSWERS`."""
         old, new = (
-            Score(*(float(getattr(row, name) or "nan") for name in Score._fields)) for row in (self.old, self.new)
+            Score(*(float(getattr(row, name) or "nan") for name in NUMBERS), row.n_queries)
+            for row in (self.old, self.new)
         )
         return str(compare_ties(old, new))
 

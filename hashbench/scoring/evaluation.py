@@ -30,7 +30,8 @@ class Summary(NamedTuple):
         All queries, and those without relevant items.
     tie_sd : float
         Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries:
-        those of one kind, alike in code and labels, move together, others independently. NaN if it is not known.
+        those of one kind, alike in code and labels, move together, others independently. It falls short where many
+        queries have similar codes (docs/explanation/closed-forms.md measures by how much). NaN if it is not known.
     tie_sd_bound : float
         Bound that it cannot exceed, whatever moves together: the mean of the queries' own deviations.
     tie_sd_measured : float or None

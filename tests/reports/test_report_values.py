@@ -80,7 +80,7 @@ def test_the_page_compares_as_the_tables_do(visit):
             below, above = rng.choice([0, 1e-6, 0.001, 0.1], 2)
             low, high = value - below, value + above
             tie_sd = float("nan") if rng.random() < 0.2 else round((high - low) * rng.random() / 2, 6)
-            scores.append(Score(value, tie_sd, low, high))
+            scores.append(Score(value, tie_sd, low, high, int(rng.choice([100, 200, 1000]))))
         given = [{key: None if value != value else value for key, value in one._asdict().items()} for one in scores]
         assert page.evaluate("([a, b]) => ties(a, b)", given) == str(compare(*scores)), scores
 

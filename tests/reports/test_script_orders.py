@@ -53,7 +53,7 @@ def test_a_database_by_class_moves_scripts_more_than_a_shuffled_one():
 
 
 def spread(method, value, lowest, highest, end_of_ties=math.nan, low=0.0, high=1.0):
-    return Spread(method, 12, "AP", "given", value, 0.001, low, high, lowest, highest, "a", "b", end_of_ties)
+    return Spread(method, 12, "AP", "given", 200, value, 0.001, low, high, lowest, highest, "a", "b", end_of_ties)
 
 
 def test_pairs_are_counted_by_worst_case_luck_and_scripts():

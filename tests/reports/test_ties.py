@@ -36,8 +36,15 @@ def test_two_values_are_apart_as_far_as_ties_leave_them(one, other, answer):
     assert answer in ANSWERS
 
 
+def test_more_queries_need_more_deviations_as_the_root_of_their_number():
+    one, near, far = (Score(value, 0.003, 0.3, 0.7, 800) for value in (0.5, 0.542, 0.543))  # 10 of .0042426
+    assert (compare(one, near), compare(one, far)) == ("open", "luck")
+    assert compare(one._replace(n_queries=100), near._replace(n_queries=200)) == "luck"
+    assert compare(one._replace(n_queries=100), near) == "open"  # the more queries of the two
+
+
 def test_columns_are_compared_row_by_row():
-    rows = pd.DataFrame([(0.5, 0.003, 0.4, 0.6), (0.9, 0.003, 0.8, 1.0)], columns=Score._fields)
+    rows = pd.DataFrame([(0.5, 0.003, 0.4, 0.6), (0.9, 0.003, 0.8, 1.0)], columns=Score._fields[:4])
     assert compare(rows, Score(0.55, 0.003, 0.4, 0.7)).tolist() == ["luck", "every order"]
 
 

@@ -45,8 +45,8 @@ class Spread(NamedTuple):
 
     Parameters
     ----------
-    method, n_bits, metric, database : str, int, str, str
-        Which codes, of how many bits; which metric; a name of ``DATABASE_ORDERS``.
+    method, n_bits, metric, database, n_queries : str, int, str, str, int
+        Which codes, of how many bits; which metric; a name of ``DATABASE_ORDERS``; how many queries.
     value, tie_sd, low, high : float
         The exact value, its deviation over random orders (luck), and the worst case.
     lowest, highest : float
@@ -61,6 +61,7 @@ class Spread(NamedTuple):
     n_bits: int
     metric: str
     database: str
+    n_queries: int
     value: float
     tie_sd: float
     low: float
@@ -122,7 +123,8 @@ def spreads(
             values = found[metric]
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
             yield Spread(
-                *(method, n_bits, metric, name, summary.mean, summary.tie_sd, summary.low, summary.high),
+                *(method, n_bits, metric, name, summary.n_queries),
+                *(summary.mean, summary.tie_sd, summary.low, summary.high),
                 *(values[lowest], values[highest], lowest, highest),
                 end_of_ties if metric == "AP" else math.nan,
             )
@@ -321,7 +323,8 @@ def format_grid(found: Sequence[Spread], form: str) -> str:
     ]
     parts = [lay_out(header, lines)]
     if any(one.n_pairs for one in compared):
-        header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck", "scripts that sort", "with end of ties"]
+        header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck"]
+        header += ["scripts that sort", "with end of ties"]
         counts = [
             [
                 *(str(one.n_bits), one.metric, one.database, str(one.n_pairs), str(one.meet), str(one.open)),

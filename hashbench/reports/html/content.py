@@ -11,7 +11,7 @@ from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_see
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.published import published_values
-from hashbench.reports.ties import N_DEVIATIONS
+from hashbench.reports.ties import N_DEVIATIONS, N_QUERIES
 from hashbench.scoring.metrics import is_error
 from hashbench.store.results import NUMBERS
 
@@ -51,7 +51,7 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
         },
         "rows": {"seed": rows["seed"].tolist(), **{key: whole(rows[key]) for key in ("value", "low", "high")}},
         "published": _published(cells),
-        "n_deviations": N_DEVIATIONS,
+        "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES},
     }
 
 

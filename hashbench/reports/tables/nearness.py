@@ -70,7 +70,9 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     counts them all in its favour. No order of ties need reach it, as those choices can contradict each other.
     """
     theirs = np.array([float(pair.published.value) for pair in pairs])
-    ours = pd.DataFrame([[getattr(pair.cell, name) for name in NUMBERS] for pair in pairs], columns=NUMBERS).round(6)
+    columns = *NUMBERS, "n_queries"
+    rows = [[getattr(pair.cell, name, 0) for name in columns] for pair in pairs]
+    ours = pd.DataFrame(rows, columns=columns).round(6)
     if len(set(theirs)) < 2 or len(set(ours["value"])) < 2:
         return None
     one, other = np.triu_indices(len(pairs), 1)

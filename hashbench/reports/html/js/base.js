@@ -65,7 +65,9 @@ function ties(a, b) {
   if (a.low !== null && b.low !== null && (a.low > b.high || a.high < b.low)) return "every order";
   const both = Math.hypot(deviation(a), deviation(b));
   const difference = Math.round(Math.abs(a.value - b.value) * MILLION) / MILLION;
-  return Number.isNaN(both) ? "unknown" : difference > data.n_deviations * both ? "luck" : "open";
+  const nQueries = Math.max(a.n_queries, b.n_queries);
+  const most = data.luck.n_deviations * Math.sqrt(Math.max(nQueries / data.luck.n_queries, 1)) * both;
+  return Number.isNaN(both) ? "unknown" : difference > most ? "luck" : "open";
 }
 const isBetter = (metric, a, b) => (metric.is_error ? a < b : a > b);
 const bestFirst = (a, b) => (a.metric.is_error ? a.value - b.value : b.value - a.value);
@@ -91,7 +93,7 @@ data.data.forEach((block) => (block.cells = []));
 let nRows = 0;
 cells.forEach((cell, i) => {
   const [block, metric, line] = [data.data[cell.data], data.metrics[cell.metric], data.lines[cell.line]];
-  Object.assign(cell, {i, block, metric, line, papers: [], row: nRows});
+  Object.assign(cell, {i, block, metric, line, papers: [], row: nRows, n_queries: block.n_queries});
   block.cells.push(cell);
   nRows += cell.n_rows;
 });
