@@ -55,11 +55,12 @@ class Change:
     @property
     def ties(self) -> str:
         """What ties leave open between the two values: a key of `hashbench.reports.ties.ANSWERS`."""
-        old, new = (
-            Score(*(float(getattr(row, name) or "nan") for name in NUMBERS), row.n_queries)
-            for row in (self.old, self.new)
-        )
-        return str(compare_ties(old, new))
+
+        def score(row: Row) -> Score:
+            value, tie_sd, low, high = (float(getattr(row, name) or "nan") for name in NUMBERS)
+            return Score(value, tie_sd, low, high, row.n_queries)
+
+        return str(compare_ties(score(self.old), score(self.new)))
 
     @property
     def is_significant(self) -> bool:
