@@ -23,7 +23,7 @@ from hashbench.scoring.equal_rows import sort_equal_rows
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import Metric, Scores, get_metric
-from hashbench.scoring.random_orders import Ties, measure
+from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
 
 _ALL = slice(None)
@@ -146,6 +146,8 @@ def evaluate_packed(
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
     check_packed(query, n_bits, "query codes")  # the database is checked block by block
     n_reranked = _n_reranked(chosen, vectors)
+    if random_orders:
+        check_orders(random_orders, chosen)
     if vectors is not None:
         vectors.check_fit(len(query), database.shape[0])
     kinds = Kinds.of(query, affinity.query_keys())

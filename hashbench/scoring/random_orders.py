@@ -3,7 +3,7 @@
 Of each query and order one pass drops the items, in that order, into the places of their tie: no sort.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -66,31 +66,33 @@ def without_ties(
     return TieHistogram(counts, levels, by_radius=False, unretrieved=unretrieved)
 
 
-def measure(
-    evaluation: Evaluation,
-    rankings: Callable[[IntArray], Callable[[IntArray], TieHistogram]],
-    n_items: int,
-    undefined: str,
-    n_orders: int,
-    random_state: int = 0,
-    on_progress: Progress = silent,
-) -> Evaluation:
-    """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
-
-    Of some queries ``rankings`` gives what ranks them under an order. Queries of one kind are scored once.
-    """
-    if n_orders < 2 or random_state < 0:
-        raise HashbenchError(
-            f"random_orders is {n_orders} and random_state {random_state}, expected 2 orders or more, as a standard "
-            "deviation takes, and a random state of 0 or more."
-        )
-    metrics = [get_metric(name) for name in evaluation.scores]
+def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
+    """Refuse what cannot be measured."""
+    if n_orders < 2:
+        raise HashbenchError(f"random_orders is {n_orders}, expected 2 or more, as a standard deviation takes.")
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
     if reranked is not None:
         raise HashbenchError(
             f"{reranked} cannot be measured under random orders, as its candidates are put in another; its exact "
             "tie_sd is computed. Leave it or random_orders out."
         )
+
+
+def measure(
+    evaluation: Evaluation,
+    rankings: Callable[[IntArray], Callable[[IntArray], TieHistogram]],
+    n_items: int,
+    undefined: str,
+    n_orders: int,
+    on_progress: Progress = silent,
+) -> Evaluation:
+    """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
+
+    Of some queries ``rankings`` gives what ranks them under an order. Queries of one kind are scored once. The orders are
+    the same each time.
+    """
+    metrics = [get_metric(name) for name in evaluation.scores]
+    check_orders(n_orders, metrics)
     _, first, sizes = np.unique(evaluation.kind, return_index=True, return_counts=True)
     asked = [metric for metric in metrics if _varies(evaluation, metric)]
     at_a_time = max(_MEMORY // (32 * n_items), 1)
@@ -100,7 +102,7 @@ def measure(
         ranked = rankings(first[part])
         sums, n_counted = np.zeros((len(asked), n_orders)), np.zeros(len(asked))
         for number in range(n_orders):
-            order = np.random.default_rng([random_state, number]).permutation(n_items)
+            order = np.random.default_rng([0, number]).permutation(n_items)
             histogram = ranked(order)
             for place, metric in enumerate(asked):
                 mean = metric.scores(histogram, undefined).mean

@@ -145,8 +145,8 @@ def test_what_random_orders_show_is_near_the_estimate_and_below_the_bound(codes,
 @pytest.mark.parametrize(
     ("options", "metric", "message"),
     [
-        ({"random_orders": 1}, "AP", "random_orders is 1 .* expected 2 orders or more"),
-        ({"random_orders": -3}, "AP", "random_orders is -3 .* expected 2 orders or more"),
+        ({"random_orders": 1}, "AP", "random_orders is 1, expected 2 or more"),
+        ({"random_orders": -3}, "AP", "random_orders is -3, expected 2 or more"),
         (
             {"random_orders": 5, "vectors": (query + 0.5, database + 0.5)},
             "R@2:reranked=4",
