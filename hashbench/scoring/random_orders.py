@@ -88,8 +88,8 @@ def measure(
 ) -> Evaluation:
     """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
 
-    Of some queries ``rankings`` gives what ranks them under an order. Queries of one kind are scored once. The orders are
-    the same each time.
+    Of some queries ``rankings`` gives what ranks them under an order. Queries of one kind are scored once. The orders
+    are the same each time.
     """
     metrics = [get_metric(name) for name in evaluation.scores]
     check_orders(n_orders, metrics)
