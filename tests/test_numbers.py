@@ -17,6 +17,9 @@ import pytest
 from places import ROOT
 
 from hashbench import registry
+from hashbench.reports.folds import fold_cells
+from hashbench.reports.ties import compare
+from hashbench.store.results import read_results
 
 TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
 SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it
@@ -520,6 +523,20 @@ def test_counts_of_published_orders_are_those_of_the_committed_table():
 
 
 # ---------------------------------------------------------------- unseen classes
+
+
+def test_what_luck_leaves_open_of_unseen_classes_is_that_of_the_rows():
+    results = read_results(ROOT / "results")
+    cells = fold_cells(results[results["metric"] == "AP"])
+    cells = cells[cells["base"].eq("cifar10-s1") & cells["n_bits"].eq(32) & ~cells["group"].isin(["baseline", ""])]
+    answers = {}
+    for scope in ("unseen", "unseen among all"):
+        block = cells[cells["scope"] == scope].set_index("method")
+        learned = block[block["group"] != "unsupervised"]
+        answers[scope] = {name: str(compare(cell, block.loc["itq"])) for name, cell in learned.iterrows()}
+        assert {name for name, answer in answers[scope].items() if answer != "unknown"} == {"sdh"}
+        assert len(answers[scope]) == 22
+    assert [answer["sdh"] for answer in answers.values()] == ["open", "luck"]
 
 
 def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_table():
