@@ -31,6 +31,12 @@ _VARIANTS = click.option(
     is_flag=True,
     help="Also test against the best, and give intervals over queries, by the scores in your data folder.",
 )
+@click.option(
+    "--against",
+    default="",
+    metavar="METHOD",
+    help="With --significance: test against this method, chosen before you saw results, not the best.",
+)
 @RESULTS
 @click.option(
     "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tables. [RESULTS/tables]"
@@ -40,6 +46,7 @@ def tables(
     digits: int | None,
     no_spread: bool,
     significance: bool,
+    against: str,
     results: Path,
     output: Path | None,
     **chosen: Any,
@@ -65,6 +72,8 @@ def tables(
         raise click.UsageError(f"{output} is the folder of the results, which tables would be taken for; give another.")
     if names and chosen["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
+    if against and not significance:
+        raise click.UsageError("--against names whom --significance tests against; give both.")
     selection = Selection(**chosen)
     is_own = selection.is_of_rows and not names
     made = make_tables(results, names, selection)
@@ -72,9 +81,12 @@ def tables(
         from hashbench.cli.progress import Progress
         from hashbench.store.results import read_results
 
+        if against:
+            having = {name: table for name, table in made.items() if against in table.lines}
+            made = having or made  # a method that no table has is refused below
         with Progress() as progress:
             rows = read_results(results)
-            made = {name: table.confident(rows, progress.tell) for name, table in made.items()}
+            made = {name: table.confident(rows, against, progress.tell) for name, table in made.items()}
     shown: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
     for table in made.values():
         click.echo(table.to_markdown(**shown))

@@ -12,7 +12,7 @@ from effort import slow
 from scipy import stats
 
 from hashbench.cli.main import cli
-from hashbench.reports.significance import holm
+from hashbench.reports.significance import all_pairs_tests, paired_tests
 from hashbench.reports.tables.blocks import _entry, notes_on_marks
 from hashbench.reports.tables.formats import Style
 from hashbench.reports.tables.uncertainty import add_confidence, interval
@@ -84,12 +84,14 @@ def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, t
     text = shown()
     rows = rows_of(text, "Uncertainty of digits")
     assert rows["method"] == [
-        *("value", "spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
+        *("value", "spread over seeds", "confidence over queries", "luck with ties", "worst case of ties"),
+        "p against the best",
     ]
     scores = per_query(hashbench, data, tmp_path, "lsh")
     reference = stats.bootstrap((scores,), np.mean, method="percentile", rng=3).confidence_interval
-    value, _, confidence, luck, _ = rows["lsh"]
+    value, _, confidence, luck, _, p_value = rows["lsh"]
     assert 0 < float(luck) < 0.01
+    assert p_value == "0.0001"
     assert float(value) == pytest.approx(scores.mean(), abs=1e-4)
     low, high = map(float, confidence.split(" to "))
     assert (low, high) == pytest.approx((reference.low, reference.high), abs=0.15 * (high - low))
@@ -118,22 +120,30 @@ def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, s
     assert rows_of(shown(), "digits (pixels)")["pca-rr"][0].endswith("‡")
 
 
-def test_tests_of_a_column_are_corrected_by_holm():
+def test_best_of_a_column_is_tested_among_all_pairs_and_a_named_line_by_holm():
     rng = np.random.default_rng(0)
     best, names = rng.uniform(0.3, 0.7, 200), ["best", "m1", "m2", "m3", "m4", "m5"]
     scores = [best, *(best - rng.normal(0.011, 0.06, 200) for _ in names[1:])]
     columns = [frame(names, scores, "aaaa"), frame(names[:2], scores[:2], "bbbb")]
     cells = pd.concat(columns, ignore_index=True)
     with mock.patch("hashbench.reports.tables.uncertainty._over_seeds", side_effect=lambda behind: behind):
-        made = add_confidence(cells, [*scores, *scores[:2]], lambda *_: None)
-    alone = [
-        stats.permutation_test((best - one,), np.mean, permutation_type="samples", rng=0, vectorized=True).pvalue
-        for one in scores[1:]
-    ]
-    assert made["p_value"][:6].isna().tolist() == [True, *[False] * 5]
-    assert made["p_value"][1:6].to_numpy() == pytest.approx(holm(alone))
-    assert (holm(alone) > alone).sum() > 1
-    assert made["p_value"][7] == pytest.approx(alone[0])  # a column of its own
+        by_best = add_confidence(cells, [*scores, *scores[:2]])
+        by_name = add_confidence(cells, [*scores, *scores[:2]], "m2")
+    for made, reference in ((by_best, 0), (by_name, 2)):
+        others = [position for position in range(6) if position != reference]
+        alone = paired_tests([scores[reference] - scores[position] for position in others])
+        holms = [test.p_holm for test in alone]
+        assert made["is_reference"][:6].tolist() == [position == reference for position in range(6)]
+        assert np.isnan(made["p_value"][reference])
+        found = made["p_value"][others].to_numpy()
+        if reference:
+            assert found == pytest.approx(holms)
+        else:
+            assert found == pytest.approx(all_pairs_tests(np.stack(scores))[0, 1:])
+            assert (found >= holms).all()
+            assert (found > holms).any()
+    assert by_best["p_value"][7] == pytest.approx(paired_tests([scores[0] - scores[1]])[0].p_value)  # its own column
+    assert by_name["p_value"][6:].isna().all()  # m2 is not in it
 
 
 def frame(names, scores, fingerprint):
@@ -141,7 +151,8 @@ def frame(names, scores, fingerprint):
     return pd.DataFrame(
         {
             **{"dataset": "digits", "features": "pixels", "dataset_fingerprint": fingerprint, "metric": "AP"},
-            **{"n_bits": 16, "rivals": "", "group": "unsupervised", "method": names},
+            **{"n_bits": 16, "rivals": "", "group": "unsupervised"},
+            **{"method": names, "params": "{}", "method_version": 1},
             **{"value": [one.mean() for one in scores], "is_best": [name == "best" for name in names]},
         }
     )
@@ -149,8 +160,9 @@ def frame(names, scores, fingerprint):
 
 def test_too_many_methods_for_the_resamples_are_pointed_out():
     cells = {"n_bits": 16, "metric": "AP", "rivals": "", "group": "unsupervised"}
-    for n_tests, is_said in ((249, False), (250, True)):
-        tested = {"p_value": [np.nan] + [1.0] * n_tests, "is_best": [True] + [False] * n_tests}
+    for n_tests, is_said in ((499, False), (500, True)):
+        tested = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
+        tested |= {"is_best": False, "against": "itq"}
         block = pd.DataFrame({**cells, "ties": "", **tested})
         assert ("‡ says nothing here" in " ".join(notes_on_marks(block, []))) is is_said
 
@@ -174,9 +186,26 @@ def test_tables_with_confidence_are_written_on_request(hashbench, scored, tmp_pa
         assert words in (tmp_path / "new" / f"table1{end}").read_text()
     with (tmp_path / "new" / "table1-tie-range.csv").open() as file:
         rows = {row["method"]: row for row in csv.DictReader(file)}
-    assert (rows["itq"]["p_holm"], rows["random"]["p_holm"]) == ("", "")
-    assert float(rows["lsh"]["p_holm"]) < 0.05
+    assert (rows["itq"]["p_adjusted"], rows["random"]["p_adjusted"]) == ("", "")
+    assert float(rows["lsh"]["p_adjusted"]) < 0.05
     assert float(rows["lsh"]["confidence_low"]) < float(rows["lsh"]["value"]) < float(rows["lsh"]["confidence_high"])
+
+
+def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, scored):
+    command = ["tables", "table1", "--results", scored, "--significance", "--against"]
+    text = hashbench(*command, "lsh").stdout
+    assert "does not tell it from lsh" in text
+    rows = rows_of(text, "Uncertainty of digits")
+    assert rows["method"][-1] == "p against lsh"
+    assert (rows["lsh"][-1], rows["itq"][-1]) == ("-", "0.0002")  # 2 tests, 1 / 10,000
+    unknown = hashbench(*command, "ITQ")
+    assert unknown.exit_code == 1
+    assert "itq" in unknown.stderr
+    every = hashbench("tables", "--results", scored, "--significance", "--against", "lsh").stdout
+    assert "from lsh" in every  # tables that have no lsh are left out
+    assert "continuation" not in every
+    alone = hashbench("tables", "table1", "--results", scored, "--against", "lsh")
+    assert "give both" in alone.stderr
 
 
 def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):

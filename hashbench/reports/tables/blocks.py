@@ -85,11 +85,9 @@ def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[
 
 
 def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
-    """Lay out the three kinds of uncertainty of cells with intervals over queries, in columns of their own."""
-    spans = [
-        Span(name)
-        for name in ("value", "spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
-    ]
+    """Lay out the kinds of uncertainty of cells with intervals over queries, and p, in columns of their own."""
+    kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
+    spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0] or 'the best'}")]
     blocks, labels = [], line_labels(cells)
     for keys, block in grouped(cells, [*BLOCK, "metric"]):
         groups = [
@@ -104,6 +102,7 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
                             Entry(tie_range(style, cell.from_, cell.to)),
                             Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
                             Entry(tie_range(style, cell.low, cell.high)),
+                            Entry("-" if pd.isna(cell.p_value) else f"{cell.p_value:.4f}"),
                         ],
                     )
                     for cell in records(column)
@@ -114,8 +113,8 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
         notes = [
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
             "seeds. Luck: standard deviation over random orders of ties. Worst case: the ties of each query on its own "
-            "at their worst and best. A dash: one seed, the scores of its queries are not in the data folder, or the "
-            "row is from before rows had tie_sd."
+            "at their worst and best. p: corrected as for ‡. A dash: one seed, not tested, its queries' scores are not "
+            "in the data folder, or the row is from before rows had tie_sd."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         caption = f"Uncertainty of {keys[3]} on {keys[0]} ({keys[1]})."
@@ -282,21 +281,28 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
             f"Of {n_unknown} of {counted(n_ties, 'cell')} beside the best it is unknown whether luck tells them apart: "
             "ranges meet, and a row is from before rows had tie_sd."
         )
-    if "p_value" in block and block["is_best"].any():
-        has_best = block.groupby(["metric", "n_bits"])["is_best"].transform("any")  # a line alone is none
-        n_tested = block["p_value"].notna().sum()
-        n_others = (has_best & ~block["is_best"] & (block["group"] != "baseline")).sum()
-        lacking = f"{n_tested} of {n_others} could be tested, of the others the scores of every query are not in the "
-        notes.append(
-            f"‡: a paired permutation test over queries does not tell it from the best (p >= {ALPHA} after Holm's "
-            f"correction in its column){f'; {lacking}data folder' * bool(n_tested < n_others)}."
-        )
-        if not can_find_significance(block.groupby(["metric", "n_bits", "rivals"])["p_value"].count().max()):
-            notes.append("So many methods leave no p below it: ‡ says nothing here; lay out fewer of them.")
+    if "p_value" in block and block["is_reference"].any():
+        notes += _notes_on_tests(block)
     if any("§" in entry.marks for entry in entries):
         notes.append("§: one seed of a method that draws at random.")
     if any(entry.text == NOT_RUN for entry in entries):
         notes.append("A dash: not run, or refused by the method.")
+    return notes
+
+
+def _notes_on_tests(block: pd.DataFrame) -> list[str]:
+    """Say what was tested against what, how many could not be, and whether any p value could be low enough."""
+    columns = block.groupby(["metric", "n_bits", "rivals"])
+    is_other = columns["is_reference"].transform("any") & ~block["is_reference"] & (block["group"] != "baseline")
+    n_others, n_tested, against = is_other.sum(), block["p_value"].notna().sum(), block["against"].iloc[0]
+    lacking = f"; {n_tested} of {n_others} could be tested, of the others the scores of every query are not in the "
+    correction = "by Holm's method in its column" if against else "for all pairs of its column"
+    notes = [
+        f"‡: a paired permutation test over queries does not tell it from {against or 'the best'} (p >= {ALPHA}, "
+        f"corrected {correction}{f'{lacking}data folder' * bool(n_tested < n_others)})."
+    ]
+    if against and not can_find_significance(columns["p_value"].count().max()):
+        notes.append("So many methods leave no p below it: ‡ says nothing here; lay out fewer of them.")
     return notes
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
-from hashbench.reports.aggregate import BLOCK, CELL, LINE
+from hashbench.reports.aggregate import BLOCK, CELL, LINE, line_labels
 from hashbench.reports.folds import bases
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
@@ -50,27 +50,39 @@ class Table:
     cells: pd.DataFrame
     published: Sequence[Published] = ()
 
-    def confident(self, results: pd.DataFrame, on_progress: Progress = silent) -> "Table":
+    def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "Table":
         """Add what the scores of every query tell, as far as the data folder holds them.
 
         Parameters
         ----------
         results : DataFrame
             What the table was made of.
+        against : str, optional
+            The method, or the label of a line, to test the others against, chosen before the results were seen: its
+            p values are corrected by Holm. By default the best of each column, corrected for all pairs.
         on_progress : Progress, optional
             Called with what is being done, parts done and all parts.
 
         Returns
         -------
         Table
-            With bootstrap intervals and paired tests against the best; one over folds, which have other queries each,
-            as it is.
+            With bootstrap intervals and paired tests; one over folds, which have other queries each, as it is.
+
+        Raises
+        ------
+        HashbenchError
+            The table has no line, or several, of the name ``against``.
         """
         if self.layout.is_over_folds:
             return self
         rows = dict(grouped(results, CELL))
         behind = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
-        return replace(self, cells=add_confidence(self.cells, behind, on_progress))
+        return replace(self, cells=add_confidence(self.cells, behind, against, on_progress))
+
+    @property
+    def lines(self) -> set[str]:
+        """The names that `confident` takes to test against: methods and labels of lines."""
+        return {*self.cells["method"], *line_labels(self.cells).values()}
 
     def to_markdown(self, digits: int = 4, *, has_spread: bool = True) -> str:
         """Write the table for people.
@@ -172,10 +184,10 @@ class Table:
         -------
         str
             CSV, one line a cell with value, spread over seeds, tie_sd, low and high; with `confident`, also the
-            interval over queries and the p-value of the test against the best. Over folds, spread is over these, which
-            are named.
+            interval over queries and the p value of the test, corrected in its column. Over folds, spread is over
+            these, which are named.
         """
-        more = {"confidence_low": "from_", "confidence_high": "to", "p_holm": "p_value"}
+        more = {"confidence_low": "from_", "confidence_high": "to", "p_adjusted": "p_value"}
         more = {} if "p_value" not in self.cells else more
         counts = ["n_seeds", *(["folds"] if self.layout.is_over_folds else [])]
         header = [

@@ -1,4 +1,4 @@
-"""What the scores of every query tell about cells: bootstrap intervals, and paired tests against the best."""
+"""What the scores of every query tell about cells: bootstrap intervals and paired tests."""
 
 from collections.abc import Sequence
 
@@ -6,37 +6,68 @@ import numpy as np
 import pandas as pd
 
 from hashbench._typing import FloatArray, Progress, silent
-from hashbench.reports.significance import bootstrap_intervals, paired_tests
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.reports.aggregate import LINE, line_labels
+from hashbench.reports.significance import all_pairs_tests, bootstrap_intervals, paired_tests
 from hashbench.reports.tables.cells import COLUMN
 from hashbench.store.results import as_row
 from hashbench.store.score_cache import find_scores
 
 
-def add_confidence(cells: pd.DataFrame, rows: Sequence[pd.DataFrame], on_progress: Progress = silent) -> pd.DataFrame:
-    """Add bootstrap intervals over queries, and p-values of the difference to the best of the column, to cells.
+def add_confidence(
+    cells: pd.DataFrame, rows: Sequence[pd.DataFrame], against: str = "", on_progress: Progress = silent
+) -> pd.DataFrame:
+    """Add bootstrap intervals over queries, and p values of the difference to the best of the column, to cells.
 
-    ``rows`` are the results behind each cell, one a seed. What is added are ``from_`` and ``to`` of the interval and
-    ``p_value``, adjusted by Holm in each column; NaN where the data folder does not hold the scores of every query.
+    ``rows`` are the results behind each cell, one a seed. What is added are ``from_`` and ``to`` of the interval,
+    ``p_value``, corrected in each column, whether a cell ``is_reference`` for the others of its column, and the label
+    of the line that was named as such, ``against``. NaN where the data folder does not hold the scores of every query.
     Sanity baselines are not tested.
+
+    The best of a column is chosen by the same queries, so that all pairs are tested; a line that was named beforehand
+    is tested against each other one, corrected by Holm.
     """
     scores = []
     for number, behind in enumerate(rows, start=1):
         scores.append(_over_seeds(behind))
         on_progress("scores of every query", number, len(rows))
     intervals = [(np.nan, np.nan) if one is None else interval(one) for one in scores]
-    made = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals], p_value=np.nan)
+    label, is_named = _named(cells, against) if against else ("", cells["is_best"])
+    made = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals])
+    made = made.assign(p_value=np.nan, is_reference=False, against=label)
     columns = cells.groupby(list(COLUMN))
     for number, (_, column) in enumerate(columns, start=1):
-        best = [scores[position] for position in column.index[column["is_best"]]]
-        tested = [
-            position
-            for position in column.index[~column["is_best"] & (column["group"] != "baseline")]
-            if scores[position] is not None and best and best[0] is not None
-        ]
-        tests = paired_tests([best[0] - scores[position] for position in tested])
-        made.loc[tested, "p_value"] = [test.p_holm for test in tests]
+        reference = next(iter(column.index[is_named[column.index]]), None)
+        if reference is not None:
+            made.loc[reference, "is_reference"] = True
+        if reference is not None and scores[reference] is not None:
+            others = [
+                position
+                for position in column.index[column["group"] != "baseline"]
+                if position != reference and scores[position] is not None
+            ]
+            if not others:
+                continue
+            values = np.stack([scores[position] for position in (reference, *others)])
+            if against:
+                made.loc[others, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
+            else:
+                made.loc[others, "p_value"] = all_pairs_tests(values)[0, 1:]
         on_progress("paired tests", number, len(columns))
     return made
+
+
+def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
+    """Find the one line that is meant by its label, or by its method if that has one line only."""
+    labels = line_labels(cells)
+    names = pd.Series([labels[line] for line in cells[list(LINE)].itertuples(index=False, name=None)], cells.index)
+    meant = {against} if (names == against).any() else set(names[cells["method"] == against])
+    if not meant:
+        raise unknown_name("method of the table", against, sorted({*cells["method"], *names}))
+    if len(meant) > 1:
+        raise HashbenchError(f"{against} has several lines: name one of {'; '.join(sorted(meant))}.")
+    (label,) = meant
+    return label, names == label
 
 
 def interval(scores: FloatArray) -> tuple[float, float]:
