@@ -20,6 +20,7 @@ from distributed import LocalCluster
 from hashbench import evaluate
 from hashbench.affinity import SameLabel
 from hashbench.bits import unpack
+from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import TASK_ROWS, count_on_workers
 from hashbench.scoring.shards import ShardedCodes
 
@@ -71,7 +72,7 @@ class Made:
 
 def score(made, cluster=None):
     """Score in this process or on a cluster; gives the scores and the seconds."""
-    count = {} if cluster is None else {"count": partial(count_on_workers, address=cluster.scheduler_address)}
+    count = {} if cluster is None else {"count": partial(count_on_workers, cluster=Cluster(cluster.scheduler_address))}
     start = time.perf_counter()
     found = ShardedCodes(made.queries[0], made, 64, made, **count).evaluate(METRICS)
     return found, time.perf_counter() - start

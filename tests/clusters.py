@@ -1,12 +1,18 @@
 """Clusters of Dask's on loopback, each a process with workers of its own, and what kills them."""
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from distributed.comm import listen
+from distributed.protocol import Serialize
+from distributed.security import Security
 
 from hashbench.methods.lsh import LSH
 
@@ -14,7 +20,7 @@ _SCRIPT = """
 import sys, time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    how = {"processes": True, "dashboard_address": None, "host": "127.0.0.1"}
+    how = {"processes": True, "dashboard_address": None, "host": "127.0.0.1", "protocol": sys.argv[3]}
     with LocalCluster(n_workers=int(sys.argv[1]), threads_per_worker=int(sys.argv[2]), **how) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
@@ -22,13 +28,13 @@ if __name__ == "__main__":
 
 
 @contextmanager
-def cluster(folder, n_workers=2, n_threads=1, **environment):
+def cluster(folder, n_workers=2, n_threads=1, protocol="tcp", **environment):
     """Start one and give the address of its scheduler, and its process group."""
     script = folder / "start_cluster.py"
     script.write_text(_SCRIPT)
     path = os.pathsep.join([str(Path(__file__).parent), str(folder)])
     process = subprocess.Popen(
-        [sys.executable, script, str(n_workers), str(n_threads)],
+        [sys.executable, script, str(n_workers), str(n_threads), f"{protocol}://"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -54,6 +60,60 @@ def worker(address, path):
     finally:
         end(process.pid)
         process.wait()
+
+
+def certificate(folder):
+    """Make a certificate that vouches for itself, for all roles, as Dask's configuration names it."""
+    security = Security.temporary()
+    files = {"cert": security.tls_client_cert, "key": security.tls_client_key}
+    for name, text in files.items():
+        (folder / f"{name}.pem").write_text(text)
+    files = {name: str(folder / f"{name}.pem") for name in files}
+    roles = {f"{role}.{name}": file for role in ("scheduler", "worker", "client") for name, file in files.items()}
+    return {f"distributed.comm.tls.{key}": file for key, file in {"ca-file": files["cert"], **roles}.items()}
+
+
+def as_environment(config):
+    """Write a configuration of Dask's as environment variables."""
+    return {f"DASK_{name.upper().replace('.', '__').replace('-', '_')}": value for name, value in config.items()}
+
+
+@contextmanager
+def hostile_scheduler(place, protocol="tcp"):
+    """Answer whoever registers with a pickle that makes a folder; give the address."""
+    started, loop = threading.Event(), asyncio.new_event_loop()
+    found = []
+
+    async def answer(comm):
+        await comm.read()
+        await comm.write([{"op": "stream-start", "x": Serialize(Hostile(str(place)))}])
+
+    async def serve():
+        security = Security()
+        async with listen(f"{protocol}://127.0.0.1:0", answer, **security.get_listen_args("scheduler")) as listener:
+            found.append(listener.contact_address)
+            started.set()
+            await stopping.wait()
+
+    stopping = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=[serve()])
+    thread.start()
+    started.wait()
+    try:
+        yield found[0]
+    finally:
+        loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+
+
+class Hostile:
+    """What makes a folder wherever it is unpickled."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __reduce__(self):
+        return os.mkdir, (self.place,)
 
 
 def pretend_other_numpy(folder):

@@ -320,6 +320,8 @@ COMMANDS = f"""
 2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers count codes of your own
 2 | {OWN} {OF_LABELS} --workers tcp://127.0.0.1:1 --save mine --dataset digits | --save keeps what was scored
 1 | {OWN} {OF_LABELS} --workers 127.0.0.1 | --workers is '127.0.0.1', expected the address of a scheduler
+2 | run --method lsh --bits 4 --trust-workers | --trust-workers goes with --workers
+1 | {OWN} {OF_LABELS} --workers tcp://scheduler.invalid:8786 | is another machine, and without TLS anyone there
 2 | run --method lsh --bits 4 --jobs 2 --workers tcp://127.0.0.1:1 | runs one job on each worker
 2 | evaluate --query-codes codes.npy | --database-codes
 2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | not both

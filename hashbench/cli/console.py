@@ -13,6 +13,7 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
+    from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.runner import Demands, Outcome
     from hashbench.scoring.evaluation import Evaluation
@@ -23,7 +24,7 @@ def run_jobs(
     metrics: Sequence[str],
     demands: "Demands",
     n_jobs: int = 1,
-    cluster: str | None = None,
+    cluster: "Cluster | None" = None,
 ) -> Iterator["Outcome"]:
     """Run jobs, with progress on stderr, ``n_jobs`` at a time or on a cluster; yield what became of those not refused.
 

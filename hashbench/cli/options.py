@@ -173,12 +173,34 @@ JOBS = click.option(
     show_default=True,
     help="How many side by side, each in a process with its share of the processors; -1 for one a processor.",
 )
-WORKERS = click.option(
-    "--workers",
-    "cluster",
-    metavar="ADDRESS",
-    help="On the workers of a Dask cluster, by the address of its scheduler or the file it wrote (docs/scale.md).",
-)
+
+
+def on_workers(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a Dask cluster to a command, which is handed the ``cluster`` that they name, or None."""
+
+    @click.option(
+        "--workers",
+        "scheduler",
+        metavar="ADDRESS",
+        help="On the workers of a Dask cluster, by the address of its scheduler or the file it wrote (docs/scale.md).",
+    )
+    @click.option(
+        "--trust-workers",
+        "is_trusted",
+        is_flag=True,
+        help="Use --workers on another machine without TLS: whoever answers there can run code here.",
+    )
+    @wraps(command)
+    def with_cluster(scheduler: str | None, *, is_trusted: bool, **params: Any) -> None:
+        from hashbench.pipeline.cluster import Cluster
+
+        if scheduler is None and is_trusted:
+            raise click.UsageError("--trust-workers goes with --workers ADDRESS.")
+        command(cluster=None if scheduler is None else Cluster(scheduler, is_trusted), **params)
+
+    return with_cluster
+
+
 DRY_RUN = click.option(
     "--dry-run", is_flag=True, help="List the jobs and what of each remains; compute and write nothing."
 )

@@ -25,14 +25,15 @@ from hashbench.cli.options import (
     RESUME,
     SOURCE,
     WEIGHTS,
-    WORKERS,
     Chosen,
     chosen_params,
     completing,
     of_grid,
+    on_workers,
 )
 
 if TYPE_CHECKING:
+    from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.study import Study
 
@@ -217,7 +218,7 @@ def encode(
 @FORCE
 @RESUME
 @JOBS
-@WORKERS
+@on_workers
 @PART
 @DRY_RUN
 @FORMAT
@@ -229,7 +230,7 @@ def run(
     force: bool,
     resume: bool,
     n_jobs: int,
-    cluster: str | None,
+    cluster: "Cluster | None",
     part: tuple[int, int] | None,
     dry_run: bool,
     form: str,

@@ -9,12 +9,13 @@ import click
 from click.core import ParameterSource
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, WORKERS, File, completing
+from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, File, completing, on_workers
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
@@ -158,7 +159,7 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
 )
 @click.option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes.")
 @RESULTS
-@WORKERS
+@on_workers
 def evaluate(
     codes: Path | None,
     dataset: str | None,
@@ -175,7 +176,7 @@ def evaluate(
     seed: int,
     keep_codes: bool,
     results: Path,
-    cluster: str | None,
+    cluster: "Cluster | None",
     **own: Any,
 ) -> None:
     """Score CODES.h5, your own codes, or a run of any origin, exactly over all tie orders.

@@ -1,11 +1,13 @@
 """Dask clusters, whose workers do what makes the numbers of this machine or are left out, and told."""
 
+import ipaddress
 import json
 import logging
 import os
+import socket
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +21,13 @@ if TYPE_CHECKING:
 _ANSWER_SECONDS, _PAUSE = 10, 0.02
 
 
+class Cluster(NamedTuple):
+    """A scheduler, by its address or the file that it wrote, and whether it is trusted wherever it is."""
+
+    scheduler: str
+    is_trusted: bool = False
+
+
 class Unfit(NamedTuple):
     """A worker that would not make the numbers of this machine."""
 
@@ -27,8 +36,13 @@ class Unfit(NamedTuple):
 
 
 @contextmanager
-def connected(address: str) -> "Iterator[Client]":
-    """Connect with a scheduler, by its address or the file it wrote; a lost one is an error in a sentence."""
+def connected(cluster: Cluster) -> "Iterator[Client]":
+    """Connect with a scheduler; a lost one is an error in a sentence.
+
+    What a scheduler or a worker sends is unpickled, so whoever answers can run code here. An address that is not of
+    this machine is therefore refused before a connection is opened, unless TLS or the user vouches for it.
+    """
+    address = cluster.scheduler
     try:
         from distributed import Client
         from distributed.client import FutureCancelledError
@@ -41,16 +55,22 @@ def connected(address: str) -> "Iterator[Client]":
         ) from error
     try:
         where = json.loads(Path(address).read_text(encoding="utf-8"))["address"] if Path(address).is_file() else address
-        get_address_host_port(where, strict=True)
+        host, _ = get_address_host_port(where, strict=True)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise HashbenchError(
             f"--workers is {address!r}, expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file "
             "that it wrote."
         ) from error
-    if where.startswith(("tls:", "wss:")) and not Security().get_connection_args("client").get("ssl_context"):
+    is_encrypted = where.startswith(("tls:", "wss:"))
+    if is_encrypted and not Security().get_connection_args("client").get("ssl_context"):
         raise HashbenchError(
             f"{where} asks for certificates, and Dask knows none; say where they are, as distributed.comm.tls in its "
             "configuration."
+        )
+    if not (cluster.is_trusted or is_encrypted or is_of_this_machine(host, own_addresses())):
+        raise HashbenchError(
+            f"{where} is another machine, and without TLS anyone there or on the way can run code here. Use tls:// "
+            "(docs/scale.md), or --trust-workers (trust_workers=True) on a network that you trust."
         )
     with _silent("distributed"):  # it would tell in many lines what follows in one
         try:
@@ -74,6 +94,29 @@ def connected(address: str) -> "Iterator[Client]":
         finally:
             with suppress(Exception):  # it may be gone
                 client.close(timeout=5)
+
+
+def is_of_this_machine(host: str, own: Collection[str]) -> bool:
+    """Decide whether a host, as it stands in an address, is this machine, of which these addresses are.
+
+    No name is looked up: other names than ``localhost`` are of other machines.
+    """
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return address.is_loopback or str(address) in own
+
+
+def own_addresses() -> set[str]:
+    """Find the addresses of this machine's network interfaces."""
+    import psutil
+
+    families = socket.AF_INET, socket.AF_INET6
+    return {one.address for many in psutil.net_if_addrs().values() for one in many if one.family in families}
 
 
 def as_ready(running: "as_completed", client: "Client", address: str, on_progress: Progress) -> "Iterator[Future]":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, one_line
-from hashbench.pipeline.cluster import Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
+from hashbench.pipeline.cluster import Cluster, Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Demands, Outcome, finish, load_once
 from hashbench.store.files import data_dir, lock_timeout
@@ -26,7 +26,7 @@ _FOLDER = os.environ.get("HASHBENCH_DATA")  # a worker's own, before it takes a 
 
 def on_workers(
     jobs: Mapping[int, tuple[Job, Provenance]],
-    address: str,
+    cluster: Cluster,
     how: tuple[Sequence[str], Demands],
     on_progress: Progress = silent,
 ) -> Iterator[tuple[int, Outcome]]:
@@ -34,7 +34,7 @@ def on_workers(
 
     One that a worker returns goes to the others; one whose worker is lost is done again, until Dask gives it up.
     """
-    with connected(address) as client:
+    with connected(cluster) as client:
         from distributed import as_completed
 
         numbers: dict[Future, int] = {}
@@ -52,7 +52,7 @@ def on_workers(
 
         running = as_completed([submit(number) for number in jobs], loop=client.loop)
         try:
-            for future in as_ready(running, client, address, on_progress):
+            for future in as_ready(running, client, cluster.scheduler, on_progress):
                 number = numbers.pop(future)
                 job, _ = jobs[number]
                 found = _result(future, job)

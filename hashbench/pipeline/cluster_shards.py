@@ -15,7 +15,7 @@ from hashbench._parallel import chunks
 from hashbench._typing import ByteArray, Progress, Rows, silent
 from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError, one_line
-from hashbench.pipeline.cluster import Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
+from hashbench.pipeline.cluster import Cluster, Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.shards import Relevance, count_shard
@@ -38,14 +38,14 @@ def count_on_workers(
     rows: slice,
     queries: Rows = slice(None),
     *,
-    address: str,
+    cluster: Cluster,
     on_progress: Progress = silent,
 ) -> TieHistogram:
     """Count as `hashbench.scoring.shards.count_shard` does, some rows a worker, and add up in a tree.
 
     Every row is read by one worker. Of an affinity in memory each worker gets its rows alone.
     """
-    with connected(address) as client:
+    with connected(cluster) as client:
         from distributed import KilledWorker, as_completed
 
         n_rows = rows.stop - rows.start
@@ -71,7 +71,7 @@ def count_on_workers(
         waiting = iter(parts)
         for part in islice(waiting, _AHEAD * n_workers):
             submit(part)
-        for future in as_ready(running, client, address, on_progress):
+        for future in as_ready(running, client, cluster.scheduler, on_progress):
             done, error = under_way.pop(future), future.exception()  # what it counted stays where it is
             if isinstance(error, KilledWorker):
                 raise HashbenchError(

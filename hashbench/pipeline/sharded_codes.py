@@ -13,6 +13,7 @@ from hashbench._validation import check_superclasses, class_labels
 from hashbench.affinity import Affinity, Hierarchy, as_affinity
 from hashbench.bits import as_packed, as_packed_pair, n_bytes
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.own_codes import COARSE_KEYS, check_counts, check_rating, check_relevance, comparable
 from hashbench.pipeline.preparation import load_dataset
@@ -48,12 +49,12 @@ def read_sharded(
     query_vectors: str | None = None,
     database_vectors: str | None = None,
     true_distance: str | None = None,
-    cluster: str | None = None,
+    cluster: Cluster | None = None,
     on_progress: Progress = silent,
 ) -> ShardedCodes:
     """Find what `own_codes.read_own` reads, where that of the database may lie in shards; queries are read.
 
-    They are counted in this process, or on the workers of a ``cluster``, whose scheduler has this address.
+    They are counted in this process, or on the workers of a ``cluster``.
     """
     if distance != "hamming":
         raise HashbenchError(
@@ -83,7 +84,7 @@ def read_sharded(
         if affinity is not None or query_labels is not None:
             check_rating(found, dataset, relevance)
         relevance = found.affinity()
-    count = count_shard if cluster is None else partial(count_on_workers, address=cluster)
+    count = count_shard if cluster is None else partial(count_on_workers, cluster=cluster)
     return ShardedCodes(query, database, width, relevance, count, on_progress)
 
 

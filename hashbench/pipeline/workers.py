@@ -9,6 +9,7 @@ from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import Job
 from hashbench.pipeline.preparation import find_dataset
 from hashbench.pipeline.runner import Demands, Outcome, finish, load, load_once, remaining, run
@@ -24,13 +25,13 @@ def run_side_by_side(
     n_jobs: int,
     demands: Demands,
     on_progress: Progress = silent,
-    cluster: str | None = None,
+    cluster: Cluster | None = None,
 ) -> Iterator[Outcome]:
     """Do the jobs of a grid as `hashbench.pipeline.runner.run` does, ``n_jobs`` at a time, -1 for one a processor.
 
     What is done already is found again first; then those that took longest go first, and those never done before them.
     Each has its share of the processors. A process that dies, as for want of memory, fails the job alone that it dies
-    of. Outcomes come as they are ready. With the address of a ``cluster``'s scheduler they are done on its workers.
+    of. Outcomes come as they are ready. With a ``cluster`` they are done on its workers.
     """
     if n_jobs != -1 and n_jobs < 1:
         raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor.")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hashbench.errors import HashbenchError
+from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.runner import Demands, Outcome, in_order
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.pipeline.workers import run_side_by_side
@@ -34,6 +35,7 @@ def run(
     resume: bool = False,
     n_jobs: int = 1,
     workers: str | None = None,
+    trust_workers: bool = False,
 ) -> pd.DataFrame:
     """Prepare, encode and score, whatever of it is not done yet, as ``hashbench run`` does.
 
@@ -62,6 +64,8 @@ def run(
         Jobs side by side, each in a process of its own; -1 for one a processor.
     workers : str, optional
         On the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
+    trust_workers : bool, default=False
+        Allow a scheduler on another machine without TLS. Whoever answers there can run code here.
 
     Returns
     -------
@@ -88,9 +92,10 @@ def run(
         params=read_params(params or {}, "params"),
     )
     jobs = study.jobs()
+    cluster = None if workers is None else Cluster(workers, trust_workers)
     done: list[Outcome] = []
     refusals = []
-    for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume), cluster=workers):
+    for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume), cluster=cluster):
         if outcome.evaluation is None:
             refusals.append(outcome.refusal)
             continue

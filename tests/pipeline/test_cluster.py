@@ -1,23 +1,38 @@
 """Jobs and shards on a cluster: the same bytes as in one process, whatever becomes of workers and scheduler."""
 
+import json
 import os
 import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 
+import dask
 import numpy as np
 import psutil
 import pytest
 from alike import assert_same_scores
-from clusters import Deadly, Fragile, Waiting, cluster, end, lacks_hashbench, pretend_other_numpy, worker
+from clusters import (
+    Deadly,
+    Fragile,
+    Waiting,
+    as_environment,
+    certificate,
+    cluster,
+    end,
+    hostile_scheduler,
+    lacks_hashbench,
+    pretend_other_numpy,
+    worker,
+)
 from rules import N_BITS, RULES, database, query
 
 from hashbench import evaluate
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.cluster import connected
+from hashbench.pipeline.cluster import Cluster, connected, is_of_this_machine, own_addresses
 from hashbench.pipeline.cluster_shards import count_on_workers
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import Demands, run
@@ -50,7 +65,7 @@ def rows(outcomes, jobs):
 
 
 def on(address, jobs, metrics=METRICS):
-    return run_side_by_side(jobs, metrics, 1, Demands(), cluster=address)
+    return run_side_by_side(jobs, metrics, 1, Demands(), cluster=Cluster(address))
 
 
 def serial(jobs, folder, monkeypatch):
@@ -113,7 +128,7 @@ def test_two_clients_at_once_make_the_rows_of_one(address, monkeypatch, tmp_path
 
 def test_many_small_jobs_take_no_more_memory(address):
     def taken():
-        with connected(address) as client:
+        with connected(Cluster(address)) as client:
             pids = client.run(os.getpid).values()
         return sum(psutil.Process(pid).memory_info().rss for pid in [os.getpid(), *pids])
 
@@ -125,7 +140,7 @@ def test_many_small_jobs_take_no_more_memory(address):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_counts_of_shards_are_those_of_one_process(address, rule):
-    count = partial(count_on_workers, address=address)
+    count = partial(count_on_workers, cluster=Cluster(address))
     codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES[rule], count)
     metrics = [*METRICS, "NDCG", *curve_metrics(N_BITS, len(database))]
     assert_same_scores(codes.evaluate(metrics), evaluate(query, database, RULES[rule], metrics))
@@ -134,7 +149,7 @@ def test_counts_of_shards_are_those_of_one_process(address, rule):
 def test_a_worker_that_is_killed_while_it_counts_loses_nothing(address, tmp_path):
     fragile = Fragile(pack(database), tmp_path / "read")
     codes = ShardedCodes(
-        *(pack(query), fragile, N_BITS, RULES["hierarchy"]), partial(count_on_workers, address=address)
+        *(pack(query), fragile, N_BITS, RULES["hierarchy"]), partial(count_on_workers, cluster=Cluster(address))
     )
     assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["hierarchy"], METRICS))
     assert fragile.place.exists()
@@ -151,7 +166,7 @@ def test_workers_that_would_not_make_these_numbers_are_refused_by_name(hashbench
         assert "cannot take it" in of_mine
         assert f"has numpy 1.0 and not {np.__version__}" in of_digits
         codes = ShardedCodes(
-            *(pack(query), pack(database), N_BITS, RULES["csr"]), partial(count_on_workers, address=address)
+            *(pack(query), pack(database), N_BITS, RULES["csr"]), partial(count_on_workers, cluster=Cluster(address))
         )
         with pytest.raises(HashbenchError, match=r"worker tcp://\S+ has numpy 1\.0 and not"):
             codes.evaluate(["AP"])
@@ -163,15 +178,15 @@ def test_jobs_go_from_a_worker_that_is_refused_to_those_that_are_not(data, tmp_p
     told = []
     jobs = grid(["digits"], ["lsh"], [4, 5, 6, 7], [9], {})
     with cluster(tmp_path, 1) as (address, _), worker(address, tmp_path / "other"):
-        with connected(address) as client:
+        with connected(Cluster(address)) as client:
             client.wait_for_workers(2, timeout=60)
         tell = {"on_progress": lambda what, done, n: told.append(what)}
-        outcomes = [*run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=address, **tell)]
+        outcomes = [*run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=Cluster(address), **tell)]
         assert all(outcome.rows for outcome in outcomes)
         (left_out,) = [what for what in told if "leaving out worker" in what]
         assert f"has numpy 1.0 and not {np.__version__}" in left_out
         told.clear()
-        count = partial(count_on_workers, address=address)
+        count = partial(count_on_workers, cluster=Cluster(address))
         codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["csr"], count, **tell)
         assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["csr"], METRICS))
         assert [what for what in told if "leaving out worker" in what] == [left_out]
@@ -188,12 +203,97 @@ def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path)
             raise KeyboardInterrupt
 
     with cluster(tmp_path, 0) as (address, _), worker(address, tmp_path / "other"):
-        with connected(address) as client:
+        with connected(Cluster(address)) as client:
             client.wait_for_workers(1, timeout=60)
         jobs = grid(["digits"], ["lsh"], [4], [10], {})
         with pytest.raises(KeyboardInterrupt):
-            list(run_side_by_side(jobs, ["AP"], 1, Demands(), tell, cluster=address))
+            list(run_side_by_side(jobs, ["AP"], 1, Demands(), tell, cluster=Cluster(address)))
     assert f"`dask worker {address} --nthreads 1` starts one" in told[-1]
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("localhost", True),
+        ("10.0.0.1", True),  # of an interface of ours
+        ("::ffff:10.0.0.1", True),
+        ("10.0.0.2", False),
+        ("0.0.0.0", False),
+        ("0", False),
+        ("2130706433", False),  # 127.0.0.1 to some
+        ("127.0.0.1.nip.io", False),
+        ("localhost.example.org", False),
+        ("fe80::1", False),
+        ("", False),
+    ],
+)
+def test_what_is_of_this_machine(host, is_own):
+    assert is_of_this_machine(host, {"10.0.0.1"}) == is_own
+
+
+def test_the_addresses_of_this_machine_are_found():
+    assert "127.0.0.1" in own_addresses()
+
+
+def refuse_all(monkeypatch):
+    monkeypatch.setattr("hashbench.pipeline.cluster.is_of_this_machine", lambda host, own: False)
+
+
+def test_a_hostile_scheduler_runs_code_here_only_if_it_is_trusted(tmp_path, monkeypatch):
+    place = tmp_path / "unpickled"
+    with hostile_scheduler(place) as address:
+        refuse_all(monkeypatch)
+        (tmp_path / "scheduler.json").write_text(json.dumps({"address": address}))
+        with (
+            pytest.raises(HashbenchError, match=rf"{address} is another machine, .* Use tls:// .* or --trust-workers"),
+            connected(Cluster(str(tmp_path / "scheduler.json"))),
+        ):
+            pass
+        assert not place.exists()
+        with suppress(Exception), connected(Cluster(address, is_trusted=True)):
+            pass
+        assert place.exists()
+
+
+def test_nothing_is_sent_to_another_machine(monkeypatch):
+    import distributed
+
+    monkeypatch.setattr(distributed, "Client", None)
+    for address in ("tcp://10.255.255.1:8786", "ws://scheduler.invalid:8786", "tcp://[2001:db8::1]:8786"):
+        with pytest.raises(HashbenchError, match="is another machine"), connected(Cluster(address)):
+            pass
+
+
+def test_jobs_go_over_tls_where_the_certificate_is_ours(data, tmp_path, monkeypatch):
+    ours, theirs = certificate(tmp_path), tmp_path / "theirs"
+    theirs.mkdir()
+    refuse_all(monkeypatch)
+    jobs = grid(["digits"], ["lsh"], [4], [11], {})
+    with (
+        dask.config.set(ours),
+        cluster(tmp_path, 1, protocol="tls", **as_environment(ours)) as (address, _),
+    ):
+        (outcome,) = on(address, jobs)
+        assert outcome.rows
+        with (
+            dask.config.set(certificate(theirs)),
+            pytest.raises(HashbenchError, match=r"no scheduler of Dask answers .*certificate"),
+            connected(Cluster(address)),
+        ):
+            pass
+    with (
+        dask.config.set(certificate(theirs)),
+        hostile_scheduler(tmp_path / "unpickled", "tls") as address,
+        dask.config.set(ours),
+        pytest.raises(HashbenchError, match="certificate"),
+        connected(Cluster(address)),
+    ):
+        pass
+    assert not (tmp_path / "unpickled").exists()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +307,7 @@ def test_a_worker_that_lacks_hashbench_leaves_none_which_is_told(data, tmp_path)
 )
 def test_what_is_no_address_of_a_scheduler_is_refused(given, told, tmp_path):
     (tmp_path / "other.json").write_text('{"id": 1}')
-    with pytest.raises(HashbenchError, match=told), connected(given.format(folder=tmp_path)):
+    with pytest.raises(HashbenchError, match=told), connected(Cluster(given.format(folder=tmp_path))):
         pass
 
 

@@ -9,6 +9,7 @@ import pytest
 from hashbench.errors import HashbenchError
 from hashbench.methods.lsh import LSH
 from hashbench.pipeline import workers
+from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.runner import Demands, run
 from hashbench.pipeline.workers import run_side_by_side
@@ -98,7 +99,7 @@ def test_a_cluster_without_dask_or_with_an_address_that_is_none_is_one_sentence(
     with pytest.raises(
         HashbenchError, match=r"--workers is 'nonsense', expected the address of a scheduler, such as tcp"
     ):
-        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster="nonsense"))
+        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=Cluster("nonsense")))
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(HashbenchError, match=r"--workers needs Dask, .* pip install 'hashbench\[cluster\]'"):
-        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster="tcp://127.0.0.1:1"))
+        next(run_side_by_side(jobs, ["AP"], 1, Demands(), cluster=Cluster("tcp://127.0.0.1:1")))
