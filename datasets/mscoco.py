@@ -19,6 +19,8 @@ from hashbench.sources.download import demand
 from hashbench.sources.features.extraction import extract
 from hashbench.store.files import data_dir
 
+_HOME = "https://s3.amazonaws.com/images.cocodataset.org/zips"  # their own name answers by plain HTTP only
+
 
 class MSCoco(DatasetAdapter):
     """The lists as they are: each query is in the database, too, and no training item is."""
@@ -27,9 +29,9 @@ class MSCoco(DatasetAdapter):
     summary = "122,218 photos, 80 labels; 5,000 queries, 112,218 database with these in it, 10,000 for training"
     features = KINDS_OF_PHOTOS
     needs = "HashNet's lists, and a download of 19 GB or photos of COCO 2014"
-    archives: ClassVar[dict[str, str]] = {  # the checksums are not the authors', but noted by several who fetched them
-        "http://images.cocodataset.org/zips/train2014.zip": "md5:0da8c0bd3d6becc4dcb32757491aca88",
-        "http://images.cocodataset.org/zips/val2014.zip": "md5:a3d79f5ed8d289b7a7554ce06a5782b3",
+    archives: ClassVar[dict[str, str]] = {  # the authors give no checksums; TensorFlow Datasets noted these
+        f"{_HOME}/train2014.zip": "ede4087e640bddba550e090eae701092534b554b42b05ac33f0300b984b31775",
+        f"{_HOME}/val2014.zip": "fe9be816052049c34717e077d9e34aa60814a55679f804cd043e3cbee3b9fde0",
     }
     n_train, n_database, n_test, n_classes = 10_000, 112_218, 5_000, 80
     protocol = (

@@ -132,7 +132,7 @@ def test_photos_are_downloaded_once_there_are_lists(data, site, tmp_path):
     archives = [zipped({str(p.relative_to(tmp_path)): p for p in tmp_path.glob(f"{part}/*")}) for part in PARTS]
     site.answering(*map(whole, archives))
     home = site.url.rpartition("/")[0]
-    sums = [f"md5:{hashlib.md5(archive).hexdigest()}" for archive in archives]
+    sums = [hashlib.sha256(archive).hexdigest() for archive in archives]
     of_site = dict(zip([f"{home}/{part}.zip" for part in PARTS], sums, strict=True))
     cls = type("Downloaded", (SmallDisjoint,), {"archives": of_site})
     options = Options(features="images", image_size=8)
@@ -157,5 +157,6 @@ def test_adapter_keeps_the_contract(source, check, cls):
 
 def test_numbers_and_addresses_are_those_of_the_lists():
     assert (MSCoco.n_train, MSCoco.n_database, MSCoco.n_test, MSCoco.n_classes) == (10_000, 112_218, 5_000, 80)
-    assert all(re.fullmatch("md5:[0-9a-f]{32}", checksum) for checksum in MSCoco.archives.values())
+    assert all(re.fullmatch("[0-9a-f]{64}", checksum) for checksum in MSCoco.archives.values())
+    assert all(url.startswith("https://") for url in MSCoco.archives)
     assert [url.rpartition("/")[2] for url in MSCoco.archives] == ["train2014.zip", "val2014.zip"]

@@ -1,11 +1,15 @@
 import gzip
 import hashlib
+import io
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -474,6 +478,33 @@ def test_an_archive_is_unpacked_once_and_not_kept(site, tmp_path, data):
     assert lying(folder) == ["folder"]
     assert lying(data / "downloads" / "data.bin") == []
     assert len(site.n_sent) == 1
+
+
+@pytest.mark.parametrize("name", ["../out", "a/../../out", "/out", "C:out", "..\\out", "a"])
+def test_a_member_that_leads_out_of_its_folder_is_refused(site, tmp_path, data, name):
+    (tmp_path / "out").mkdir()
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w") as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a name that is there twice
+        archive.writestr("a", "first")
+        archive.writestr(name, "second")
+    url, sha256 = site.answering(whole(memory.getvalue())), hashlib.sha256(memory.getvalue()).hexdigest()
+    folder = tmp_path / "deep" / "folder"
+    assert "cannot unpack" in complaint(fetch_unpacked, url, sha256, folder)
+    assert not folder.exists()
+    assert [*(tmp_path / "out").iterdir()] == []
+
+
+def test_a_link_in_an_archive_links_nothing(site, tmp_path, data):
+    link = zipfile.ZipInfo("link")
+    link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    url, sha256 = site.answering(whole(memory.getvalue())), hashlib.sha256(memory.getvalue()).hexdigest()
+    fetch_unpacked(url, sha256, tmp_path / "folder")
+    assert not (tmp_path / "folder" / "link").is_symlink()
+    assert (tmp_path / "folder" / "link").read_text() == "/etc/passwd"
 
 
 def test_what_cannot_be_unpacked_leaves_no_folder(site, tmp_path, data):
