@@ -1,9 +1,10 @@
 """Work in parts, on all processors; loops compiled when they are first run."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
@@ -17,9 +18,9 @@ _NUMBA = Lock()  # held while numba's settings are ours
 QUERY_CHUNK = 1024  # queries that one thread handles at a time
 
 
-def query_chunks(n_queries: int) -> list[slice]:
-    """Cut queries into parts for threads: some for each, none too large."""
-    share: int = -(-n_queries // n_processors())
+def query_chunks(n_queries: int, at_least: int = 1) -> list[slice]:
+    """Cut queries into parts for threads: some for each, none too large, nor smaller than is worth a thread."""
+    share: int = max(-(-n_queries // n_processors()), at_least)
     return chunks(0, n_queries, max(min(QUERY_CHUNK, share + share % 2), 1))  # even: queries are counted in pairs
 
 
@@ -40,7 +41,12 @@ def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> Iterator[T
 
 def n_processors() -> int:
     """Count the processors this process may use, by its affinity, its container and ``LOKY_MAX_CPU_COUNT``."""
-    from joblib import cpu_count
+    return _n_processors(os.environ.get("LOKY_MAX_CPU_COUNT"))
+
+
+@cache
+def _n_processors(most: str | None) -> int:
+    from joblib import cpu_count  # which reads some files
 
     return int(cpu_count())
 

@@ -10,16 +10,19 @@ from hashbench._typing import ByteArray, IntArray, WordArray
 from hashbench.affinity import Affinity, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import check_packed, n_words, pack, to_words
 from hashbench.scoring import kernels
-from hashbench.scoring.equal_rows import merge_equal_rows, sort_equal_rows
+from hashbench.scoring.equal_rows import merge_equal_rows, sort_equal_rows, sort_rows
 from hashbench.scoring.histogram import TieHistogram
 
 _BLOCK_BYTES = 8 << 20  # database codes held at a time
 _RUN = 16  # rows with equal labels that are worth a loop of their own
+_WORTH_A_THREAD = 1 << 20  # words of queries times words of rows; fewer are counted before a thread has started
 _LEVEL_COLUMNS = 8192  # database columns whose levels are held at a time
 
 
 class _Countable(Protocol):
     """A block of the database, prepared for counting."""
+
+    words: WordArray  # (n_words, n_rows)
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         """Add this block's counts for some queries, whose words are given, to ``counts``."""
@@ -78,7 +81,8 @@ def count(
             block.add_to(counts[chunk], absolute, words[chunk])
             return len(words[chunk])
 
-        for n_counted in in_threads(add, query_chunks(len(words))):
+        at_least = -(-_WORTH_A_THREAD // block.words.size)
+        for n_counted in in_threads(add, query_chunks(len(words), at_least)):
             on_counted(n_counted)
     return TieHistogram(counts, affinity.levels)
 
@@ -92,14 +96,14 @@ class _ClassesBlock:
             columns.append(affinity.database_coarse[rows])
             self.query_labels.append(affinity.query_coarse)
         kept, weights = merge_equal_rows([*words.T, *columns])
-        keys = [column[kept] for column in columns]
-        by_class = np.lexsort(keys) if len(keys) > 1 else np.argsort(keys[0])  # which is faster
+        by_class, firsts = sort_rows([column[kept] for column in columns])
         chosen, self.weights = kept[by_class], weights[by_class] if weights.size else weights
         self.words = np.ascontiguousarray(words[chosen].T)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
-            labels, first, sizes = np.unique(column[chosen], return_index=True, return_counts=True)
-            self.ranges.append((labels, first, first + sizes))
+            labels, first = np.unique(column[chosen[firsts]], return_index=True)
+            edges = np.append(firsts[first], len(chosen))
+            self.ranges.append((labels, edges[:-1], edges[1:]))
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         start, stop = np.zeros((2, len(self.ranges), len(words)), dtype=np.int64)

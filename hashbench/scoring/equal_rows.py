@@ -3,58 +3,91 @@
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from hashbench._parallel import compiled
 from hashbench._typing import AnyArray, IntArray
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied by it, near numbers lie far apart
 
 
-def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows so that equal ones follow each other, and tell where in that order each run of them begins.
+def group_equal_rows(keys: Sequence[AnyArray], most: int | None = None) -> tuple[IntArray, IntArray] | None:
+    """Number distinct rows as they first occur: the number of each row, and the first row of each number.
 
-    Keys have shape (n_rows,), whole numbers; rows are equal if all keys are.
+    Keys have shape (n_rows,), whole numbers; rows are equal if all keys are. None if there are more than ``most``.
     """
-    if len(keys) == 1:
-        order = np.argsort(keys[0])
-        return order, _changes(keys, order)
-    return _sort_by_hash(keys, _hashes(keys))
+    rows = np.column_stack([np.asarray(key).astype(np.uint64) for key in keys])
+    most = len(rows) if most is None else most
+    number, first = _number(rows, most, _ODD)
+    return None if len(first) > most else (number, first)
 
 
-def _sort_by_hash(keys: Sequence[AnyArray], hashes: npt.NDArray[np.uint64]) -> tuple[IntArray, IntArray]:
-    order = np.argsort(hashes)
-    by_hash = _changes([hashes], order)
-    if len(by_hash) == len(order):  # all rows differ
-        return order, by_hash
-    first = _changes(keys, order)
-    if len(first) > len(by_hash):  # unequal rows share a hash, and may alternate
-        order = np.lexsort(keys)
-        first = _changes(keys, order)
-    return order, first
+def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
+    """Sort rows so that equal ones follow each other, and tell where in that order each run of them begins."""
+    groups = group_equal_rows(keys)
+    assert groups is not None
+    number, first = groups
+    return by_number(number, len(first))
+
+
+def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
+    """Sort rows of which many are equal by their keys, the last one first; tell where each run of equal rows begins."""
+    groups = group_equal_rows(keys)
+    assert groups is not None
+    number, first = groups
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.lexsort([key[first] for key in keys])] = np.arange(len(first))
+    return by_number(place[number], len(first))
+
+
+def by_number(number: IntArray, n_numbers: int) -> tuple[IntArray, IntArray]:
+    """Sort rows by their numbers, from 0, each of which occurs; tell where the run of each begins."""
+    short = number.astype(np.uint16) if n_numbers <= 1 << 16 else number  # NumPy counts 16 bits instead of comparing
+    sizes = np.bincount(number, minlength=n_numbers)
+    return np.argsort(short, kind="stable"), np.cumsum(sizes) - sizes
 
 
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     """Merge equal rows where that pays: which rows to keep, and how many each stands for (empty for one each)."""
     n_rows = len(keys[0])
-    hashes = _hashes(keys)
-    ascending = np.sort(hashes)  # far faster than their order is found; equal rows have equal ones
-    if 2 * (1 + np.count_nonzero(ascending[1:] != ascending[:-1])) > n_rows:
+    groups = group_equal_rows(keys, most=n_rows // 2)
+    if groups is None:
         return np.arange(n_rows), np.zeros(0, dtype=np.int64)
-    order, first = _sort_by_hash(keys, hashes)
-    return order[first], np.diff(first, append=n_rows)
+    number, first = groups
+    return first, np.bincount(number)
 
 
-def _hashes(keys: Sequence[AnyArray]) -> npt.NDArray[np.uint64]:
-    """Mix the keys of each row into one word, since NumPy sorts an array of words far faster than rows."""
-    hashes = np.zeros(len(keys[0]), dtype=np.uint64)
-    for key in keys:
-        hashes = (hashes ^ key.astype(np.uint64)) * _ODD
-        hashes ^= hashes >> np.uint64(32)
-    return hashes
-
-
-def _changes(keys: Sequence[AnyArray], order: IntArray) -> IntArray:
-    """Tell where rows, in that order, differ from the one before."""
-    is_first = np.ones(len(order), dtype=bool)
-    is_first[1:] = np.logical_or.reduce([np.diff(key[order]) != 0 for key in keys])
-    return np.flatnonzero(is_first)
+@compiled
+def _number(rows, most, odd):  # type: ignore[no-untyped-def]
+    """Look rows, (n_rows, n_keys), up in a hash table, which ends where more than ``most`` are distinct."""
+    n_rows, n_keys = rows.shape
+    n_places = 2
+    while n_places < 2 * min(n_rows, most + 1):
+        n_places *= 2
+    table = np.full(n_places, -1, np.int64)
+    number = np.empty(n_rows, np.int64)
+    first = np.empty(min(n_rows, most + 1), np.int64)
+    n_distinct = 0
+    for row in range(n_rows):
+        mixed = np.uint64(0)
+        for key in range(n_keys):
+            mixed = (mixed ^ rows[row, key]) * odd
+            mixed ^= mixed >> np.uint64(32)
+        place = np.int64(mixed & np.uint64(n_places - 1))
+        while True:
+            found = table[place]
+            if found < 0:
+                table[place] = n_distinct
+                first[n_distinct] = row
+                number[row] = n_distinct
+                n_distinct += 1
+                break
+            is_equal = True
+            for key in range(n_keys):
+                is_equal &= rows[first[found], key] == rows[row, key]
+            if is_equal:
+                number[row] = found
+                break
+            place = (place + 1) & (n_places - 1)
+        if n_distinct > most:
+            break
+    return number, first[:n_distinct]

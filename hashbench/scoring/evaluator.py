@@ -27,6 +27,7 @@ from hashbench.scoring.random_orders import Ties, check_orders, measure
 from hashbench.scoring.reranking import Vectors, candidate_parts
 
 _ALL = slice(None)
+_WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
 _MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
 
 
@@ -280,7 +281,8 @@ class _ScoreTable:
         def score(chunk: slice) -> None:
             self.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
 
-        for _ in in_threads(score, query_chunks(histogram.n_queries)):
+        at_least = -(-_WORTH_A_THREAD // histogram.counts[0].size)
+        for _ in in_threads(score, query_chunks(histogram.n_queries, at_least)):
             pass
 
     def evaluation(self, origin: Rows = _ALL, kinds: IntArray | None = None) -> Evaluation:

@@ -16,6 +16,7 @@ from hashbench._parallel import to_machine_code
 
 _CHUNK = 2048  # rows whose distances are held at once, in the first-level cache
 _TILE = 65536  # rows counted before the 16-bit counters are emptied; their codes fit the second-level cache
+_QUERIES = 8  # of long codes that are counted at a time
 _LANES = 2  # counters side by side, since equal distances in a row would wait for each other
 
 # These loops call each other, so none may wait for its first call.
@@ -157,6 +158,29 @@ def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-de
 
 
 @to_machine_code
+def _count_together(query, n_rows, database, counts):  # type: ignore[no-untyped-def]
+    """Count distances of the first rows for some queries at a time: ``counts`` is (n_queries, 1, n_groups).
+
+    Rows of long codes are read from the first-level cache, by all but the first of these queries.
+    """
+    n_words, n_groups = database.shape[0], counts.shape[2]
+    n_at_once = max(_CHUNK // n_words, 64)
+    cells = np.empty(n_at_once, np.uint32)
+    lanes = np.zeros((_QUERIES, _LANES, n_groups), np.uint16)
+    for tile in range(0, n_rows, _TILE):
+        end = min(tile + _TILE, n_rows)
+        for first in range(0, len(query), _QUERIES):
+            last = min(first + _QUERIES, len(query))
+            for start in range(tile, end, n_at_once):
+                stop = min(start + n_at_once, end)
+                for row in range(first, last):
+                    _distances(query[row], database, start, stop, cells)
+                    _tally(cells[: stop - start], lanes[row - first])
+            for row in range(first, last):
+                _flush(lanes[row - first], counts[row])
+
+
+@to_machine_code
 def largest_buckets(query, codes, sizes, largest):  # type: ignore[no-untyped-def]
     """Raise ``largest``, (n_queries, n_groups), to the largest of ``sizes`` among the codes at each distance."""
     cells = np.empty(_CHUNK, np.uint32)
@@ -193,7 +217,10 @@ def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-unt
     cells = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, n_groups), np.uint16)
     n_paired, n_fours = 0, n_rows - n_rows % 4
-    if not weights.size and n_groups <= 129:
+    if not weights.size and n_groups > 129:
+        _count_together(query, n_rows, database, counts)
+        return
+    if not weights.size:
         n_paired = len(query) - len(query) % 2
         _count_pairs(query[:n_paired], n_fours, database, counts[:n_paired, 0])
     for row in range(len(query)):
