@@ -12,7 +12,7 @@ _STEP = 8
 
 
 def group_equal_rows(keys: Sequence[AnyArray], most: int | None = None) -> tuple[IntArray, IntArray] | None:
-    """Number distinct rows as they first occur: the number of each row, and the first row of each number.
+    """Give distinct rows numbers, as they first occur: the number of each row, and the first row of each number.
 
     Keys have shape (n_rows,), whole numbers; rows are equal if all keys are. None if there are more than ``most``.
     """

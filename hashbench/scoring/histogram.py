@@ -104,6 +104,14 @@ class TieHistogram:
         candidates = None if self.candidates is None else self.candidates.part(queries)
         return TieHistogram(self.counts[queries], self.levels, self.by_radius, largest, unretrieved, candidates)
 
+    @cached_property
+    def dense(self) -> "TieHistogram":
+        """The same ranking, by which most groups of long codes are empty: without those that are so for all queries."""
+        is_used = self.size.any(axis=0)
+        if 2 * np.count_nonzero(is_used) > len(is_used):
+            return self
+        return TieHistogram(self.counts[:, :, is_used], self.levels, by_radius=False, unretrieved=self.unretrieved)
+
     @property
     def n_queries(self) -> int:
         """The number of queries."""

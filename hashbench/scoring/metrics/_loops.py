@@ -223,10 +223,17 @@ def dcg_variance(counts, gains, before, sums, squares, out):  # type: ignore[no-
 
 @compiled
 def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
-    """Sum the groups above each query's ``group``, of parts (n_parts, n_queries, n_groups)."""
+    """Sum the groups above each query's ``group``, of parts (n_parts, n_queries, n_groups).
+
+    What each addition rounds off is added up and put back at the end (Neumaier), and 0 changes nothing: empty groups
+    have no say in the last bit.
+    """
     for part in range(len(parts)):
         for q in range(len(group)):
-            total = 0.0
+            total, rest = 0.0, 0.0
             for g in range(group[q]):
-                total += parts[part, q, g]
-            out[part, q] = total
+                term = parts[part, q, g]
+                both = total + term
+                rest += (total - both) + term if abs(total) >= abs(term) else (term - both) + total
+                total = both
+            out[part, q] = total + rest

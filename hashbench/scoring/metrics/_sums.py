@@ -55,13 +55,20 @@ def _discount_sums(n_ranks: int, power: int) -> FloatArray:
     return sums
 
 
+def sum_groups(parts: FloatArray, up_to: IntArray | None = None) -> FloatArray:
+    """Sum the groups of each query, or the first so many: (n_parts, n_queries, n_groups) to (n_parts, n_queries)."""
+    sums = np.empty(parts.shape[:2])
+    _loops.sums_above(parts, np.full(parts.shape[1], parts.shape[2]) if up_to is None else up_to, sums)
+    return sums
+
+
 def rank_variance(counts: npt.ArrayLike, levels: FloatArray) -> FloatArray:
     """Sum the variances over ties of the ranks' sum, weighted by level; counts (n_queries, n_levels, n_groups)."""
     numbers = np.asarray(counts, dtype=np.float64)
     size = numbers.sum(axis=1)  # (n_queries, n_groups)
     mean = np.einsum("l,qlg->qg", levels, numbers) / np.maximum(size, 1)
     of_levels = sum(numbers[:, i] * (level - mean) ** 2 for i, level in enumerate(levels))
-    return np.asarray((of_levels * size * (size + 1) / 12).sum(axis=1))
+    return sum_groups((of_levels * size * (size + 1) / 12)[None])[0]
 
 
 def check_whole(histogram: TieHistogram, name: str) -> None:

@@ -8,7 +8,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram, once_per_histogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import SQUARES, Cut, cut_at, harmonic_range
+from hashbench.scoring.metrics._sums import SQUARES, Cut, cut_at, harmonic_range, sum_groups
 
 
 @register_metric("AP", source="TALR eq. 6, 17; McSherry & Najork, ECIR 2008")
@@ -43,7 +43,7 @@ def average_precision(histogram: TieHistogram) -> Scores:
     >>> average_precision(TieHistogram.from_pairs([[0, 0]], [[1, 0]], n_bits=1))
     Scores(mean=array([0.75]), low=array([0.5]), high=array([1.]), tie_sd=array([0.25]))
     """
-    return _Sums(*_whole_groups(histogram).sum(axis=2)).over(histogram.n_relevant)
+    return _Sums(*sum_groups(_whole_groups(histogram.dense))).over(histogram.n_relevant)
 
 
 @register_metric(
@@ -84,10 +84,8 @@ def average_precision_at(histogram: TieHistogram, k: int, divisor: str = "retrie
     >>> average_precision_at(histogram, 6).high  # none of the tie's relevant items above the cut
     array([1.])
     """
-    cut = cut_at(histogram, k)
-    above = np.empty((4, histogram.n_queries))
-    _loops.sums_above(_whole_groups(histogram), cut.group, above)
-    sums = _Sums(*above)
+    cut = cut_at(histogram.dense, k)
+    sums = _Sums(*sum_groups(_whole_groups(histogram.dense), cut.group))
     if divisor == "retrieved":
         return _over_retrieved(sums, cut)
     n_divisor = histogram.n_relevant

@@ -9,7 +9,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import _loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
-from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_variance
+from hashbench.scoring.metrics._sums import check_whole, discount_sums, rank_variance, sum_groups
 
 
 class Discounts(Protocol):
@@ -146,19 +146,20 @@ def _n_ranks(histogram: TieHistogram) -> int:
 
 def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> Scores:
     """Divide expected, worst and best discounted gain by the ideal one."""
+    histogram = histogram.dense
     before, size, counts = histogram.before, histogram.size, histogram.counts
     mean_gain = np.einsum("l,qlg->qg", gains, counts) / np.maximum(size, 1)  # (n_queries, n_groups)
-    mean = (mean_gain * discounts.sums(before, before + size)).sum(axis=1)
+    (mean,) = sum_groups((mean_gain * discounts.sums(before, before + size))[None])
     low, high = (np.zeros(histogram.n_queries) for _ in range(2))
     first_low = before + counts[:, 0]  # irrelevant items add nothing, but come first in the worst order
     for level in range(1, len(gains)):
         last_low = first_low + counts[:, level]
-        low += gains[level] * discounts.sums(first_low, last_low).sum(axis=1)
+        low += gains[level] * sum_groups(discounts.sums(first_low, last_low)[None])[0]
         first_low = last_low
     first_high = before
     for level in range(len(gains) - 1, 0, -1):
         last_high = first_high + counts[:, level]
-        high += gains[level] * discounts.sums(first_high, last_high).sum(axis=1)
+        high += gains[level] * sum_groups(discounts.sums(first_high, last_high)[None])[0]
         first_high = last_high
     unit = np.exp2(np.frexp(gains[-1])[1])  # a power of two, so that squares overflow nothing and round as they would
     tie_sd = unit * np.sqrt(discounts.variance(histogram, gains / unit))
