@@ -84,8 +84,11 @@ def best(work: Callable[[], Any], repeats: int = 3) -> float:
 
 
 def best_in_turn(works: list[Callable[[], Any]], repeats: int) -> list[float]:
-    """Time pieces of work one after the other, again and again, so that a slow minute of the machine meets them all."""
-    rounds = [[best(work, 1) for work in works] for _ in range(repeats)]
+    """Time pieces of work in turn, again and again, so that a slow minute of the machine meets them all.
+
+    Each runs three times: at its first, OpenMP's threads, which faiss uses, may still be spinning for the one before.
+    """
+    rounds = [[best(work) for work in works] for _ in range(repeats)]
     return [min(times) for times in zip(*rounds, strict=True)]
 
 
@@ -214,6 +217,33 @@ def side_by_side(quick: bool) -> None:
                 print(f"| {name} | {n_bits} | {kind} | {ours:.3f} s | {' | '.join(ratios)} |", flush=True)
 
 
+MORE_SHAPES = {  # queries, database, classes, multi-label, bits
+    "2,000 x 50,000, 256 bits": (2_000, 50_000, 10, False, 256),
+    "2,000 x 50,000, 512 bits": (2_000, 50_000, 10, False, 512),
+    "2,000 x 50,000, 1,024 bits": (2_000, 50_000, 10, False, 1024),
+    "NUS-WIDE, 256 bits": (*SHAPES["NUS-WIDE"], 256),
+    "2,000 x 50,000, 81 labels": (2_000, 50_000, 81, True, 64),
+    "2,000 x 50,000, 374 labels": (2_000, 50_000, 374, True, 64),
+    "200 x 1,600": (200, 1_600, 10, False, 64),
+    "100 x 50,000": (100, 50_000, 10, False, 64),
+    "10 x 50,000": (10, 50_000, 10, False, 64),
+    "1 x 50,000": (1, 50_000, 10, False, 64),
+}
+
+
+def wide_and_small() -> None:
+    """Print the ratio to faiss for long codes, many labels and few queries, where fixed costs show."""
+    print("\n## Long codes, many labels, few queries: how many times longer faiss takes\n")
+    print("| shape | spread | collapsed |\n| --- | ---: | ---: |")
+    for name, (*shape, n_bits) in MORE_SHAPES.items():
+        ratios = []
+        for kind in ("spread", "collapsed"):
+            case = make_case(*shape, n_bits, kind)
+            ours, faiss = best_in_turn([by_hashbench(case), by_faiss(case)], 5 if shape[0] > 200 else 20)
+            ratios.append(f"{faiss / ours:.2f}")
+        print(f"| {name} | {' | '.join(ratios)} |", flush=True)
+
+
 def growth() -> None:
     """Print how time grows with each size, as ratios to the base case."""
     print("\n## Growth: time relative to 2,000 queries x 50,000 items x 64 bits, 10 classes, spread\n")
@@ -317,6 +347,7 @@ def start_up() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="64 bits only")
+    parser.add_argument("--side", action="store_true", help="only side by side with peers")
     parser.add_argument("--memory", metavar="SHAPE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory:
@@ -327,6 +358,9 @@ def main() -> None:
     time_hashbench(warm)
     time_hashbench(make_case(100, 1_000, 10, True, 64, "spread"))
     side_by_side(options.quick)
+    wide_and_small()
+    if options.side:
+        return
     growth()
     peak_memory()
     start_up()

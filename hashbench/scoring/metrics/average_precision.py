@@ -164,7 +164,8 @@ def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
     last = np.where(cut.rel_before + first == 0, first, last)  # nothing relevant above the cutoff: 0 it is
     while (first < last).any():  # bisect for the first m from which the quasiconvex ratio no longer falls
         middle = (first + last) // 2
-        falls = (first < last) & (worst(middle + 1) < worst(middle))
+        here, next_one = worst(np.stack([middle, middle + 1]))
+        falls = (first < last) & (next_one < here)
         first, last = np.where(falls, middle + 1, first), np.where(falls, last, middle)
     # Given m relevant items in all slots, place t holds one with probability m / slots, and so on as above:
     # their expected sum is per_one * m + per_pair * m (m - 1), averaged over the hypergeometric m.
@@ -178,5 +179,5 @@ def _over_retrieved(sums: _Sums, cut: Cut) -> Scores:
     _moments(cut.before, cut.rel_before, cut.slots, some, cut.slots, effects, mean, variance)
     drawn = cut.size, cut.n_rel, cut.slots, cut.rel_before
     _loops.hypergeometric_ratio(*drawn, sums.mean, per_one, per_pair, sums.variance, effects, mean, variance)
-    high = np.maximum(best(cut.fewest), best(cut.most))
+    high = best(np.stack([cut.fewest, cut.most])).max(axis=0)
     return Scores(mean, worst(first), high, np.sqrt(np.maximum(variance, 0)))
