@@ -106,9 +106,9 @@ class TieHistogram:
 
     @cached_property
     def dense(self) -> "TieHistogram":
-        """The same ranking, by which most groups of long codes are empty: without those that are so for all queries."""
-        is_used = self.size.any(axis=0)
-        if 2 * np.count_nonzero(is_used) > len(is_used):
+        """The same ranking without groups that are empty for all queries, if these are half of them (long codes)."""
+        is_used = np.asarray(self.size.any(axis=0))
+        if 2 * np.count_nonzero(is_used) > is_used.size:
             return self
         return TieHistogram(self.counts[:, :, is_used], self.levels, by_radius=False, unretrieved=self.unretrieved)
 

@@ -68,7 +68,8 @@ def rank_variance(counts: npt.ArrayLike, levels: FloatArray) -> FloatArray:
     size = numbers.sum(axis=1)  # (n_queries, n_groups)
     mean = np.einsum("l,qlg->qg", levels, numbers) / np.maximum(size, 1)
     of_levels = sum(numbers[:, i] * (level - mean) ** 2 for i, level in enumerate(levels))
-    return sum_groups((of_levels * size * (size + 1) / 12)[None])[0]
+    (sums,) = sum_groups((of_levels * size * (size + 1) / 12)[None])
+    return np.asarray(sums)
 
 
 def check_whole(histogram: TieHistogram, name: str) -> None:
