@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.conventions import EMPTY
-from hashbench.reports.explain.emulation import Cause, Range, explain
+from hashbench.reports.explain.emulation import Cause, Range, explain, shapley_values
 from hashbench.reports.explain.evaluators import EVALUATORS, named
 from hashbench.reports.explain.layout import answers, format_answers, format_explanations
 
@@ -221,15 +221,45 @@ def test_queries_that_the_exact_ap_of_talr_forgets_are_told_from_those_that_it_c
     assert [cause.words for cause in one.causes] == ["without relevant items: 0, the last left out"]
 
 
-def test_what_leaving_out_does_is_told_apart_from_the_order_of_ties():
+def one_class_per_code(n_items=300, n_queries=40):
+    """Return codes, one per class, with wrong labels among them, the database sorted by label."""
     rng = np.random.default_rng(0)
-    classes, labels = rng.integers(0, 4, 300), np.sort(rng.integers(0, 4, 300))
-    query, database = np.eye(4, dtype=bool)[classes[:40]], np.eye(4, dtype=bool)[classes]
+    classes, labels = rng.integers(0, 4, n_items), np.sort(rng.integers(0, 4, n_items))
+    query, database = np.eye(4, dtype=bool)[classes[:n_queries]], np.eye(4, dtype=bool)[classes]
+    return query, database, (labels[:n_queries], labels)
+
+
+def test_causes_have_their_mean_share_over_both_sequences_of_switching():
+    script = named("trec_eval")
+    (one,) = explained(["AP@5"], *one_class_per_code(), [script])
+    (order_alone,) = explained(["AP@5"], *one_class_per_code(), [replace(script, divisor="retrieved")])
+    divisor_alone = evaluate(*one_class_per_code(), ["AP@5:relevant"]).summary["AP@5:relevant"].mean
+    none, both = one.ours.mean, one.value
+    order = ((order_alone.value - none) + (both - divisor_alone)) / 2
+    assert abs(order - (both - divisor_alone)) > 0.01  # the sequence matters here
+    assert {cause.words: cause.share for cause in one.causes} == pytest.approx(
+        {"tie order": order, "divisor: all relevant items": both - none - order}
+    )
+
+
+@given(st.lists(st.floats(-1, 1), min_size=8, max_size=8))
+def test_shares_of_three_switches_are_means_over_all_sequences(numbers):
+    subsets = [frozenset(some) for n in range(4) for some in combinations("abc", n)]
+    values = dict(zip(subsets, numbers, strict=True))
+    expected = dict.fromkeys("abc", 0.0)
+    for sequence in permutations("abc"):
+        for place, switch in enumerate(sequence):
+            before = frozenset(sequence[:place])
+            expected[switch] += (values[before | {switch}] - values[before]) / 6
+    assert shapley_values(values) == pytest.approx(expected, abs=1e-12)
+
+
+def test_leaving_out_queries_without_hits_has_a_share_beside_the_order_of_ties():
     found = {
         one.evaluator.name: {cause.words: cause.share for cause in one.causes}
-        for one in explained(["AP@5"], query, database, (labels[:40], labels))
+        for one in explained(["AP@5"], *one_class_per_code())
     }
-    assert found["hashnet"]["tie order"] == found["hashnet-caffe"]["tie order"]
+    assert set(found["hashnet"]) == {"queries without hits left out", "tie order"}
     assert found["hashnet"]["queries without hits left out"] > 0
 
 

@@ -106,6 +106,7 @@ def precisions(ranks: IntArray) -> FloatArray:
 DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits above the cut, relevant items, and the cut
     "retrieved": lambda n_hits, n_relevant, cut: n_hits,
     "relevant": lambda n_hits, n_relevant, cut: n_relevant,
+    "capped": lambda n_hits, n_relevant, cut: min(n_relevant, cut),
 }
 
 Mean = Callable[[FloatArray, FloatArray, IntArray], float]

@@ -1,9 +1,10 @@
-"""The same codes through every script, and where each number comes from: one convention switched at a time."""
+"""The same codes through every script, and where each number comes from: its conventions switched in every sequence."""
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,11 @@ _AT_A_TIME = 16  # queries whose levels are held at once
 
 
 class Cause(NamedTuple):
-    """A convention of a script that is not ours, and by how much its number changes with it."""
+    """A convention of a script that is not ours, and by how much its number changes with it.
+
+    What one convention changes depends on those switched before it; the share is the mean over all sequences (Shapley's
+    value). A quantity of the script's own comes last.
+    """
 
     words: str
     share: float
@@ -164,14 +169,17 @@ def _cutoff(name: str) -> int | None:
     return next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
 
 
+_Switches = frozenset[str]  # the conventions of a script that are on; where one is off, ours stands
+
+
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """What came of ranking for every query; arrays (n_asked, n_queries) are 0 where there is nothing."""
+    """What came of ranking for every query; arrays (n_queries,) are 0 where there is nothing."""
 
     asked: Sequence[_Asked]
-    plain: FloatArray  # the metric, under the script's tie order
-    own: FloatArray  # the script's own quantity, or the same
-    hit: FloatArray  # whether there is a relevant item above the cut
+    plain: dict[_Asked, FloatArray]  # the metric, under the script's tie order
+    own: dict[_Asked, FloatArray]  # the script's own quantity, or the same
+    hit: dict[_Asked, FloatArray]  # whether there is a relevant item above the cut
     counts: dict[Distance, TieHistogram]
     _exact_scores: dict[tuple[str, Distance], Scores] = field(default_factory=dict)  # scripts share most of them
 
@@ -185,74 +193,83 @@ class _Ranked:
         asked: Sequence[_Asked],
         on_progress: Progress,
     ) -> "_Ranked":
-        n_queries, levels = len(query), affinity.levels
+        n_queries, n_items, levels = len(query), len(database), affinity.levels
         largest = max((one.cut for one in asked if one.evaluator.shares_cut), default=0)
         distances = {by.hamming, *(one.evaluator.distance for one in asked)}
         counts = {one: np.zeros((n_queries, len(levels), 2 * n_bits + 1), dtype=np.int64) for one in distances}
-        plain, own, hit = np.zeros((3, len(asked), n_queries))
+        ranked = {
+            variant: np.zeros((3, n_queries))
+            for one in asked
+            if one.evaluator.order is not None
+            for variant in (one, *(_variant(one, on, n_items) for on in _subsets(_switches(one, n_items))))
+        }
 
         def rank(queries: slice) -> int:
-            block = affinity.block(queries, slice(0, len(database)))
+            block = affinity.block(queries, slice(0, n_items))
             for row, of_query in zip(range(queries.start, queries.stop), block, strict=True):
                 seen = Query(query[row], database, n_bits, of_query, row, n_queries)
                 at_level = np.searchsorted(levels, of_query)
                 for distance, table in counts.items():
                     cells = at_level * table.shape[2] + seen.keys(distance)
                     table[row] = np.bincount(cells, minlength=table[row].size).reshape(table[row].shape)
-                for number, one in enumerate(asked):
-                    if one.evaluator.order is not None:
-                        scores = _of_order(one, seen, largest)
-                        plain[number, row], own[number, row], hit[number, row] = scores
+                for variant, scores in ranked.items():
+                    scores[:, row] = _of_order(variant, seen, largest)
             return len(block)
 
         n_done = 0
         for n_more in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
             n_done += n_more
             on_progress("queries ranked", n_done, n_queries)
+        plain, own, hit = ({variant: scores[i] for variant, scores in ranked.items()} for i in range(3))
         return cls(asked, plain, own, hit, {one: TieHistogram(table, levels) for one, table in counts.items()})
 
     @cached_property
     def n_relevant(self) -> IntArray:
         return self.counts[by.hamming].n_relevant
 
-    def explanation(self, number: int) -> Explanation:
-        """Go from our number to the script's, one convention at a time."""
-        asked = self.asked[number]
-        script, name = asked.evaluator, asked.metric
-        mean = by.leave_out if script.mean is by.leave_out_without_hits else script.mean  # ties decide who has hits
-        ours = self._exact(name, asked.cut, by.hamming, by.leave_out)
-        divided = self._with_divisor(name, script.divisor)
-        cut = self._with_cut(divided, asked.cut)
-        steps = (
-            (EMPTY[mean], name, by.hamming),
-            (f"divisor: {_DIVISORS[script.divisor]}", divided, by.hamming),
-            ("the last item is lost", cut, by.hamming),
-            (_DISTANCES.get(script.distance, ""), cut, script.distance),
-        )
-        values = [(words, self._exact(metric, asked.cut, distance, mean).mean) for words, metric, distance in steps]
-        if script.order is not None:
-            values += [
-                ("tie order" if one is mean else EMPTY[one], one(self.plain[number], self.hit[number], self.n_relevant))
-                for one in dict.fromkeys((mean, script.mean))
-            ]
-        if script.own:
-            values.append((script.own, self._own(number)))
-        causes, before = [], ours.mean
-        for words, value in values:
-            if words and not (value == before or (math.isnan(value) and math.isnan(before))):
-                causes.append(Cause(words, value - before))
-            before = value
-        its = self._exact(cut, asked.cut, script.distance, script.mean)
-        n_undefined = int((self.n_relevant == 0).sum())
-        return Explanation(script, name, before, ours, its, tuple(causes), len(self.n_relevant), n_undefined)
+    @cached_property
+    def n_items(self) -> int:
+        return int(self.counts[by.hamming].n_database[0])
 
-    def _own(self, number: int) -> float:
+    def explanation(self, number: int) -> Explanation:
+        """Share the difference between our number and the script's among its conventions."""
         asked = self.asked[number]
+        script, words = asked.evaluator, _switches(asked, self.n_items)
+        ours = self._exact(asked.metric, asked.cut, by.hamming, by.leave_out)
+        values = {on: self._value(asked, on) for on in _subsets(words)}
+        last = values[frozenset(words)]
+        if math.isnan(last):  # only the mean can make it so
+            shares = {switch: math.nan for switch in words if switch == "mean" and not math.isnan(ours.mean)}
+        else:
+            shares = shapley_values(values)
+        causes = [Cause(words[switch], shares[switch]) for switch in words if shares.get(switch)]
+        value = self._own(asked) if script.own else last
+        if script.own and value != last and not math.isnan(last):
+            causes.append(Cause(script.own, value - last))
+        its = self._exact(
+            _with_cut(_with_divisor(asked), asked.cut, self.n_items), asked.cut, script.distance, script.mean
+        )
+        n_undefined = int((self.n_relevant == 0).sum())
+        return Explanation(script, asked.metric, value, ours, its, tuple(causes), len(self.n_relevant), n_undefined)
+
+    def _value(self, asked: _Asked, on: _Switches) -> float:
+        """Compute what the script would give if only some of its conventions were its own."""
+        mean = asked.evaluator.mean if "mean" in on else by.leave_out
+        variant = _variant(asked, on, self.n_items)
+        if "order" in on:
+            return mean(self.plain[variant], self.hit[variant], self.n_relevant)
+        metric = _with_cut(_with_divisor(variant), variant.cut, self.n_items)
+        return self._exact(metric, variant.cut, variant.evaluator.distance, mean).mean
+
+    def _own(self, asked: _Asked) -> float:
         mean, of_counts = asked.evaluator.mean, asked.evaluator.of_counts
         if of_counts is None:
-            return mean(self.own[number], self.hit[number], self.n_relevant)
-        found = of_counts(self.counts[asked.evaluator.distance], asked.cut)
-        return found if isinstance(found, float) else mean(np.nan_to_num(found), self.hit[number], self.n_relevant)
+            return mean(self.own[asked], self.hit[asked], self.n_relevant)
+        quantity = of_counts(self.counts[asked.evaluator.distance], asked.cut)
+        if isinstance(quantity, float):
+            return quantity
+        values = np.nan_to_num(quantity)
+        return mean(values, values, self.n_relevant)
 
     def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> Range:
         """Average exact scores as a script does; hits are as likely as ties make them."""
@@ -271,18 +288,60 @@ class _Ranked:
             self._exact_scores[key] = Scores(*map(np.nan_to_num, scored.scores[metric]))
         return self._exact_scores[key]
 
-    def _with_divisor(self, name: str, divisor: str) -> str:
-        stem = name.partition(":")[0]
-        return name if _cutoff(name) is None or not name.startswith("AP@") else f"{stem}:{divisor}"
 
-    def _with_cut(self, name: str, cut: int) -> str:
-        n_items = int(self.counts[by.hamming].n_database[0])
-        if name == "AP" and cut < n_items:
-            return f"AP@{cut}"
-        return name
+def shapley_values(values: Mapping[_Switches, float]) -> dict[str, float]:
+    """Share the value of all switches among them: what each changes, in the mean over all sequences of switching."""
+    switches = sorted(frozenset().union(*values))
+    shares = dict.fromkeys(switches, 0.0)
+    for on, value in values.items():
+        for switch in switches:
+            if switch not in on:
+                n_sequences = math.factorial(len(on)) * math.factorial(len(switches) - len(on) - 1)
+                shares[switch] += n_sequences / math.factorial(len(switches)) * (values[on | {switch}] - value)
+    return shares
 
 
-_DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items"}
+def _subsets(switches: Sequence[str] | Mapping[str, str]) -> list[_Switches]:
+    return [frozenset(some) for n_on in range(len(switches) + 1) for some in combinations(switches, n_on)]
+
+
+def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
+    """Give the conventions of a script that are not ours, in words."""
+    script = asked.evaluator
+    words = {
+        "mean": EMPTY[script.mean],
+        "divisor": _DIVISORS[script.divisor] if _with_divisor(asked) != asked.metric else "",
+        "cut": "the last item is lost" if _with_cut(asked.metric, asked.cut, n_items) != asked.metric else "",
+        "distance": _DISTANCES.get(script.distance, ""),
+        "order": "tie order" if script.order is not None else "",
+    }
+    return {switch: text for switch, text in words.items() if text}
+
+
+def _variant(asked: _Asked, on: _Switches, n_items: int) -> _Asked:
+    """Give the script with our convention wherever its own is off, and without a quantity of its own."""
+    script, divisor = asked.evaluator, asked.metric.partition(":")[2] if asked.metric.startswith("AP@") else ""
+    variant = replace(
+        script,
+        of_ranks=None,
+        divisor=script.divisor if "divisor" in on else divisor or "retrieved",
+        distance=script.distance if "distance" in on else by.hamming,
+    )
+    is_cut = "cut" in on or _cutoff(asked.metric) is not None
+    return _Asked(variant, asked.metric, asked.cut if is_cut else n_items)
+
+
+def _with_divisor(asked: _Asked) -> str:
+    """Give the name of the metric with the script's divisor."""
+    stem, divisor = asked.metric.partition(":")[0], asked.evaluator.divisor
+    return f"{stem}:{divisor}" if stem.startswith("AP@") else asked.metric
+
+
+def _with_cut(name: str, cut: int, n_items: int) -> str:
+    return f"AP@{cut}" if name == "AP" and cut < n_items else name
+
+
+_DIVISORS = {"retrieved": "divisor: hits above the cut", "relevant": "divisor: all relevant items"}
 
 
 _DISTANCES: dict[Distance, str] = {
