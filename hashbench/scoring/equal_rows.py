@@ -11,26 +11,17 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplied 
 _STEP = 8
 
 
-def group_equal_rows(keys: Sequence[AnyArray], most: int | None = None) -> tuple[IntArray, IntArray] | None:
-    """Give distinct rows numbers, as they first occur: the number of each row, and the first row of each number.
-
-    Keys have shape (n_rows,), whole numbers; rows are equal if all keys are. None if there are more than ``most``.
-    """
-    rows = np.column_stack([np.asarray(key).astype(np.uint64) for key in keys])
-    most = len(rows) if most is None else most
-    number, first = _number(rows, most, _ODD)
-    return None if len(first) > most else (number, first)
-
-
 def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows so that equal ones follow each other, and tell where in that order each run of them begins."""
-    groups = group_equal_rows(keys)
-    assert groups is not None
-    return sort_rows(groups[:1])
+    """Sort rows so that equal ones follow each other; return the order and where in it each run of equal rows begins.
+
+    Keys have shape (n_rows,), whole numbers; rows are equal if all keys are.
+    """
+    number, _ = _number_rows(keys, len(keys[0]))
+    return sort_rows([number])
 
 
 def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows of which many are equal by their keys, the last one first; tell where each run of equal rows begins."""
+    """Sort rows, many of them equal, by their keys, the last key first; return the order and where each run begins."""
     order = np.arange(len(keys[0]))
     is_first = np.zeros(len(order), dtype=bool)
     is_first[:1] = True
@@ -44,20 +35,33 @@ def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 
 
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Merge equal rows where that pays: which rows to keep, and how many each stands for (empty for one each)."""
+    """Merge equal rows where that pays; return which rows to keep and how many each stands for (empty: one each)."""
     n_rows = len(keys[0])
-    some = [key[::_STEP] for key in keys]  # of rows that fall on half as many codes, 8 in 9 of these differ
-    is_worth = n_rows < 1024 or group_equal_rows(some, most=len(some[0]) * 9 // 10) is not None
-    groups = group_equal_rows(keys, most=n_rows // 2) if is_worth else None
-    if groups is None:
+    if n_rows >= 1024:  # of rows that share half as many codes, 8 in 9 of every eighth would differ
+        sample = [key[::_STEP] for key in keys]
+        most = len(sample[0]) * 9 // 10
+        _, first = _number_rows(sample, most)
+        if len(first) > most:
+            return np.arange(n_rows), np.zeros(0, dtype=np.int64)
+    number, first = _number_rows(keys, n_rows // 2)
+    if len(first) > n_rows // 2:
         return np.arange(n_rows), np.zeros(0, dtype=np.int64)
-    number, first = groups
     return first, np.bincount(number)
+
+
+def _number_rows(keys: Sequence[AnyArray], most: int) -> tuple[IntArray, IntArray]:
+    """Number distinct rows as they first occur; return each row's number and the first row of each number.
+
+    Where more than ``most`` are distinct, it ends early, with ``most + 1`` of them.
+    """
+    rows = np.column_stack([np.asarray(key).astype(np.uint64) for key in keys])
+    number, first = _number(rows, most, _ODD)
+    return number, first
 
 
 @compiled
 def _number(rows, most, odd):  # type: ignore[no-untyped-def]
-    """Look rows, (n_rows, n_keys), up in a hash table, which ends where more than ``most`` are distinct."""
+    """Look up rows, (n_rows, n_keys), in a hash table of open addressing."""
     n_rows, n_keys = rows.shape
     n_places = 2
     while n_places < 2 * min(n_rows, most + 1):
@@ -73,8 +77,8 @@ def _number(rows, most, odd):  # type: ignore[no-untyped-def]
             mixed ^= mixed >> np.uint64(32)
         place = np.int64(mixed & np.uint64(n_places - 1))
         while True:
-            found = table[place]
-            if found < 0:
+            other = table[place]
+            if other < 0:
                 table[place] = n_distinct
                 first[n_distinct] = row
                 number[row] = n_distinct
@@ -82,9 +86,9 @@ def _number(rows, most, odd):  # type: ignore[no-untyped-def]
                 break
             is_equal = True
             for key in range(n_keys):
-                is_equal &= rows[first[found], key] == rows[row, key]
+                is_equal &= rows[first[other], key] == rows[row, key]
             if is_equal:
-                number[row] = found
+                number[row] = other
                 break
             place = (place + 1) & (n_places - 1)
         if n_distinct > most:
