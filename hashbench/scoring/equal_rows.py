@@ -50,7 +50,7 @@ def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 
 
 def _number_rows(keys: Sequence[AnyArray], most: int) -> tuple[IntArray, IntArray]:
-    """Number distinct rows as they first occur; return each row's number and the first row of each number.
+    """Return the number of each row, distinct rows being numbered as they occur, and the first row of each number.
 
     Where more than ``most`` are distinct, it ends early, with ``most + 1`` of them.
     """
