@@ -30,6 +30,9 @@ RESULTS = {
     "too-lucky": HEADER + ROW.replace("0.01", "0.11"),
     "unlucky": HEADER + ROW.replace("0.01", "-0.01"),
     "undefined": HEADER + ROW.replace("200,3", "200,201"),
+    "no-queries": HEADER + ROW.replace("200,3", "0,0"),
+    "nan": HEADER + ROW.replace("0.5,", "nan,"),
+    "version": HEADER + ROW.replace("0123,1", "0123,-1"),
     "twice-other": HEADER + ROW + ROW.replace("0.5", "0.55"),
     "conflict": HEADER + "<<<<<<< HEAD\n" + ROW + "=======\n" + ROW.replace("0.5", "0.55") + ">>>>>>> topic\n",
     "marker": HEADER + ROW + "=======\n",
@@ -288,6 +291,9 @@ COMMANDS = f"""
 1 | tables --results r/too-lucky | line 2: tie_sd 0.11 is not between 0 and half of the range, 0.4 to 0.6
 1 | diff r/good r/unlucky | line 2: tie_sd -0.01 is not between 0 and half of the range
 1 | tables --results r/undefined | 201 of 200 queries are undefined
+1 | tables --results r/no-queries | 0 of 0 queries are undefined
+1 | tables --results r/nan | value is nan, 0.4 to 0.6, though 197 of 200 queries have a score
+1 | tables --results r/version | method_version -1
 1 | {ITQ} --resume | --resume goes on with training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
 1 | prepare digits --device cpu | digits:pixels has no use for --device

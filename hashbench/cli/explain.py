@@ -29,7 +29,7 @@ _BITS = click.option(
 @click.option(
     "--database-order",
     metavar=_ORDERS,
-    help="What scripts break ties by; public repositories feed CIFAR-10 by class. [given; of kept codes all three]",
+    help="What scripts break ties by; some repositories feed CIFAR-10 by class. [given; of kept codes all three]",
 )
 @several("--script", "scripts", "Script, repeatable; see `hashbench list scripts`. [all that give the metric]")
 @click.option("--value", metavar="NUMBER", help="Which scripts give this, to its printed digits, which could or not.")

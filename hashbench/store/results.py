@@ -228,10 +228,13 @@ def _check_numbers(row: Row) -> None:
     tie_sd = float(row.tie_sd or 0)
     if not tie_sd >= 0 or tie_sd > (high - low) / 2 + _ROUNDING:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
-    if not 0 <= row.n_undefined <= row.n_queries:
+    if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
-    if row.n_bits < 1 or row.seed < 0:
-        raise ValueError(f"n_bits is {row.n_bits} and seed {row.seed}")
+    if value != value and row.n_undefined < row.n_queries:
+        n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
+        raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
+    if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:
+        raise ValueError(f"n_bits is {row.n_bits}, seed {row.seed} and method_version {row.method_version}")
 
 
 def results_path(folder: str | Path, dataset: str) -> Path:
