@@ -130,9 +130,9 @@ class ADSH(LearnedHash):
 
 
 def zero_sum(similar: "Tensor") -> "Tensor":
-    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float32."""
+    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float64."""
     share = similar.sum() / (~similar).sum().clamp(min=1)
-    return similar.float() - share * (~similar)
+    return similar.double() - share * (~similar)
 
 
 def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":
