@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from hashbench._typing import AnyArray, BoolArray, Progress, silent
+from hashbench._validation import class_labels, real_rows
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.steps import BATCH
@@ -50,8 +51,8 @@ def read_inputs(method: "HashMethod", items: str) -> AnyArray:
     if method.input_kind == "images":
         return read_array(items, ("images",))
     if method.input_kind == "labels":
-        return np.asarray(read_array(items, LABEL_KEYS)).reshape(-1, 1)
-    features = read_features(items)
+        return class_labels(read_array(items, LABEL_KEYS), f"labels of {items}").reshape(-1, 1)
+    features = real_rows(read_features(items), f"features of {items}", "n_features")
     if features.shape[1] != method.n_features_in_:
         raise HashbenchError(
             f"{items} holds {features.shape[1]} features an item, and the model learned from {method.n_features_in_}. "
