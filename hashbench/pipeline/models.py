@@ -13,7 +13,7 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.steps import BATCH
 from hashbench.sources.array_files import read_array, read_features
 from hashbench.sources.formats import LABEL_KEYS
-from hashbench.store.files import check_output, replacing
+from hashbench.store.files import file_behind, replacing
 from hashbench.store.models import read_model
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def encode_items(
         if "device" not in method.get_params(deep=False):
             raise HashbenchError(f"{path} holds {method.label}, which has no device, got {device!r}. Leave it out.")
         method.set_params(device=device)
-    check_output(output)
+    output = file_behind(output)
     codes = encoded(method, read_inputs(method, items), on_progress)
     with replacing(output) as part, part.open("wb") as file:
         np.save(file, pack(codes) if packed else codes)
