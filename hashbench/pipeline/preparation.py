@@ -20,7 +20,7 @@ from hashbench.sources.features import extraction
 from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, is_one_of, locked
-from hashbench.store.inputs import reading
+from hashbench.store.inputs import reading, resolved
 from hashbench.store.provenance import code_that_decides
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
@@ -245,8 +245,7 @@ def _chosen(options: Options) -> dict[str, Any]:
     chosen: dict[str, Any] = {"image_size": options.image_size} if options.image_size else {}
     for key in ("source", "weights"):
         if path := getattr(options, key):
-            with reading(path):
-                chosen[key] = str(path.resolve())
+            chosen[key] = str(resolved(path))
     return chosen
 
 

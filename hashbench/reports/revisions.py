@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
-from hashbench.store.inputs import reading
+from hashbench.store.inputs import resolved
 from hashbench.store.results import Row, Unreadable, read_content, read_folder, unite
 
 
@@ -119,8 +119,7 @@ def _find_results() -> Path:
 def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, str]]:
     """Give each results file at a commit, with its name for errors."""
     top = _top()
-    with reading(results):
-        place = results.resolve()
+    place = resolved(results)
     if top is None or not place.is_relative_to(top):
         raise HashbenchError(
             f"{results} lies outside the git repository {top}, so {text!r} says nothing about it. "
