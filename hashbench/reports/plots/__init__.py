@@ -24,7 +24,7 @@ try:
     from matplotlib.figure import Figure
 except ValueError as error:  # of its settings; figures are drawn into files, whatever the backend
     reason = one_line(error).partition(";")[0]
-    raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct or unset MPLBACKEND.") from error
+    raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
 
 from hashbench.reports.plots import code_figures, result_figures
 from hashbench.reports.plots.selection import Block, Selection, choose_blocks, nothing_left
