@@ -139,6 +139,8 @@ def lay_out(folder):
         file["a"] = [1]
     (folder / "folder.npy").mkdir()
     (folder / "dangling.npy").symlink_to(folder / "nowhere")
+    for name in ("loop", "loop.csv", "loop.npy"):
+        (folder / name).symlink_to(name)
     os.mkfifo(folder / "pipe.npy")
     (folder / "wine.csv").write_text(HEADER + ROW.replace("digits", "wine"))
     for name, text in RESULTS.items():
@@ -232,9 +234,18 @@ COMMANDS = f"""
 2 | encode --model none.npz | --model goes with --from
 1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
+2 | encode --model X.npy --from X.npy --output X.npy | X.npy is read and would be written over
+2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be written over
+1 | encode --model none.npz --from X.npy --output loop.npy | cannot write loop.npy: Too many levels of symbolic links
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
+1 | {ITQ} --results loop | cannot write loop/digits.csv: Too many levels of symbolic links
+1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits.csv: Not a directory
+1 | tables --results r/good --output loop | cannot write loop: Too many levels
+1 | plot --results r/good --output loop | cannot write loop: Too many levels
+1 | report --results r/good --output loop | cannot write loop/index.html: Too many levels
+1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | results merge
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
@@ -380,6 +391,8 @@ COMMANDS = f"""
 2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
 2 | {LABELLED} --curves - --per-query - | same file
+1 | {LABELLED} --per-query loop.csv | cannot write loop.csv: Too many levels of symbolic links
+2 | {LABELLED} --save mine --dataset own --per-query results/own.csv | --per-query and --results name the same file
 1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4

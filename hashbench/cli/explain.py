@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashbench.cli.options import METHOD, METRIC, several
-from hashbench.cli.scoring import Drawn, are_of_a_file, own_codes, write_drawn
+from hashbench.cli.outputs import Drawn, refuse_outputs, write_drawn
+from hashbench.cli.scoring import are_of_a_file, files_of, files_of_codes, own_codes
 
 if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
@@ -66,7 +67,6 @@ def explain(
     from hashbench.reports.explain.orders import rearranged
     from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.evaluator import check_counts
-    from hashbench.store.files import check_output
 
     if dataset is not None and codes is None and not any(own.values()):
         if scripts or value is not None or figure is not None:
@@ -80,7 +80,8 @@ def explain(
     if value is not None:
         layout.parse_printed(value)
     if figure is not None:
-        check_output(figure)
+        inputs = files_of_codes(codes, dataset) if are_of_a_file(codes, own) else files_of(own, dataset)
+        refuse_outputs({"--figure": figure}, inputs)
     given = _read(codes, dataset, own)
     check_counts((len(given.query), len(given.database)), (given.affinity.n_queries, given.affinity.n_database))
     database, affinity = rearranged(given.database, given.affinity, database_order)

@@ -241,6 +241,7 @@ def run(
     from hashbench.pipeline.runner import Demands, in_order, remaining
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
+    from hashbench.store.files import check_output
     from hashbench.store.results import merge_rows, read_rows, results_path
 
     if cluster is not None and n_jobs != 1:
@@ -256,6 +257,8 @@ def run(
     if dry_run:
         _tell_plan(jobs, remaining(jobs, metrics, demands, results))
         return
+    for spec in dict.fromkeys(job.dataset for job in jobs):
+        check_output(results_path(results, results_name(spec)))
     outcomes = []
     try:
         for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):

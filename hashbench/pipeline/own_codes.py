@@ -139,6 +139,15 @@ class OwnCodes:
                 told += self._keep(one, scores, scored.kind, keep_codes)
         return told
 
+    def saved_files(
+        self, name: str, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
+    ) -> dict[str, Path]:
+        """Tell which files `save` writes that others may name, by the option that has it do so."""
+        dataset = self.dataset.name if self.dataset else dataset
+        contents = dict.fromkeys([self.fingerprint, self._reranked_fingerprint]) if keep_codes else ()
+        codes = {f"--keep-codes ({one})": _codes_path(dataset, one, name, self.n_bits, seed) for one in contents}
+        return {"--results": results_path(results, dataset), **codes}
+
     @cached_property
     def _reranked_fingerprint(self) -> str:
         """Digest the vectors, too, by which candidates are re-ranked."""
@@ -157,11 +166,15 @@ class OwnCodes:
             kept.write({**_readable(kept), **known, score_cache.KINDS: kinds})
         if not keep_codes:
             return []
-        folder = f"{made.dataset}-{made.dataset_fingerprint}"  # beside those of methods
-        file = data_dir() / "codes" / folder / f"{made.method}-{made.n_bits}-s{made.seed}.h5"
+        file = _codes_path(made.dataset, made.dataset_fingerprint, made.method, made.n_bits, made.seed)
         with locked(file):
             hdf5.write_codes(codes, file)
         return [f"Codes with content {codes.content} are kept in {file}."]
+
+
+def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -> Path:
+    """Tell where codes are kept, beside those of methods."""
+    return data_dir() / "codes" / f"{dataset}-{content}" / f"{name}-{n_bits}-s{seed}.h5"
 
 
 def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, int]]:

@@ -19,8 +19,8 @@ from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
 from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
-from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
-from hashbench.store.inputs import reading
+from hashbench.store.files import HDF5_SUFFIXES, data_dir, is_one_of, locked
+from hashbench.store.inputs import reading, resolved
 from hashbench.store.provenance import code_that_decides
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
@@ -158,7 +158,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels)):
         source, _ = split_spec(spec)
         with reading(source):
-            if path.exists() and source.exists() and path.samefile(source):
+            if is_one_of(path, [source]):
                 raise HashbenchError(f"{spec} is read and would be written over; choose another --name.")
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
@@ -242,8 +242,11 @@ def _is_ann_benchmark(own: OwnData) -> bool:
 
 def _chosen(options: Options) -> dict[str, Any]:
     """Give what the user decided, as a dataset file remembers it."""
-    chosen = {key: getattr(options, key) for key in ("source", "weights", "image_size")}
-    return {key: str(value.resolve()) if isinstance(value, Path) else value for key, value in chosen.items() if value}
+    chosen: dict[str, Any] = {"image_size": options.image_size} if options.image_size else {}
+    for key in ("source", "weights"):
+        if path := getattr(options, key):
+            chosen[key] = str(resolved(path))
+    return chosen
 
 
 def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:

@@ -19,7 +19,7 @@ from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.store import hdf5, score_cache
-from hashbench.store.files import data_dir, locked
+from hashbench.store.files import data_dir, is_one_of, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.provenance import Provenance, digest
@@ -111,6 +111,8 @@ def ensure_codes(
     """
     path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
     model = model_path(dataset, job)
+    if is_one_of(Path(job.dataset), [path, model]):
+        raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
     with locked(path):
         try:
             if not force:

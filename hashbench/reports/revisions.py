@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
+from hashbench.store.inputs import resolved
 from hashbench.store.results import Row, Unreadable, read_content, read_folder, unite
 
 
@@ -118,12 +119,13 @@ def _find_results() -> Path:
 def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, str]]:
     """Give each results file at a commit, with its name for errors."""
     top = _top()
-    if top is None or not results.resolve().is_relative_to(top):
+    place = resolved(results)
+    if top is None or not place.is_relative_to(top):
         raise HashbenchError(
             f"{results} lies outside the git repository {top}, so {text!r} says nothing about it. "
             "Give a folder inside with --results, or two paths."
         )
-    folder = results.resolve().relative_to(top).as_posix()
+    folder = place.relative_to(top).as_posix()
     inside = [] if folder == "." else [f"{folder}/"]
     listed = _checked("-C", str(top), "ls-tree", "-z", "--name-only", commit, *inside)
     for name in listed.decode().split("\0"):

@@ -160,7 +160,7 @@ def _mapped(file: h5py.File, name: str) -> Any:
     stored = file[name]
     offset = stored.id.get_offset()
     is_apt = offset is not None and offset % _ALIGNED == 0 and stored.nbytes >= _MAPPED  # sums depend on alignment
-    is_ours = Path(file.filename).resolve().is_relative_to(data_dir().resolve())
+    is_ours = Path(os.path.realpath(file.filename)).is_relative_to(os.path.realpath(data_dir()))
     if not (is_apt and is_ours) or sys.platform == "win32":
         return whole(file, name)
     check_stored(stored, f"{name} of {file.filename}")
