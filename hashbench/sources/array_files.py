@@ -47,7 +47,7 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _whole(find_array(arrays, path, key, keys)[1], path)
+        return _as_text(_whole(find_array(arrays, path, key, keys)[1], path), spec)
 
 
 def read_features(spec: str) -> Float32Array:
@@ -72,9 +72,9 @@ def read_items(spec: str, labels: str | None = None) -> Items:
         features = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
         name = next((name for name in LABEL_KEYS if name in arrays), None)
         if labels and is_same:
-            found = _whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path)
+            found = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
         elif not labels and name is not None:
-            found = _whole(arrays[name], path)
+            found = _as_text(_whole(arrays[name], path), spec)
         words = arrays.words if isinstance(arrays, Table) and key is None else []
     if labels and not is_same:
         found = read_array(labels, LABEL_KEYS)
@@ -172,6 +172,20 @@ def _reading(path: Path) -> AbstractContextManager[None]:
 def _whole(stored: Any, path: Path) -> AnyArray:
     with _reading(path):
         return in_memory(stored)
+
+
+def _as_text(array: AnyArray, spec: str) -> AnyArray:
+    """Read words that are bytes, as HDF5 and Parquet keep them, as UTF-8."""
+    is_bytes = array.dtype.kind == "S" or (
+        array.dtype.kind == "O" and any(isinstance(one, bytes) for one in array.flat)
+    )
+    if not is_bytes:
+        return array
+    try:
+        words = [one.decode("utf-8") if isinstance(one, bytes) else one for one in array.ravel().tolist()]
+    except UnicodeDecodeError as error:
+        raise HashbenchError(f"{spec} holds words as bytes that are not UTF-8: {error}. Save them as UTF-8.") from error
+    return np.array(words, dtype=object if array.dtype.kind == "O" else np.str_).reshape(array.shape)
 
 
 def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:

@@ -112,6 +112,87 @@ def test_matlab_files_of_version_7_3_have_their_axes_the_other_way_round(tmp_pat
     np.testing.assert_array_equal(find_labels(str(path)), Y[:, None])
 
 
+def save_matlab_73(path):
+    """Write what MATLAB writes with -v7.3: axes reversed, texts as UTF-16, cells as references."""
+
+    def put(group, name, array, kind):
+        stored = group.create_dataset(name, data=array, dtype=h5py.ref_dtype if kind == "cell" else None)
+        stored.attrs["MATLAB_class"] = np.bytes_(kind)
+        return stored
+
+    with h5py.File(path, "w") as file:
+        hidden = file.create_group("#refs#")
+        texts = [np.frombuffer(name.encode("utf-16-le"), "<u2")[:, None] for name in NAMES.tolist()]
+        references = [put(hidden, str(number), text, "char").ref for number, text in enumerate(texts)]
+        names = put(file, "names", np.array([references], dtype=object), "cell")
+        put(file, "nested", np.array([[names.ref]], dtype=object), "cell")
+        put(
+            file, "chars", np.array([[ord(letter) for letter in word] for word in ("cat", "dog")], dtype="u2").T, "char"
+        )
+        put(file, "square", np.arange(9.0).reshape(3, 3).T, "double")
+        put(file, "nothing", np.zeros(2, dtype="u8"), "double").attrs["MATLAB_empty"] = np.uint8(1)
+        circle = put(file, "circle", np.array([[names.ref] * 2], dtype=object), "cell")
+        circle[0] = [circle.ref] * 2
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.mat", "a.h5", "a.hdf5"])
+def test_files_of_matlab_7_3_are_known_by_what_they_say_of_their_arrays(tmp_path, name):
+    path = save_matlab_73(tmp_path / name)
+    np.testing.assert_array_equal(read_array(f"{path}:square", ()), np.arange(9).reshape(3, 3))
+    with opened_arrays(path, in_slices=True) as arrays:
+        np.testing.assert_array_equal(arrays["square"][1:2], [[3, 4, 5]])
+    assert read_array(f"{path}:names", ()).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:nested", ()).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:chars", ()).tolist() == ["cat", "dog"]
+    assert "is an empty MATLAB array" in complaint(read_array, f"{path}:nothing", ())
+    assert "holds references to objects" in complaint(read_array, f"{path}:circle", ())
+
+
+def cells(*values):
+    array = np.empty((len(values), 1), dtype=object)
+    array[:, 0] = values
+    return array
+
+
+def test_cell_arrays_of_matlab_hold_one_text_or_one_number_each(tmp_path):
+    path = tmp_path / "a.mat"
+    bad = {
+        "mixed": cells("a", 1.0),
+        "gap": cells("a", np.zeros((0, 0))),
+        "wide": cells(Y, Y),
+        "deep": cells("a", cells("b")),
+    }
+    savemat(path, {"names": cells(*NAMES), "nested": cells(cells(*NAMES)), "numbers": cells(*Y.tolist()), **bad})
+    assert read_array(f"{path}:names", LABEL_KEYS).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:nested", LABEL_KEYS).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:numbers", LABEL_KEYS).tolist() == Y[:, None].tolist()
+    for name, words in {
+        "mixed": "mixes texts and numbers",
+        "gap": "its cell at row 1 (the first is 0) holds float64 of shape (0, 0), expected one text, or one number",
+        "wide": "its cell at row 0",
+        "deep": "its cell at row 1",
+    }.items():
+        assert words in complaint(read_array, f"{path}:{name}", LABEL_KEYS)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.h5", "a.parquet"])
+def test_words_that_are_bytes_are_read_as_utf_8(tmp_path, name):
+    path, words = tmp_path / name, [name.encode() for name in NAMES.tolist()]
+    if path.suffix == ".parquet":
+        save_table(path, pd.DataFrame({"label": words, "x": Y}))
+    else:
+        save(path, label=np.array(words))
+    assert read_array(str(path), LABEL_KEYS).tolist() == NAMES.tolist()
+    if path.suffix == ".parquet":
+        assert find_labels(str(path)).tolist() == NAMES.tolist()
+
+
+def test_words_of_another_encoding_are_refused(tmp_path):
+    path = save(tmp_path / "a.npy", label=np.char.encode(NAMES, "latin1"))
+    assert "a.npy holds words as bytes that are not UTF-8" in complaint(read_array, str(path), LABEL_KEYS)
+
+
 def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
     savemat(tmp_path / "a.mat", {"names": NAMES, "tags": sp.csc_matrix(np.eye(7, 3))})
     assert read_array(f"{tmp_path / 'a.mat'}:names", LABEL_KEYS).tolist() == NAMES.tolist()
