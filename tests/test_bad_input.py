@@ -5,6 +5,7 @@ A line of ``COMMANDS`` is the exit code, the command line, and words that its on
 """
 
 import contextlib
+import gzip
 import os
 import shlex
 
@@ -123,6 +124,8 @@ def lay_out(folder):
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
+    (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
+    (folder / "long.gz").write_bytes(gzip.compress(b"a" * 1_000_000))
     (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
     (folder / "run-cut.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2\n")
     (folder / "run-nan.txt").write_text("q Q0 a 1 nan r\n")
@@ -309,6 +312,7 @@ COMMANDS = f"""
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
+1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is no number
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
@@ -347,6 +351,7 @@ COMMANDS = f"""
 1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
+1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
