@@ -25,7 +25,7 @@ from hashbench.sources.formats import (
     row_blocks,
     shown,
 )
-from hashbench.sources.tables import Table
+from hashbench.sources.tables import Table, may_be_hexadecimal
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
@@ -89,7 +89,8 @@ def read_codes(spec: str) -> AnyArray:
         name, stored = find_array(arrays, path, key, CODE_KEYS)
         codes = _whole(stored, path)
     if isinstance(arrays, Table) and codes.ndim == 1:
-        _refuse_lost_text(codes, name, spec)
+        codes = arrays.as_written(name)
+        _refuse_lost_text(arrays, codes, name, spec)
     return codes
 
 
@@ -106,12 +107,13 @@ def read_matrix(spec: str) -> Any:
     return read_array(spec, MATRIX_KEYS)
 
 
-def _refuse_lost_text(codes: AnyArray, name: str, spec: str) -> None:
-    """Refuse a column whose codes pandas took for numbers, or for its name."""
-    if codes.dtype.kind in "iuf":
+def _refuse_lost_text(table: Table, codes: AnyArray, name: str, spec: str) -> None:
+    """Refuse a column whose codes pandas took for numbers, or for its name; integers of 64 bits are codes, too."""
+    if codes.dtype.kind == "f" or (codes.dtype.kind in "iu" and may_be_hexadecimal(table.first_texts(name))):
         raise HashbenchError(
             f"{spec} holds one column of numbers, expected one for each bit or byte of a code, or texts of "
-            "hexadecimal digits or of 0 and 1: if these they are, write each as 0x and its digits."
+            "hexadecimal digits or of 0 and 1: if these they are, write each as 0x and its digits. Integers of 64 bits "
+            "are read where no cell is empty and not all have the same number of digits, 16 or fewer."
         )
     if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
         raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")

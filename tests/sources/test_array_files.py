@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.io import savemat
 from told import complaint
 
+from hashbench.bits import as_packed
 from hashbench.errors import HashbenchError
 from hashbench.sources import array_files
 from hashbench.sources.array_files import (
@@ -191,6 +192,38 @@ def test_words_that_are_bytes_are_read_as_utf_8(tmp_path, name):
 def test_words_of_another_encoding_are_refused(tmp_path):
     path = save(tmp_path / "a.npy", label=np.char.encode(NAMES, "latin1"))
     assert "a.npy holds words as bytes that are not UTF-8" in complaint(read_array, str(path), LABEL_KEYS)
+
+
+HASHES = np.random.default_rng(0).integers(0, 2**64, 7, dtype=np.uint64)
+HEXADECIMAL = [f"{value:016x}" for value in HASHES.tolist()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize(
+    "column",
+    [HASHES, HASHES.view(np.int64), HEXADECIMAL, [f"0x{text.upper()}" for text in HEXADECIMAL]],
+    ids=["unsigned", "BIGINT", "digits", "prefix"],
+)
+def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
+    path = save_table(tmp_path / name, pd.DataFrame({"id": range(7), "hash": column, "label": NAMES}))
+    expected = as_packed(HEXADECIMAL)[0]
+    np.testing.assert_array_equal(as_packed(read_codes(f"{path}:hash"))[0], expected)
+    np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], expected)
+
+
+def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
+    table = pd.DataFrame({"hash": ["1234567890123456", "6543210987654321"]})
+    found = read_codes(str(save_table(tmp_path / "a.parquet", table)))
+    np.testing.assert_array_equal(as_packed(found)[0], as_packed(table["hash"].tolist())[0])
+    for texts in (table["hash"].tolist(), ["12345678", "00000000"], ["0" * 20, "01234567890123456789"]):
+        path = save_table(tmp_path / "a.csv", pd.DataFrame({"hash": texts}))
+        assert "holds one column of numbers" in complaint(read_codes, str(path))
+
+
+def test_hashes_with_a_gap_are_refused(tmp_path):
+    table = pd.DataFrame({"hash": pd.array([None, *HASHES.view(np.int64).tolist()], dtype="Int64")})
+    for name in ("a.csv", "a.parquet"):
+        assert "where no cell is empty" in complaint(read_codes, str(save_table(tmp_path / name, table)))
 
 
 def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
