@@ -1,4 +1,4 @@
-"""Arrays in the files people keep them in: .npy, .npz, .mat, .parquet, .csv and HDF5."""
+"""Arrays in the files people keep them in: .npy, .npz, .mat, .pt, .parquet, .csv and HDF5."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -22,6 +22,7 @@ from hashbench.sources.formats import (
     opened_mat,
     opened_npy,
     opened_npz,
+    opened_torch,
     row_blocks,
     shown,
 )
@@ -29,7 +30,7 @@ from hashbench.sources.tables import Table, may_be_hexadecimal
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
-SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", *HDF5_SUFFIXES)
+SUFFIXES = (".npy", ".npz", ".mat", ".pt", ".pth", ".parquet", ".csv", *HDF5_SUFFIXES)
 _CSV_FACTOR = 2  # bytes of memory for one of a table, at least: measured 2 for numbers of 17 digits, 14 for one digit
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
@@ -134,10 +135,10 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
 def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Find the arrays of a file by name, each read when asked for; its ending tells the format.
 
-    The array of an ``.npy`` file is called ``features``. A table gives its numeric columns together as ``features``,
-    but for those called like labels and the column ``aside``. A ``.csv`` file may begin with the names of its columns,
-    and each of its lines with a number that pandas gave it. Arrays of HDF5 that are read ``in_slices`` may be larger
-    than memory, as those of .npy may.
+    The array of an ``.npy`` file is called ``features``, and so is a lone tensor of PyTorch. A table gives its numeric
+    columns together as ``features``, but for those called like labels and the column ``aside``. A ``.csv`` file may
+    begin with the names of its columns, and each of its lines with a number that pandas gave it. Arrays of HDF5 that
+    are read ``in_slices`` may be larger than memory, as those of .npy may.
     """
     check_file(path)
     suffix = path.suffix.lower()
@@ -154,6 +155,8 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
         ".npy": opened_npy,
         ".npz": opened_npz,
         ".mat": opened_mat,
+        ".pt": opened_torch,
+        ".pth": opened_torch,
     }.get(suffix, partial(opened_hdf5, in_slices=in_slices))
     with ExitStack() as stack:
         with _reading(path):

@@ -7,14 +7,16 @@ from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from zipfile import ZipFile
+from warnings import catch_warnings
+from zipfile import ZipFile, is_zipfile
 from zlib import decompressobj
 
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench._validation import is_sparse
+from hashbench._validation import as_array, is_sparse
 from hashbench.errors import HashbenchError
+from hashbench.sources._torch import import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
@@ -222,6 +224,54 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
         return _of_cells(value, f"{shown(name)} of {path}") if kind == "cell" else value
 
     yield Lazy(found, read)
+
+
+@contextmanager
+def opened_torch(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Find the tensors of a file of PyTorch: a lone one, called ``features``, or those of a dict, in others too."""
+    torch = import_torch()
+    n_bytes = path.stat().st_size
+    if is_zipfile(path):
+        with ZipFile(path) as members:
+            n_bytes = sum(info.file_size for info in members.infolist())
+    check_fits(n_bytes, str(path))
+    try:
+        with catch_warnings(action="ignore"), torch.sparse.check_sparse_tensor_invariants():
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # it raises its own on damaged files, with advice to run whatever they hold
+        raise HashbenchError(
+            f"{path} is damaged, or holds more than tensors, lists and dicts, such as a model or NumPy arrays, which "
+            "could run code and are not read. Save tensors: torch.save({'codes': codes}, FILE)."
+        ) from error
+    found = dict(_torch_arrays({"features": content}, set()))
+    names = {name.removeprefix("features/"): value for name, value in found.items()}
+    yield Lazy(names, lambda name: _of_torch(names[name], f"{shown(name)} of {path}"))
+
+
+def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Find the tensors, and lists of words or numbers, of a dict and of those in it, each once; by number in a list."""
+    for key, value in group.items():
+        is_list = isinstance(value, list | tuple)
+        if isinstance(value, dict) or (is_list and any(hasattr(one, "ndim") for one in value)):
+            if id(value) not in seen:
+                seen.add(id(value))
+                inside = value if isinstance(value, dict) else dict(enumerate(value))
+                yield from _torch_arrays(inside, seen, f"{prefix}{key}/")
+        elif getattr(value, "ndim", 0) or (is_list and value):
+            yield f"{prefix}{key}", value
+
+
+def _of_torch(value: Any, what: str) -> AnyArray:
+    """Read a tensor, of whatever layout and dtype, or a list."""
+    if not isinstance(value, list | tuple):
+        check_fits(value.numel() * value.element_size(), f"{what} of shape {tuple(value.shape)}")  # a view may repeat
+        value = value.detach()
+        if value.is_quantized:
+            value = value.dequantize()
+        value = value.to_dense() if "sparse" in str(value.layout) else value.resolve_conj().resolve_neg()
+    return as_array(value, what)
 
 
 class _MatVariable(NamedTuple):

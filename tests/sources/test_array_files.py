@@ -467,7 +467,7 @@ def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     (tmp_path / name).write_text("1,2\n")
     text = complaint(read_arrays, tmp_path / name)
     assert f"{name} has no known ending" in text
-    assert ".npy, .npz, .mat, .parquet, .csv, .h5, .hdf5" in text
+    assert ".npy, .npz, .mat, .pt, .pth, .parquet, .csv, .h5, .hdf5" in text
 
 
 @pytest.mark.parametrize("name", ["none.npy", "none.npz:X", "none"])
