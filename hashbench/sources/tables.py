@@ -127,8 +127,25 @@ def _read_parquet(path: Path) -> Any:
         _check_names(file.schema_arrow.names, path)
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     n_bytes = max(sum(group.total_byte_size for group in groups), 8 * about.num_rows * about.num_columns)
-    check_fits(n_bytes, f"{path}, a table of {about.num_rows:,} rows,")
+    what = f"{path}, a table of {about.num_rows:,} rows,"
+    check_fits(n_bytes, what)
+    check_fits(n_bytes + _size_of_texts(parquet, path), what)
     return pd.read_parquet(path)
+
+
+def _size_of_texts(parquet: Any, path: Path) -> int:
+    """Sum the lengths of all texts of a table, which keeps equal ones once, without writing them out."""
+    compute: Any = import_module("pyarrow.compute")
+    with parquet.ParquetFile(path) as file:
+        columns = [file.schema.column(number) for number in range(len(file.schema))]
+    names = [one.path for one in columns if one.physical_type == "BYTE_ARRAY" and not one.max_repetition_level]
+    n_bytes = 0
+    with parquet.ParquetFile(path, read_dictionary=names) as file:
+        for batch in file.iter_batches(columns=names) if names else ():
+            for texts in filter(lambda column: hasattr(column, "dictionary"), batch.columns):
+                lengths = compute.binary_length(texts.dictionary).take(texts.indices)
+                n_bytes += compute.sum(lengths).as_py() or 0
+    return n_bytes
 
 
 def _read_csv(path: Path, **options: Any) -> Any:

@@ -24,6 +24,7 @@ from hashbench.sources.array_files import (
     split_spec,
 )
 from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS, in_memory
+from hashbench.store import inputs
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.array([0, 1, 2, 1, 0, 2, 1])
@@ -218,6 +219,18 @@ def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(
     for texts in (table["hash"].tolist(), ["12345678", "00000000"], ["0" * 20, "01234567890123456789"]):
         path = save_table(tmp_path / "a.csv", pd.DataFrame({"hash": texts}))
         assert "holds one column of numbers" in complaint(read_codes, str(path))
+
+
+def test_a_table_of_one_long_text_in_many_rows_is_refused_before_it_is_written_out(tmp_path, monkeypatch):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for n_rows in (5, 2_000):
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int32()), pa.array(["a" * 1_000]))
+        parquet.write_table(pa.table({"hash": texts, "x": range(n_rows)}), tmp_path / "a.parquet", store_schema=False)
+        monkeypatch.setattr(inputs, "free_memory", lambda: 100_000)
+        if n_rows == 5:
+            assert as_packed(read_codes(str(tmp_path / "a.parquet")))[1] == 4_000
+        else:
+            assert "a table of 2,000 rows, takes" in complaint(read_codes, str(tmp_path / "a.parquet"))
 
 
 def test_hashes_with_a_gap_are_refused(tmp_path):
