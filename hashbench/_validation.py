@@ -37,7 +37,8 @@ def check_words(text: str, what: str) -> None:
 def as_array(value: Any, name: str) -> AnyArray:
     """Read an array as users have them, called ``name`` in messages: of NumPy, PyTorch or nested lists.
 
-    A tensor may need gradients, lie on any device and be bfloat16. What has no values, or hides some, is refused.
+    A tensor may need gradients, lie on any device and be bfloat16 or float8. What has no values, or hides some, is
+    refused.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise HashbenchError(
@@ -46,7 +47,7 @@ def as_array(value: Any, name: str) -> AnyArray:
     try:
         if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of PyTorch, which need not be imported
             value = value.detach().cpu()
-            value = value.float() if str(value.dtype) == "torch.bfloat16" else value
+            value = value.float() if str(value.dtype).startswith(("torch.bfloat16", "torch.float8")) else value
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
         what = "lists of unequal lengths" if "inhomogeneous" in str(error) else one_line(error).rstrip(".")

@@ -5,7 +5,9 @@ A line of ``COMMANDS`` is the exit code, the command line, and words that its on
 """
 
 import contextlib
+import gzip
 import os
+import pickle
 import shlex
 
 import h5py
@@ -77,6 +79,8 @@ def lay_out(folder):
         "labels": np.arange(6) % 2,
         "float-labels": np.arange(6) / 2,
         "word-labels": np.array(list("aabbcc")),
+        "latin-labels": np.char.encode(list("aabbcß"), "latin1"),
+        "small-hashes": np.arange(2, 8),
         "huge-labels": np.array([2**63, 1, 2, 3, 4, 5], dtype=np.uint64),
         "far-labels": np.array([1e300, 2e300, 1, 2, 3, 4]),
         "short-labels": np.arange(5) % 2,
@@ -126,6 +130,10 @@ def lay_out(folder):
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
+    (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
+    (folder / "text.pt").write_text("hello")
+    (folder / "pickle.pt").write_bytes(pickle.dumps({"codes": codes}))
+    (folder / "long.gz").write_bytes(gzip.compress(b"a" * 1_000_000))
     (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
     (folder / "run-cut.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2\n")
     (folder / "run-nan.txt").write_text("q Q0 a 1 nan r\n")
@@ -326,6 +334,7 @@ COMMANDS = f"""
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
+1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is no number
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
@@ -364,6 +373,10 @@ COMMANDS = f"""
 1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
+1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
+1 | {LABELLED.replace("codes.npy", "text.pt", 1)} | text.pt is damaged, or holds more than tensors | torch.save
+1 | {LABELLED.replace("codes.npy", "pickle.pt", 1)} | pickle.pt is damaged, or holds more than tensors | torch.save
+1 | {SHARDED.replace("code[s].npy", "text[.]pt")} | text.pt cannot be read in slices, as shards are
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
@@ -485,6 +498,7 @@ COMMANDS += [
             "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
+            "small-hashes": "If each is a hash of 64 bits, give uint64 or int64, and 64",
             "none": "query codes are empty: shape (0, 8)",
             "threes": "20 values that are not 0 or 1, first 3 in row 0, column 1",
             "mixed": "query codes hold",
@@ -508,6 +522,7 @@ COMMANDS += [
         for name, words in {
             "float-labels": "query labels | whole numbers",
             "word-labels": "Encode names",
+            "latin-labels": "holds words as bytes that are not UTF-8",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",

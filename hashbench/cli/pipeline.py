@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @WEIGHTS
 @click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
-@click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
+@click.option("--from", "items", help="Your own file (.npy .npz .mat .pt .parquet .csv .hdf5, FILE:KEY) or folder.")
 @click.option("--name", help="What to call your own dataset.")
 @click.option("--labels", help="File of its labels: classes (n,) or multi-hot.")
 @click.option("--query-from", "query_items", help="File of its queries; by default they are drawn.")

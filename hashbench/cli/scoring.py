@@ -48,8 +48,8 @@ _OWN_CODES = (
     click.option(
         "--query-codes",
         type=_ARRAY,
-        help="Your own, in .npy, .npz, .mat, .h5, .parquet or .csv: bits, packed bytes with --bits, or hexadecimal "
-        "texts.",
+        help="Your own, in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, hexadecimal "
+        "texts, or integers of 64 bits.",
     ),
     click.option(
         "--database-codes",
