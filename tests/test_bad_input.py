@@ -47,6 +47,9 @@ RESULTS = {
     "deep": HEADER + ROW.replace("{}", "[" * 50_000),
     "out": HEADER + ROW.replace("digits", "x/../../.."),
     "out-method": HEADER + ROW.replace("itq", "../itq"),
+    "formula": HEADER + ROW.replace("pixels", "=1+1"),
+    "tag": HEADER + ROW.replace("pixels", "<img>"),
+    "no-parameter": HEADER + ROW.replace("{}", '"{""=a"": 1}"'),
     "no-results": "a,b\n1,2\n",
     "empty": "",
     "binary": "\x00\x01\x02",
@@ -298,6 +301,9 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
+1 | results check r/formula | column features begins with none of =+-@ and has none of | got '=1+1'. Rename it.
+1 | results check r/tag | line 2: column features begins with none of =+-@ | got '<img>'. Rename it.
+1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such

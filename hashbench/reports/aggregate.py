@@ -3,6 +3,7 @@
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -210,4 +211,10 @@ def known_card(method: str) -> MethodCard | None:
 
 
 def _named(name: str, params: Mapping[str, Any]) -> str:
-    return " ".join([name, *(f"{key}={value}" for key, value in params.items())])
+    return " ".join([name, *starmap(setting_text, params.items())])
+
+
+def setting_text(key: str, value: Any) -> str:
+    """Write a parameter as people see it; a text with signs that do not show, such as line breaks, as JSON has it."""
+    text = str(value)
+    return f"{key}={text if text.isprintable() else json.dumps(text)}"

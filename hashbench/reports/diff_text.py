@@ -7,7 +7,7 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
 from hashbench.store.results import COLUMNS, NUMBERS, Row, csv_text
@@ -76,7 +76,7 @@ def complain(diff: Diff, limit: float) -> str:
 
 def _comment(diff: Diff, sections: Iterable[Section], n_lines: int) -> str:
     tables = [_markdown(section, n_lines) for section in sections]
-    return "\n\n".join([f"### {headline(diff)}", summarise(diff), *tables, *footnotes(diff)])
+    return "\n\n".join([f"### {markdown_text(headline(diff))}", summarise(diff), *tables, *footnotes(diff)])
 
 
 def headline(diff: Diff) -> str:

@@ -1,7 +1,11 @@
 """Tables as text, for a terminal and in Markdown, and numbers as JSON knows them."""
 
 import io
+import re
 from collections.abc import Sequence
+
+# What Markdown would not show as it is.
+_MARKUP = re.compile(r"[\\`\[<|]|\*(?=\S)|(?<=\S)\*|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|~(?=~)")
 
 
 def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> str:
@@ -21,10 +25,18 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: in
 
 
 def markdown_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1, *, is_padded: bool = True
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    n_left: int = 1,
+    *,
+    is_padded: bool = True,
+    is_markup: bool = False,
 ) -> str:
-    """Lay out a table in Markdown, likewise; padded it reads well as plain text too, else it is as short as can be."""
-    grid = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
+    """Lay out a table in Markdown, likewise; padded it reads well as plain text too, else it is as short as can be.
+
+    Cells are escaped, unless they are Markdown already.
+    """
+    grid = [[cell if is_markup else markdown_text(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) if is_padded else 0 for column in zip(*grid, strict=True)]
     rule = ["-" * (width or 3) for width in widths[:n_left]]
     rule += ["-" * ((width or 4) - 1) + ":" for width in widths[n_left:]]
@@ -33,6 +45,15 @@ def markdown_table(
         for row in (grid[0], rule, *grid[1:])
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def markdown_text(text: str) -> str:
+    r"""Escape text, such as a name from a row, so that Markdown shows it as it is.
+
+    >>> print(markdown_text("n_iter=<b> *|"))
+    n_iter=\<b> \*\|
+    """
+    return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def json_number(value: float) -> float | None:

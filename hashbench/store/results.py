@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench._validation import check_name, check_words
+from hashbench._validation import FORMULA, check_name, check_words
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.files import locked_folder, write_bytes, write_text
@@ -214,6 +214,8 @@ def _check_params(text: str) -> None:
     params = json.loads(text)
     if not isinstance(params, dict):
         raise ValueError(f"params {text!r} are no JSON object")
+    if unnamed := [key for key in params if not key.isidentifier()]:
+        raise ValueError(f"params has {unnamed[0]!r}, expected names of parameters: letters, digits and _")
     if text != canonical_json(params):
         raise ValueError(f"params {text!r} are spelled {canonical_json(params)!r} by hashbench")
 
@@ -303,12 +305,26 @@ def _between_markers(ours: bytes, theirs: bytes) -> bytes:
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Write CSV: quoted where need be, LF, the last line ended too."""
+    """Write CSV: quoted where need be, LF, the last line ended too; a text that a spreadsheet would compute after '."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows(map(as_text, row) for row in (header, *rows))
     return text.getvalue()
+
+
+def as_text(cell: object) -> object:
+    """Put an apostrophe before a text that begins as a formula does and is no number; leave all else as it is.
+
+    >>> as_text("=1+1"), as_text("-0.5"), as_text("-")
+    ("'=1+1", '-0.5', '-')
+    """
+    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in FORMULA:
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def read_folder(folder: Path) -> dict[tuple[Any, ...], Row]:

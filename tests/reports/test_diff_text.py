@@ -161,6 +161,16 @@ def test_pipe_in_a_parameter_does_not_break_the_table(empty_folder, hashbench):
     assert r"| lsh a=x\|y |" in hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
 
 
+def test_a_parameter_cannot_write_html_or_lines_of_its_own(empty_folder, hashbench):
+    write(Path("old.csv"), row(params='{"a": "<img>"}'))
+    write(Path("new.csv"), row(params='{"a": "x\\n\\u001b[31m"}'))
+    comment = hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+    table = hashbench("diff", "old.csv", "new.csv").stdout
+    assert r"| lsh a=\<img> |" in comment
+    assert r'| lsh a="x\\n\\u001b\[31m" |' in comment
+    assert r'lsh a="x\n\u001b[31m"' in table
+
+
 @pytest.mark.parametrize("form", ["table", "csv", "json", "markdown"])
 def test_same_diff_has_the_same_bytes(all_kinds, hashbench, form):
     first, second = (hashbench("diff", *all_kinds, "--format", form).stdout_bytes for _ in range(2))

@@ -7,7 +7,7 @@ import pandas as pd
 
 from hashbench.errors import counted
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels
+from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels, setting_text
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, Style
@@ -164,7 +164,7 @@ def _parted(
     labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
 ) -> tuple[dict[tuple[str, str, int], str], list[str]]:
     """Take the settings that the lines of a block have in common out of their labels, into a note."""
-    settings = [f"{key}={value}" for key, value in common_settings(block).items()]
+    settings = [setting_text(*one) for one in common_settings(block).items()]
     own = dict(labels)
     for setting in settings:
         own = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in own.items()}
