@@ -123,6 +123,7 @@ def lay_out(folder):
     }.items():
         parts = {"data": eye.data, "indices": eye.indices, "indptr": eye.indptr, **change}
         np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
+    (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
@@ -187,7 +188,11 @@ COMMANDS = f"""
 2 | {ITQ} --seed x | '--seed': 'x' is not a valid integer
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
-1 | {ITQ} --method lsh --param n_iter=20 | unknown lsh parameter 'n_iter' | For one method alone: --param itq:n_iter=20.
+1 | {ITQ} --method lsh --param n_itr=20 | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
+1 | {ITQ} --method lsh --param random_state=1 | random_state is no --param, got 1; it has its own option, --seed.
+1 | {ITQ} --method lsh --param lsh:n_iter=20 | unknown lsh parameter 'n_iter'
+1 | run --grid misspelt.toml | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
+1 | run --grid misspelt.toml --method lsh | unknown lsh parameter 'n_itr'
 1 | {ITQ} --param n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 1 | {ITQ} --param n_iter=-1 | 'n_iter' parameter of itq must be an int in the range [0, inf). Got -1
 1 | {ITQ} --param n_iter=many | 'n_iter' parameter of itq must be an int | Got 'many'
