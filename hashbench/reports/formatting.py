@@ -2,14 +2,21 @@
 
 import io
 import re
+import textwrap
 from collections.abc import Sequence
 
+_NAME_WIDTH, _PROSE_WIDTH = 40, 100  # characters of a line
 # What Markdown would not show as it is.
 _MARKUP = re.compile(r"[\\`\[<|]|\*(?=\S)|(?<=\S)\*|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|~(?=~)")
 
 
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> str:
-    """Lay out a table for a terminal: the first ``n_left`` columns flush left, the others right; no final newline."""
+def plain_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1, *, is_wrapped: bool = False
+) -> str:
+    """Lay out a table for a terminal: the first ``n_left`` columns flush left, the others right; no final newline.
+
+    With ``is_wrapped``, those at the left are names with settings, which take several lines if they are long.
+    """
     import rich.box
     from rich.console import Console
     from rich.table import Table
@@ -18,7 +25,8 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: in
     for position, title in enumerate(header):
         table.add_column(title, justify="left" if position < n_left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        names = [wrapped(cell, _NAME_WIDTH) for cell in row[:n_left]] if is_wrapped else row[:n_left]
+        table.add_row(*names, *row[n_left:])
     text = io.StringIO()
     Console(file=text, width=1000, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
@@ -45,6 +53,13 @@ def markdown_table(
         for row in (grid[0], rule, *grid[1:])
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def wrapped(text: str, width: int = _PROSE_WIDTH) -> str:
+    """Break a text at blanks into lines of this width, of which later ones are indented."""
+    if len(text) <= width:
+        return text
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def markdown_text(text: str) -> str:
