@@ -1,5 +1,6 @@
 """From cells to what is seen: lines in groups, the paper's values beside ours, marks and their footnotes."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
+_SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # what they begin after, in a label
 
 
 def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], style: Style) -> list[Block]:
@@ -208,7 +210,7 @@ def _line_of(cell: Any) -> tuple[str, str, int]:
 
 def make_line(label: str, entries: Sequence[Entry]) -> Line:
     """Make a line of entries, its label parted into name and settings."""
-    method, _, settings = label.partition(" ")
+    method, settings, *_ = [*_SETTINGS.split(label, maxsplit=1), ""]
     return Line(method, settings, entries)
 
 
