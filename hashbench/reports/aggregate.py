@@ -152,7 +152,10 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
     Where that does not tell two apart, also the defaults that do; "?" where one lacks a parameter, as a line does that
     is older than it.
     """
-    labels = {line: _named(own_shown(line[1]).get("label", line[0]), changed_params(*line)) for line in set(methods)}
+    names = {line: own_shown(line[1]).get("label", line[0]) for line in methods}
+    n_methods = Counter(name for _, name in {(method, name) for (method, _), name in names.items()})
+    names = {line: f"{name} ({line[0]})" if n_methods[name] > 1 else name for line, name in names.items()}
+    labels = {line: _named(name, changed_params(*line)) for line, name in names.items()}
     alike = defaultdict(list)
     for line, label in labels.items():
         alike[label].append(line)
