@@ -30,11 +30,16 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_words(text: str, what: str) -> None:
-    """Refuse words that look like others, that a spreadsheet would compute or a web page take for its own."""
+    """Refuse words that look like others, by blanks or signs that do not show, or that a spreadsheet would compute."""
     if text != " ".join(text.split()) or not text.isprintable() or not text:
         raise HashbenchError(f"{what} is words with single blanks between them, got {text!r}.")
-    if text[0] in FORMULA or set(text) & set("<>|`"):
-        raise HashbenchError(f"{what} begins with none of {FORMULA} and has none of <>|`, got {text!r}. Rename it.")
+    if text[0] in FORMULA:
+        raise HashbenchError(f"{what} begins with none of {FORMULA}, got {text!r}. Rename it.")
+
+
+def has_markup(text: str) -> bool:
+    """Tell whether a name holds what HTML or Markdown has a use for."""
+    return not set(text).isdisjoint("<>|`")
 
 
 def as_array(value: Any, name: str) -> AnyArray:

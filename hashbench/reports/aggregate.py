@@ -1,6 +1,7 @@
 """Results averaged over seeds, method by method, and what people call each line of them."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import starmap
@@ -18,6 +19,7 @@ from hashbench.store.results import OWN, SHOWN
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_NAMES = 4  # of methods in a sentence
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
@@ -234,6 +236,6 @@ def _named(name: str, params: Mapping[str, Any]) -> str:
 
 
 def setting_text(key: str, value: Any) -> str:
-    """Write a parameter as people see it; a text with signs that do not show, such as line breaks, as JSON has it."""
+    """Write a parameter as people see it; a text with line breaks or other control characters as JSON has it."""
     text = str(value)
-    return f"{key}={text if text.isprintable() else json.dumps(text)}"
+    return f"{key}={json.dumps(text) if _CONTROL.search(text) else text}"

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from hashbench._typing import Progress, silent
+from hashbench._validation import has_markup
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, counted, unknown_name
@@ -148,6 +149,8 @@ def about_makers(rows: _Rows, base: _Rows) -> list[str]:
 
 def _about_row(row: Row) -> Iterator[str]:
     """Say what of a row this version of hashbench knows otherwise; methods of other packages are taken as they are."""
+    if has_markup(row.features):
+        yield f"{_told(row)} has features with one of <>|` in their name. Rename them."
     if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
         yield (
             f"{_told(row)} is {row.value}, {row.low} to {row.high}, though {row.n_queries - row.n_undefined} of "

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench._validation import FORMULA, check_name, check_words
+from hashbench._validation import FORMULA, check_name, check_words, has_markup
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line, unknown_name
 from hashbench.store.files import locked_folder, write_bytes, write_text
@@ -235,8 +235,8 @@ def check_shown(params: Mapping[str, Any]) -> None:
             raise unknown_name("group", str(params["group"]), GROUPS)
     if "label" in params:
         label = params["label"]
-        if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label:
-            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =, got {label!r}.")
+        if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
+            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
         check_words(label, "a label")
 
 

@@ -48,6 +48,7 @@ SPOILT = {  # what is done to the text of a good file, and what is said of it
     "not sorted": (lambda text: "\n".join([*(lines := text.splitlines())[:1], *lines[:0:-1], ""]), "sorted by key"),
     "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"{'0' * 16} in digits (pixels)"),
     "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "scores are over all queries of a dataset"),
+    "html": (lambda text: text.replace("pixels", "<img>"), "has features with one of <>|` in their name. Rename them."),
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP. Run it again."),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
