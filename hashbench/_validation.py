@@ -15,6 +15,7 @@ from hashbench.errors import HashbenchError, one_line, unknown_name
 
 _INT64 = np.iinfo(np.int64)
 MAX_NAME = 100  # characters
+FORMULA = "=+-@"  # what a cell begins with that a spreadsheet computes
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
@@ -29,9 +30,16 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_words(text: str, what: str) -> None:
-    """Refuse words that look like others: with blanks around them or doubled, or signs that do not show."""
+    """Refuse words that look like others, by blanks or signs that do not show, or that a spreadsheet would compute."""
     if text != " ".join(text.split()) or not text.isprintable() or not text:
         raise HashbenchError(f"{what} is words with single blanks between them, got {text!r}.")
+    if text[0] in FORMULA:
+        raise HashbenchError(f"{what} begins with none of {FORMULA}, got {text!r}. Rename it.")
+
+
+def has_markup(text: str) -> bool:
+    """Tell whether a name holds what HTML or Markdown has a use for."""
+    return not set(text).isdisjoint("<>|`")
 
 
 def as_array(value: Any, name: str) -> AnyArray:

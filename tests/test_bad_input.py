@@ -52,6 +52,10 @@ RESULTS = {
     "deep": HEADER + ROW.replace("{}", "[" * 50_000),
     "out": HEADER + ROW.replace("digits", "x/../../.."),
     "out-method": HEADER + ROW.replace("itq", "../itq"),
+    "formula": HEADER + ROW.replace("pixels", "=1+1"),
+    "no-parameter": HEADER + ROW.replace("{}", '"{""=a"": 1}"'),
+    "no-group": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""group"": ""pairs""}"'),
+    "no-label": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""label"": 5}"'),
     "no-results": "a,b\n1,2\n",
     "empty": "",
     "binary": "\x00\x01\x02",
@@ -127,6 +131,7 @@ def lay_out(folder):
     }.items():
         parts = {"data": eye.data, "indices": eye.indices, "indptr": eye.indptr, **change}
         np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
+    (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
@@ -197,7 +202,11 @@ COMMANDS = f"""
 2 | {ITQ} --seed x | '--seed': 'x' is not a valid integer
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
-1 | {ITQ} --method lsh --param n_iter=20 | unknown lsh parameter 'n_iter' | For one method alone: --param itq:n_iter=20.
+1 | {ITQ} --method lsh --param n_itr=20 | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
+1 | {ITQ} --method lsh --param random_state=1 | random_state is no --param, got 1; it has its own option, --seed.
+1 | {ITQ} --method lsh --param lsh:n_iter=20 | unknown lsh parameter 'n_iter'
+1 | run --grid misspelt.toml | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
+1 | run --grid misspelt.toml --method lsh | unknown lsh parameter 'n_itr'
 1 | {ITQ} --param n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 1 | {ITQ} --param n_iter=-1 | 'n_iter' parameter of itq must be an int in the range [0, inf). Got -1
 1 | {ITQ} --param n_iter=many | 'n_iter' parameter of itq must be an int | Got 'many'
@@ -323,6 +332,16 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
+1 | results check r/formula | column features begins with none of =+-@, got '=1+1'. Rename it.
+1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
+1 | results check r/no-label | line 2: a label is a text of up to 40 characters without =<>|`, got 5
+1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
+1 | {LABELLED} --save mine --dataset own --label =1 | a label is a text of up to 40 characters without =<>|`, got '=1'
+1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a text of up to 40 characters without = | got '<b>'
+1 | {LABELLED} --save mine --dataset own --label '' | a label is words
+1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
+2 | {LABELLED} --label Ours | --label goes with --save NAME
+1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such

@@ -160,7 +160,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
             ]
         )
     header = ["dataset", "method", "bits", "seed", f"{names[0]} ± sd", f"{names[0]} low-high", *names[1:]]
-    text = plain_table(header, lines, n_left=2)
+    text = plain_table(header, lines, n_left=2, is_wrapped=True)
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     notes = [f"\n{note}" for note in LUCK_AND_WORST_CASE] + [
         f"\n{found.n_undefined} of {len(next(iter(found.scores.values())).mean)} queries of {name} {_fate(found)}"

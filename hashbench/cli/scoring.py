@@ -136,6 +136,8 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
     "ranks from 1 to all, to this CSV file, - for stdout; or draw those by rank: .svg, .png or .pdf.",
 )
 @click.option("--save", metavar="NAME", help="Add rows of your own codes to the results, under this name.")
+@click.option("--group", help="Group of tables to save your codes in, such as pair-based. [other]")
+@click.option("--label", help="What tables and figures call your saved codes. [NAME codes=own]")
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of the rows: which of several trainings. [0]"
 )
@@ -155,6 +157,8 @@ def evaluate(
     per_query: Path | None,
     curves: Path | None,
     save: str | None,
+    group: str | None,
+    label: str | None,
     seed: int,
     keep_codes: bool,
     results: Path,
@@ -177,6 +181,7 @@ def evaluate(
 
     outputs, progress = {"--per-query": per_query, "--curves": curves}, Progress()
     is_sharded = False
+    shown = {key: value for key, value in (("group", group), ("label", label)) if value is not None}
     if save is None:
         _refuse_options_of_saving()
     if run is not None or qrels is not None or complete:
@@ -187,7 +192,8 @@ def evaluate(
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
         sharding = {"cluster": cluster, "on_progress": progress.tell}
-        mine: Any = _read_own(own, dataset, save, outputs, sharding, undefined=undefined, keep_codes=keep_codes)
+        how = {"undefined": undefined, "keep_codes": keep_codes, "shown": shown}
+        mine: Any = _read_own(own, dataset, save, outputs, sharding, how)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         is_sharded = isinstance(mine, ShardedCodes)
         sizes = mine.n_bits, len(mine.database)
@@ -203,13 +209,13 @@ def evaluate(
     for note in evaluation.notes:
         click.echo(note, err=True)
     if save is not None:
-        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes):
+        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes, shown=shown):
             click.echo(told, err=True)
     if per_query is not None:
         write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] in (None, "hamming"))))
-        _write_curves(curves, points, save or (codes.stem if codes else "codes"), sizes)
+        _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_taken = any(path is not None and place(path) == STDOUT for path in outputs.values())
     click.echo(console.format_evaluation(evaluation, form), err=is_taken)
 
@@ -217,7 +223,7 @@ def evaluate(
 def _refuse_options_of_saving() -> None:
     """Refuse options that say how to save, where nothing is saved."""
     context = click.get_current_context()
-    for key in ("seed", "keep_codes", "results"):
+    for key in ("group", "label", "seed", "keep_codes", "results"):
         if context.get_parameter_source(key) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{key.replace('_', '-')} goes with --save NAME.")
 
@@ -240,9 +246,7 @@ def _read_own(
     save: str | None,
     outputs: Mapping[str, Path | None],
     sharding: dict[str, Any],
-    *,
-    undefined: str,
-    keep_codes: bool,
+    saving: dict[str, Any],
 ) -> "OwnCodes | ShardedCodes":
     """Read a user's own codes, once nothing speaks against scoring and saving them."""
     from hashbench.pipeline import own_codes, sharded_codes
@@ -263,8 +267,7 @@ def _read_own(
     else:
         read = own_codes.read_own
     if save is not None:
-        saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
-        own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)
+        own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=how["distance"], **saving)
     mine = read(**how)
     if judges and not has_own:
         click.echo(

@@ -124,8 +124,8 @@ def grid(
 ) -> list[Job]:
     """Span a grid of jobs, each once: methods without randomness run with seed 0 alone, whatever the seeds.
 
-    ``params`` are for all methods, but ``device``, ``validation`` and ``preset`` for those that have them; a preset
-    stands for the settings of that name that the method brings, before the others. Those called ``METHOD:NAME`` are for
+    ``params`` are for the methods that have them, at least one; a preset stands for the settings of that name that the
+    method brings, before the others. Those called ``METHOD:NAME`` are for
     one method, and go before those for all, as do those that a method comes with: ``(name, params)`` in its place.
     Every value of a `Sweep` makes jobs of its own, and every combination of several.
     """
@@ -136,17 +136,15 @@ def grid(
         check_n_bits(length)
     general, own = _by_method(params, cards)
     known = {name: settings_of(card) for name, card in cards.items()}
-    for_some = {key for key in FOR_SOME if key in general}
-    for key in sorted(for_some - set().union(*known.values())):
-        raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
+    _check_known(general, known)
     jobs: dict[str, Job] = {}
     for spec, (name, brought) in itertools.product(_unique(map(spelled, datasets)), variants):
         card = cards[name]
-        ours = {key: general[key] for key in general if key in known[name] or key not in for_some}
+        ours = {key: general[key] for key in general if key in known[name]}
         settings = _combinations({**ours, **brought, **own[name]})
         own_seeds = axis_of_seeds if "random_state" in card.params else [0]
         for setting, length in itertools.product(settings, lengths):
-            changed = _changed(card, _with_preset(card, length, setting), cards.values())
+            changed = _changed(card, _with_preset(card, length, setting))
             for seed in own_seeds:
                 key = f"{spec} {name} {length} {seed} {sorted(changed.items())}"
                 jobs.setdefault(key, Job(spec, card, length, seed, changed))
@@ -240,19 +238,27 @@ def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> di
     return {**card.preset(str(params["preset"]), n_bits), **others}
 
 
-def _changed(card: MethodCard, params: Mapping[str, Any], cards: Iterable[MethodCard]) -> dict[str, Any]:
-    """Give the parameters that differ from a method's defaults; refuse those it has not, and say who of all has."""
-    free = [key for key in card.params if key not in ("n_bits", "random_state")]
+def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
+    """Refuse parameters for all methods that none of them has."""
+    for key in sorted(general.keys() - set().union(*known.values())):
+        if key in FOR_SOME:
+            raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
+        raise _unknown(" or ".join(known), key, general[key], set().union(*known.values()) - {*FOR_SOME})
+
+
+def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parameters that differ from a method's defaults; refuse those it has not."""
     for key in params:
-        if key not in free:
-            if key in _OPTIONS:
-                raise HashbenchError(
-                    f"{key} is no --param, got {params[key]!r}; it has its own option, {_OPTIONS[key]}."
-                )
-            error = unknown_name(f"{card.name} parameter", key, free or ["(none)"])
-            owners = [f"--param {one.name}:{key}={params[key]}" for one in cards if key in one.params]
-            raise HashbenchError(f"{error} For one method alone: {' '.join(owners)}.") if owners else error
+        if key in _OPTIONS or key not in card.params:
+            raise _unknown(card.name, key, params[key], card.params)
     return {key: value for key, value in params.items() if value != card.params[key]}
+
+
+def _unknown(methods: str, key: str, value: Any, names: Iterable[str]) -> HashbenchError:
+    """Build the error for a parameter that no method has, or that has an option of its own."""
+    if key in _OPTIONS:
+        return HashbenchError(f"{key} is no --param, got {value!r}; it has its own option, {_OPTIONS[key]}.")
+    return unknown_name(f"{methods} parameter", key, sorted({*names} - {*_OPTIONS}) or ["(none)"])
 
 
 def _are_installed(libraries: tuple[str, ...]) -> bool:

@@ -1,7 +1,7 @@
 """Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -33,7 +33,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import merge_rows, results_path
+from hashbench.store.results import OWN, check_shown, merge_rows, results_path
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
@@ -41,7 +41,6 @@ _SAYS_THE_SAME = {  # where labels of another kind stand beside a dataset of the
     "shared-labels": "give multi-hot labels, or leave yours out",
     "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
 }
-OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
@@ -106,14 +105,23 @@ class OwnCodes:
             )
 
     def save(
-        self, name: str, scored: Evaluation, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
+        self,
+        name: str,
+        scored: Evaluation,
+        results: Path,
+        dataset: str,
+        *,
+        seed: int = 0,
+        keep_codes: bool = False,
+        shown: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Add rows to ``results`` as if a method called ``name`` had made the codes; say in words what was written.
 
         Queries' scores are kept for tests of significance, and on demand the codes, for figures. ``dataset`` is the
-        name of the dataset, for rows of labels or an affinity of one's own. `check_saving` must have passed.
+        name of the dataset, for rows of labels or an affinity of one's own; ``shown`` the ``group`` and ``label`` under
+        which tables have them. `check_saving` must have passed.
         """
-        params = OWN if self.distance == "hamming" else {**OWN, "distance": self.distance}
+        params = {**OWN, **({} if self.distance == "hamming" else {"distance": self.distance}), **(shown or {})}
         made = Provenance(
             dataset=self.dataset.name if self.dataset else dataset,
             features=self.dataset.features_name if self.dataset else "own",
@@ -277,7 +285,14 @@ def names_dataset(spec: str) -> bool:
 
 
 def check_saving(
-    name: str, dataset: str | None, *, is_labelled: bool, distance: str, undefined: str, keep_codes: bool
+    name: str,
+    dataset: str | None,
+    *,
+    is_labelled: bool,
+    distance: str,
+    undefined: str,
+    keep_codes: bool,
+    shown: Mapping[str, str],
 ) -> None:
     """Refuse what cannot be saved, before anything is scored or written; ``is_labelled`` by labels of one's own."""
     if undefined != "skip":
@@ -285,8 +300,10 @@ def check_saving(
     if keep_codes and distance != "hamming":
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
-    if name.casefold() in map(str.casefold, method_names()):
-        raise HashbenchError(f"{name!r} is the name of a method; save your codes under another.")
+    check_shown({**OWN, **shown})
+    for one in (name, shown.get("label", "")):
+        if one.casefold() in map(str.casefold, method_names()):
+            raise HashbenchError(f"{one!r} is the name of a method; save your codes under another.")
     if dataset is None:
         raise HashbenchError("--save adds rows to DATASET.csv of the results; say which: --dataset NAME.")
     if is_labelled:

@@ -34,7 +34,7 @@ class Study:
     metrics : tuple of str
         If empty, the default ones.
     params : mapping
-        Parameters of all methods, of one as ``METHOD:NAME``; see `hashbench.pipeline.grid.grid`.
+        Parameters of all methods that have them, of one as ``METHOD:NAME``; see `hashbench.pipeline.grid.grid`.
     """
 
     datasets: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class Study:
         _refuse_others("method", methods, [name for name, _ in self.methods])
         _refuse_others("dataset", map(spelled, datasets), [*map(spelled, self.datasets)])
         said = params or {}
-        kept = {key: value for key, value in self.params.items() if _still_holds(key, said, methods)}
+        kept = {key: value for key, value in self.params.items() if self._still_holds(key, said, methods)}
         variants = [
             (name, {key: value for key, value in own.items() if key not in said})
             for name, own in self.methods or [(name, {}) for name in methods]
@@ -68,6 +68,14 @@ class Study:
         ]
         given = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
         return replace(self, methods=tuple(variants), params={**kept, **said}, **given)
+
+    def _still_holds(self, key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
+        """Tell whether a parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of unchosen methods alone."""
+        method, _, name = key.rpartition(":")
+        if method or not methods:
+            return name not in said and (not methods or method in methods)
+        owners = {one for one, _ in self.methods if key in settings_of(method_card(one))}
+        return name not in said and (not owners or not owners.isdisjoint(methods))
 
     def jobs(self) -> list[Job]:
         """Span the grid; refuse what cannot be run before any work is done, and warn of seeds that nothing draws by."""
@@ -87,13 +95,6 @@ def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
                 f"the study has no {kind} {name!r}, only {', '.join(dict.fromkeys(own))}. Choose among these, or add "
                 "it there."
             )
-
-
-def _still_holds(key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
-    """Tell whether a study's parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of an unchosen method."""
-    method, _, name = key.rpartition(":")
-    is_idle = methods and key in FOR_SOME and not any(key in settings_of(method_card(one)) for one in methods)
-    return name not in said and not is_idle and (not methods or method in ("", *methods))
 
 
 def read_study(path: Path) -> Study:

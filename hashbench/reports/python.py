@@ -52,8 +52,8 @@ def run(
     metrics : str or sequence of str, optional
         Such as ``AP`` or ``NDCG@100``.
     params : mapping, optional
-        Parameters of all methods, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values is run one after
-        the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
+        Parameters of all methods that have them, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values
+        is run one after the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
     results : str or Path, optional
         A folder: the rows are also merged into its ``<dataset>.csv`` files, as those of the command are.
     force : bool, default=False

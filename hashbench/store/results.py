@@ -14,9 +14,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench._validation import check_name, check_words
+from hashbench._validation import FORMULA, check_name, check_words, has_markup
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, one_line
+from hashbench.errors import HashbenchError, one_line, unknown_name
 from hashbench.store.files import locked_folder, write_bytes, write_text
 from hashbench.store.inputs import check_file, reading
 from hashbench.unseen import split_name
@@ -61,6 +61,9 @@ _Rows = dict[tuple[Any, ...], Row]  # by key
 COLUMNS = Row._fields
 NUMBERS = ("value", "tie_sd", "low", "high")
 UNKNOWN = "unknown"
+OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
+SHOWN = ("group", "label")  # those that say how such rows are shown
+MAX_LABEL = 40  # characters
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
 _NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
@@ -214,8 +217,34 @@ def _check_params(text: str) -> None:
     params = json.loads(text)
     if not isinstance(params, dict):
         raise ValueError(f"params {text!r} are no JSON object")
+    if unnamed := [key for key in params if not key.isidentifier()]:
+        raise ValueError(f"params has {unnamed[0]!r}, expected names of parameters: letters, digits and _")
+    check_shown(params)
     if text != canonical_json(params):
         raise ValueError(f"params {text!r} are spelled {canonical_json(params)!r} by hashbench")
+
+
+def check_shown(params: Mapping[str, Any]) -> None:
+    """Refuse a group or label of users' own codes that a table could not show."""
+    if params.get("codes") != OWN["codes"]:
+        return
+    if "group" in params:
+        from hashbench.method import GROUPS
+
+        if params["group"] not in GROUPS:
+            raise unknown_name("group", str(params["group"]), GROUPS)
+    if "label" in params:
+        label = params["label"]
+        if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
+            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
+        check_words(label, "a label")
+
+
+def unshown(params: str) -> str:
+    """Leave out of parameters (JSON) what says only how users' own codes are shown."""
+    if '"codes"' not in params or (read := json.loads(params)).get("codes") != OWN["codes"]:
+        return params
+    return canonical_json({key: value for key, value in read.items() if key not in SHOWN})
 
 
 def _check_numbers(row: Row) -> None:
@@ -244,12 +273,14 @@ def results_path(folder: str | Path, dataset: str) -> Path:
 
 
 def merge_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to a results file, whole or not at all; a row of the same key is replaced."""
+    """Add rows to a results file, whole or not at all; a row of the same key is replaced, however it is shown."""
     with locked_folder(path.parent):
-        known = {row.key: row for row in read_rows(path)}
+        before = {row.key: row for row in read_rows(path)}
         added = {row.key: row for row in rows}
+        taken = {(*key[:3], unshown(key[3]), *key[4:]) for key in added}
+        known = {key: row for key, row in before.items() if (*key[:3], unshown(key[3]), *key[4:]) not in taken}
         is_in_order = path.is_file() and _parsed(path, _state(path))[1]
-        if not is_in_order or any(known.get(key) != row for key, row in added.items()):
+        if not is_in_order or known | added != before:
             write_text(path, csv_text(COLUMNS, sorted((known | added).values())))
 
 
@@ -306,12 +337,26 @@ def _between_markers(ours: bytes, theirs: bytes) -> bytes:
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Write CSV: quoted where need be, LF, the last line ended too."""
+    """Write CSV: quoted where need be, LF, the last line ended too; a text that a spreadsheet would compute after '."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+    writer.writerows(map(as_text, row) for row in (header, *rows))
     return text.getvalue()
+
+
+def as_text(cell: object) -> object:
+    """Put an apostrophe before a text that begins as a formula does and is no number; leave all else as it is.
+
+    >>> as_text("=1+1"), as_text("-0.5"), as_text("-")
+    ("'=1+1", '-0.5', '-')
+    """
+    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in FORMULA:
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def read_folder(folder: Path) -> dict[tuple[Any, ...], Row]:

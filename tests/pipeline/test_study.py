@@ -163,6 +163,17 @@ def test_what_a_file_says_for_some_methods_is_not_asked_of_others_that_are_picke
     assert "none of lsh has a device, got 'cpu'. Leave it out." in hashbench(*command, "lsh", "--device", "cpu").stderr
 
 
+def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study):
+    path = study('bits = 8\nmethods = ["lsh", "itq", "agh"]\nparams = {n_iter = 15, n_anchors = 70}')
+    command = ["encode", "--grid", path, "--dry-run"]
+    jobs = {"lsh 8", "itq n_iter=15 8", "agh n_anchors=70 n_iter=15 8"}
+    assert {line[7:].partition(" bits")[0] for line in hashbench(*command).stdout.splitlines()[:-1]} == jobs
+    assert hashbench(*command, "--method", "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
+    other = hashbench(*command, "--method", "itq", "--method", "lsh", "--param", "n_iter=5").stdout
+    assert "digits itq n_iter=5 8 bits" in other
+    assert "unknown lsh parameter 'n_iter'" in hashbench(*command, "--method", "lsh", "--param", "n_iter=5").stderr
+
+
 @pytest.mark.filterwarnings("error")
 def test_seeds_that_no_method_draws_by_are_told_once(hashbench):
     command = ["encode", "--dry-run", "--bits", 8, "--bits", 16, "--seed", 0, "--seed", 5, "--method", "pcah"]
