@@ -155,7 +155,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     """
     check_name(own.name, "a dataset's name")
     path = dataset_path(own.name)
-    for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels)):
+    for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels, own.train_index)):
         source, _ = split_spec(spec)
         with reading(source):
             if path.exists() and source.exists() and path.samefile(source):
