@@ -84,7 +84,7 @@ def read_items(spec: str, labels: str | None = None) -> Items:
 
 
 def read_rows(spec: str, n_rows: int) -> IntArray:
-    """Read row numbers of the database, ``n_rows`` of them and the first 0, from ``PATH`` or ``PATH:KEY``; ascending."""
+    """Read numbers of some of ``n_rows`` rows, the first 0, from ``PATH`` or ``PATH:KEY``; give them ascending."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name, stored = find_array(arrays, path, key, ROW_KEYS)
