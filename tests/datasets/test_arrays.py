@@ -548,7 +548,7 @@ def test_training_items_of_each_label_go_with_own_queries(prepare, save, labels)
         (
             {"X": X, "Q": X[:5]},
             ["--query-from", "Q", "--queries", 3],
-            "only training items can be drawn; leave out --queries",
+            "only training items can be drawn; leave out",
         ),
         ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--train", 61], "there are 60 database items, 61 are asked for"),
     ],
