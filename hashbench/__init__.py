@@ -53,8 +53,8 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(["__version__", *_HOMES])
 
 if TYPE_CHECKING:  # type checkers run nothing: they read here what _NAMES says, and a test holds the two together
-    # isort: off  # several names a line
-    from hashbench.adapter import DatasetAdapter as DatasetAdapter, Options as Options, OwnData as OwnData
+    # several names a line
+    from hashbench.adapter import DatasetAdapter as DatasetAdapter, Options as Options, OwnData as OwnData  # noqa: I001
     from hashbench.affinity import (
         Affinity as Affinity,
         Distance as Distance,
@@ -94,7 +94,6 @@ if TYPE_CHECKING:  # type checkers run nothing: they read here what _NAMES says,
     from hashbench.sources.splits import draw_any as draw_any, draw_by_label as draw_by_label, draw_split as draw_split
     from hashbench.store.models import read_model as read_model
     from hashbench.store.results import read_results as read_results
-    # isort: on
 
 
 def __dir__() -> list[str]:
