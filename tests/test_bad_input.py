@@ -162,6 +162,7 @@ LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
 INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
+EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
 COMMANDS = f"""
@@ -462,6 +463,17 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --query-from X.npy --train-per-label 3 | training items for each label, give labels
 1 | prepare --from X.npy --name mine --query-from X.npy --queries-per-label 3 | only training items can be drawn
 2 | prepare digits --train-index rows-40.npy | are for your own data (--from)
+2 | explain --run run.txt | give both --run and --qrels
+2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
+2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
+2 | {EXPLAINED_RUN} --dataset digits | --dataset does not go with --run
+1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
+1 | {EXPLAINED_RUN} --metric APP | unknown metric 'APP'
+1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
+1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
+1 | explain --run run-cut.txt --qrels qrels.txt | run-cut.txt
+1 | explain --run codes.npy --qrels qrels.txt | codes.npy
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1

@@ -225,7 +225,7 @@ class _Ranked:
         cut = self._with_cut(divided, asked.cut)
         steps = (
             (EMPTY[mean], name, by.hamming),
-            (f"divisor: {_DIVISORS[script.divisor]}", divided, by.hamming),
+            (f"divisor: {by.OF_DIVISOR[script.divisor]}", divided, by.hamming),
             ("the last item is lost", cut, by.hamming),
             (_DISTANCES.get(script.distance, ""), cut, script.distance),
         )
@@ -280,9 +280,6 @@ class _Ranked:
         if name == "AP" and cut < n_items:
             return f"AP@{cut}"
         return name
-
-
-_DIVISORS = {"retrieved": "hits above the cut", "relevant": "all relevant items"}
 
 
 _DISTANCES: dict[Distance, str] = {
