@@ -472,8 +472,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
 1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
 1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
-1 | explain --run run-cut.txt --qrels qrels.txt | run-cut.txt
-1 | explain --run codes.npy --qrels qrels.txt | codes.npy
+1 | explain --run run-cut.txt --qrels qrels.txt | line 2 | columns, expected
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
