@@ -99,6 +99,7 @@ def lay_out(folder):
         "rows-40": np.arange(5) * 10,
         "rows-negative": np.array([3, -1]),
         "rows-twice": np.array([3, 4, 3]),
+        "rows-far": np.array([1e300]),
         "rows-few": np.arange(3),
         "rows-none": np.arange(0),
         "rows-half": np.array([0.5, 1]),
@@ -450,6 +451,7 @@ COMMANDS = f"""
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
 1 | {INDEXED} rows-negative.npy | names row -1, and the database has rows 0 to 39
 1 | {INDEXED} rows-twice.npy | names row 3 more than once
+1 | {INDEXED} rows-far.npy | names row 1e+300, and the database has rows 0 to 39
 1 | {INDEXED} rows-half.npy | float64 of shape (2,), expected row numbers of the database
 1 | {INDEXED} rows-nan.npy | float64 of shape (2,), expected row numbers of the database
 1 | {INDEXED} rows-mask.npy | holds a mask, expected row numbers: give numpy.flatnonzero(mask)

@@ -152,6 +152,9 @@ def _explain_run(
         check_output(figure)
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         found = of_runs.explain_run(read_run(run), read_qrels(qrels), metrics or ("AP", "NDCG:trec"), chosen)
+    told = {one.evaluator.name for one in found}
+    for name in [one.described.name for one in chosen if scripts and one.described.name not in told]:
+        click.echo(f"Left out: {name}, which gives none of the metrics, or refuses the queries of this run.", err=True)
     _show(found, run.name, value, figure, form)
 
 

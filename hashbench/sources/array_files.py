@@ -102,7 +102,7 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
     outside = (rows < 0) | (rows >= n_rows)
     if outside.any():
         raise HashbenchError(
-            f"{spec} names row {rows[outside][0]:.0f}, and the database has rows 0 to {n_rows - 1}. "
+            f"{spec} names row {rows[outside][0]}, and the database has rows 0 to {n_rows - 1}. "
             "Count rows of the database from 0."
         )
     different, counts = np.unique(rows.astype(np.int64), return_counts=True)

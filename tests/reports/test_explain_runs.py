@@ -124,4 +124,8 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
     ]
     answered = hashbench(*files, "--script", "trec_eval", "--value", "0.75", "--figure", tmp_path / "a.svg").stdout
     assert "may, with other ties" in answered
+    (tmp_path / "qrels.txt").write_text("q 0 a 1\nother 0 a 1\n")
+    assert "Left out: ranx-here" in hashbench(*files, "--script", "ranx-here", "--script", "trec_eval").stderr
+    (tmp_path / "qrels.txt").write_text("q 0 a 0\n")
+    assert "trec_eval" in hashbench(*files).stdout  # nothing is relevant
     assert (tmp_path / "a.svg").is_file()
