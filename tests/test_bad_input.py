@@ -107,6 +107,15 @@ def lay_out(folder):
         "X-flat": rng.normal(size=40),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
+        "rows-40": np.arange(5) * 10,
+        "rows-negative": np.array([3, -1]),
+        "rows-twice": np.array([3, 4, 3]),
+        "rows-far": np.array([1e300]),
+        "rows-few": np.arange(3),
+        "rows-none": np.arange(0),
+        "rows-half": np.array([0.5, 1]),
+        "rows-nan": np.array([0, np.nan]),
+        "rows-mask": np.arange(40) < 5,
         "y-nan": np.where(np.arange(40) == 3, np.nan, 1.0),
     }
     for name, array in arrays.items():
@@ -133,6 +142,7 @@ def lay_out(folder):
         np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
     (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
+    (folder / "rows.csv").write_text("0\n3\n")
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
@@ -170,6 +180,8 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
+EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
 COMMANDS = f"""
@@ -486,6 +498,34 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | labels are needed of both
+1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries are to be drawn out of it
+1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
+1 | {INDEXED} rows-negative.npy | names row -1, and the database has rows 0 to 39
+1 | {INDEXED} rows-twice.npy | names row 3 more than once
+1 | {INDEXED} rows-far.npy | names row 1e+300, and the database has rows 0 to 39
+1 | {INDEXED} rows-half.npy | float64 of shape (2,), expected row numbers of the database
+1 | {INDEXED} rows-nan.npy | float64 of shape (2,), expected row numbers of the database
+1 | {INDEXED} rows-mask.npy | holds a mask, expected row numbers: give numpy.flatnonzero(mask)
+1 | {INDEXED} X.npy | float64 of shape (40, 4), expected row numbers of the database
+1 | {INDEXED} rows-none.npy | int64 of shape (0,), expected row numbers
+1 | {INDEXED} X-words.npy | of shape (40, 4), expected row numbers
+1 | {INDEXED} rows.csv | the first line of rows.csv may be a row number or a name
+1 | {INDEXED} nowhere.npy | there is no file nowhere.npy
+1 | {INDEXED} rows-twice.npy --train 3 | names the training items; leave out --train and --train-per-label
+1 | {INDEXED} rows-few.npy --seed 3 | --seed 3 has no effect
+1 | prepare --from X.npy --name mine --query-from X.npy --train-per-label 3 | training items for each label, give labels
+1 | prepare --from X.npy --name mine --query-from X.npy --queries-per-label 3 | only training items can be drawn
+2 | prepare digits --train-index rows-40.npy | are for your own data (--from)
+2 | explain --run run.txt | give both --run and --qrels
+2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
+2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
+2 | {EXPLAINED_RUN} --dataset digits | --dataset does not go with --run
+1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
+1 | {EXPLAINED_RUN} --metric APP | unknown metric 'APP'
+1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
+1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
+1 | explain --run run-cut.txt --qrels qrels.txt | line 2 | columns, expected
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1

@@ -1,9 +1,11 @@
 """The names that users and plug-in authors import are listed in one document, and there."""
 
+import ast
 import pydoc
 import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -26,6 +28,12 @@ def test_a_listed_name_is_that_of_its_module(name, module):
 def test_every_public_name_is_listed_once():
     assert sorted(name for name, _ in LISTED) == sorted(set(hashbench.__all__) - {"__version__"})
     assert dir(hashbench) == hashbench.__all__
+
+
+def test_type_checkers_read_the_names_that_are_there():
+    (block,) = (node for node in ast.parse(Path(hashbench.__file__).read_text()).body if isinstance(node, ast.If))
+    assert all(alias.name == alias.asname for node in block.body for alias in node.names)  # else they are private
+    assert {node.module: tuple(alias.name for alias in node.names) for node in block.body} == hashbench._NAMES
 
 
 @pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)

@@ -13,6 +13,7 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
+    from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.runner import Demands, Outcome
@@ -185,15 +186,21 @@ def prepare_all(
     """
     from hashbench.cli.descriptions import describe_dataset
     from hashbench.pipeline.preparation import prepare, prepare_own
+    from hashbench.sources.inspection import WARNING
+
+    def told(dataset: "Dataset", what: str) -> str:
+        if WARNING in dataset.about:
+            progress.say(f"Warning: of {dataset.name}, {dataset.about[WARNING]}")
+        return f"{what}\n{describe_dataset(dataset)}"
 
     with Progress() as progress:
         options = replace(options, on_progress=progress.tell)
         for spec in [f"{name}:{kind}" if kind else name for name in names for kind in kinds or [""]]:
             dataset, path, how = prepare(spec, options, force=force)
-            yield f"{how or 'reused'} {path}\n{describe_dataset(dataset)}"
+            yield told(dataset, f"{how or 'reused'} {path}")
         if own is not None:
             dataset, path = prepare_own(own, replace(options, features=(*kinds, None)[0]))
-            yield f"prepared {path}\n{describe_dataset(dataset)}"
+            yield told(dataset, f"prepared {path}")
 
 
 def _evaluation(outcome: "Outcome") -> "Evaluation":

@@ -130,11 +130,11 @@ def _describe_named(name: str) -> str:
 
 def describe_dataset(dataset: "Dataset") -> str:
     """Tell what a dataset holds."""
-    from hashbench.sources.inspection import inspect
+    from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank)},
+        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank) if key != WARNING},
         "items": _describe_items(dataset),
         "split": (
             f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
@@ -161,6 +161,10 @@ def describe_dataset(dataset: "Dataset") -> str:
     facts["duplicates"] = (
         f"{found.n_queries_in_database:,} queries equal a database item, {found.n_queries_in_train:,} a training item"
     )
+    if found.n_near_database is not None:
+        facts["duplicates"] += f"; nearly: {found.n_near_database:,} and {found.n_near_train:,} more"
+    if warning := warning_of(found, len(dataset.query)):
+        facts[WARNING] = warning
     if found.n_constant or found.n_zero:
         facts["features to note"] = f"{found.n_constant:,} are constant; {found.n_zero:,} items are all zero"
     return _facts(facts)

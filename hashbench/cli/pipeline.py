@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 @click.option("--train", "n_train", type=click.IntRange(1), help="Training items to draw. [the whole database]")
 @click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
 @click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
+@click.option("--train-index", help="File of the training items: row numbers of the database, the first 0.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
 @click.option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them.")
 @click.option(
@@ -132,8 +133,8 @@ def prepare(
 
     if items is None and any(map(is_given, own)):
         raise click.UsageError(
-            "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw and --skip-bad-images "
-            "are for your own data (--from)."
+            "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw, --train-index and "
+            "--skip-bad-images are for your own data (--from)."
         )
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")

@@ -1,6 +1,6 @@
 """The command that scores codes of any origin: evaluate."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -285,15 +285,20 @@ def _of_run(
     from hashbench.scoring.runs import evaluate_run
     from hashbench.sources.run_files import read_qrels, read_run
 
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name not in _OF_RUNS and context.get_parameter_source(parameter.name) != ParameterSource.DEFAULT:
-            name = parameter.opts[0] if isinstance(parameter, click.Option) else "CODES.h5"
-            raise click.UsageError(f"{name} does not go with --run, whose lists and --qrels say all; leave it out.")
+    refuse_beside_run(_OF_RUNS)
     if run is None or qrels is None:
         raise click.UsageError("give both --run and --qrels.")
     refuse_outputs(outputs, [run, qrels])
     return partial(evaluate_run, read_run(run), read_qrels(qrels), complete=complete, undefined=undefined)
+
+
+def refuse_beside_run(allowed: Sequence[str]) -> None:
+    """Refuse all other options of the command beside a run."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name not in allowed and context.get_parameter_source(parameter.name) != ParameterSource.DEFAULT:
+            name = parameter.opts[0] if isinstance(parameter, click.Option) else "CODES.h5"
+            raise click.UsageError(f"{name} does not go with --run, whose lists and --qrels say all; leave it out.")
 
 
 def files_of_codes(codes: Path, dataset: str | None) -> list[Path]:

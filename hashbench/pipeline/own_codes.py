@@ -142,6 +142,12 @@ class OwnCodes:
         told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
         if self.dataset is None:
             told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
+        else:
+            told.append(
+                "What these codes were learned from cannot be checked. Methods here learn from the "
+                f"{len(self.dataset.train):,} training items of {made.dataset} (hashbench info {made.dataset}); "
+                "compare with their rows only if yours learned from the same."
+            )
         if self.distance == "hamming":
             for one, scores in parts.items():
                 told += self._keep(one, scores, scored.kind, keep_codes)

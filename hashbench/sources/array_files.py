@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashbench._typing import AnyArray, Float32Array
+from hashbench._typing import AnyArray, Float32Array, IntArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.sources.formats import (
     CODE_KEYS,
     FEATURE_KEYS,
     LABEL_KEYS,
     MATRIX_KEYS,
+    ROW_KEYS,
     Lazy,
     in_memory,
     load_sparse,
@@ -81,6 +82,34 @@ def read_items(spec: str, labels: str | None = None) -> Items:
         found = read_array(labels, LABEL_KEYS)
     left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return Items(features, found, left_out)
+
+
+def read_rows(spec: str, n_rows: int) -> IntArray:
+    """Read numbers of some of ``n_rows`` rows, the first 0, from ``PATH`` or ``PATH:KEY``; give them ascending."""
+    path, key = split_spec(spec)
+    with opened_arrays(path) as arrays:
+        name, stored = find_array(arrays, path, key, ROW_KEYS)
+        rows = _whole(stored, path)
+    if isinstance(arrays, Table) and name == "0":
+        raise HashbenchError(f"the first line of {spec} may be a row number or a name; put the name `row` before it.")
+    if rows.ndim == 2 and 1 in rows.shape:  # a column, or a row as MATLAB has them
+        rows = rows.ravel()
+    if rows.dtype == bool:
+        raise HashbenchError(f"{spec} holds a mask, expected row numbers: give numpy.flatnonzero(mask).")
+    if rows.ndim != 1 or not rows.size or rows.dtype.kind not in "iuf" or not (rows == np.floor(rows)).all():
+        raise HashbenchError(
+            f"{spec} holds {rows.dtype} of shape {rows.shape}, expected row numbers of the database of shape (n,)."
+        )
+    outside = (rows < 0) | (rows >= n_rows)
+    if outside.any():
+        raise HashbenchError(
+            f"{spec} names row {rows[outside][0]}, and the database has rows 0 to {n_rows - 1}. "
+            "Count rows of the database from 0."
+        )
+    different, counts = np.unique(rows.astype(np.int64), return_counts=True)
+    if (counts > 1).any():
+        raise HashbenchError(f"{spec} names row {different[counts > 1][0]} more than once; name each once.")
+    return different
 
 
 def read_codes(spec: str) -> AnyArray:

@@ -20,6 +20,7 @@ from hashbench.sources._torch import import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
+ROW_KEYS = ("train_index", "row", "rows", "train")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
 MATRIX_KEYS = ("affinity", "levels", "S")

@@ -263,7 +263,7 @@ def test_prepared_dataset_is_described(digits_data):
     assert found["split"] == "200 queries, 1,597 database, 1,000 training"
     assert found["affinity"] == "same-label"
     assert found["classes"] == "10, 174 to 183 items each"
-    assert found["duplicates"] == "0 queries equal a database item, 0 a training item"
+    assert found["duplicates"] == "0 queries equal a database item, 0 a training item; nearly: 0 and 0 more"
     assert found["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
     assert "CC BY" in found["licence"]
     assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
@@ -288,7 +288,7 @@ def test_duplicates_between_roles_are_counted(tiny):
     features[3, 0], features[21] = -0.0, features[3]
     features[21, 0] = 0.0
     found = facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]
-    assert found == "4 queries equal a database item, 3 a training item"
+    assert found == "4 queries equal a database item, 3 a training item; nearly: 0 and 0 more"
 
 
 def test_multi_label_dataset_counts_labels(tiny):

@@ -270,6 +270,7 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
         done = hashbench("evaluate", *of_digits(n_bits), *options, "--format", "csv")
         assert done.exit_code == 0
         assert f"1 row of 'mine', {n_bits} bits, written to" in done.stderr
+        assert "What these codes were learned from cannot be checked. Methods here learn from the 1,000" in done.stderr
         rows = read_rows(empty_folder / "results" / "digits.csv")
         (row,) = (row for row in rows if (row.method, row.n_bits) == ("mine", n_bits))
         assert re.search(rf"AP,{row.value},{row.tie_sd},0\.\d+,,{row.low},{row.high},200,0", done.stdout)
