@@ -193,6 +193,7 @@ def _describe_codes(path: Path) -> str:
                 "content": codes.content,
                 "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
                 "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
+                **({} if codes.held_out is None else {"held out": f"{codes.held_out_metric} {codes.held_out:.6f}"}),
             }
         )
 
