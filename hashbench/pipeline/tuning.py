@@ -176,12 +176,12 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
     for spec in dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)):
         dataset, _ = load_dataset(spec)
         for seed in dict.fromkeys(study.seeds):
-            jobs = grid([str(_split_file(dataset, seed))], variants, study.n_bits, [seed], {})
+            jobs = grid([str(split_file(dataset, seed))], variants, study.n_bits, [seed], {})
             trials += [Trial(job, spec, dataset.fingerprint, seed) for job in jobs]
     return trials
 
 
-def _split_file(dataset: Dataset, seed: int) -> Path:
+def split_file(dataset: Dataset, seed: int) -> Path:
     """Write the split of a dataset, unless it is there."""
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
