@@ -86,7 +86,7 @@ def tune(
     hashbench run --grid tuning/grid.toml
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline.tuning import choose, grid_text, plan, run_trials, shown
+    from hashbench.pipeline.tuning import choose, grid_text, plan, read_trials, run_trials, shown
     from hashbench.scoring.metrics import get_metric
     from hashbench.store.files import check_output, write_text
 
@@ -95,6 +95,7 @@ def tune(
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
     table, file = output / "trials.csv", output / "grid.toml"
     check_output(table)
+    read_trials(table)  # a file that cannot be added to is told before any work
     study = Chosen(None, methods, n_bits, seeds, datasets, params).study(names)
     trials = plan(study, n_trials)
     rows: Rows = {}

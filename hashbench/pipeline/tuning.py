@@ -137,7 +137,7 @@ def settings_to_try(
     [{}, {'rate': 0.3}]
     """
     default = tuple(
-        next((place for place, value in enumerate(space[key]) if value == defaults[key]), -1) for key in space
+        next((place for place, value in enumerate(space[key]) if value == defaults.get(key)), -1) for key in space
     )
     n_others = math.prod(map(len, space.values())) - (-1 not in default)
     n_drawn = min(n_others, n_trials - 1)
@@ -172,12 +172,14 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
         space = declared | {key: list(value) for key, value in said.items() if key not in fixed}
         settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
         variants += [(card.name, {**fixed, **setting}) for setting in settings]
+    specs, seeds = dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)), dict.fromkeys(study.seeds)
+    jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
     trials = []
-    for spec in dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)):
+    for spec in specs:  # what is wrong with a job has shown before anything is written
         dataset, _ = load_dataset(spec)
-        for seed in dict.fromkeys(study.seeds):
-            jobs = grid([str(split_file(dataset, seed))], variants, study.n_bits, [seed], {})
-            trials += [Trial(job, spec, dataset.fingerprint, seed) for job in jobs]
+        for seed in seeds:
+            split = str(split_file(dataset, seed))
+            trials += [Trial(replace(job, dataset=split), spec, dataset.fingerprint, seed) for job in jobs[spec, seed]]
     return trials
 
 
