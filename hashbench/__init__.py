@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hashbench.learning.batch import Batch
     from hashbench.learning.classes import ClassHash, TargetHash
     from hashbench.method import HashMethod, choice, real, setting, whole
-    from hashbench.reports.python import plot, run, tables
+    from hashbench.reports.python import plot, run, tables, tune
     from hashbench.scoring.code_statistics import CodeUsage, code_usage
     from hashbench.scoring.curves import curves
     from hashbench.scoring.evaluation import Evaluation, Summary
@@ -97,6 +97,7 @@ __all__ = [
     "scorer",
     "setting",
     "tables",
+    "tune",
     "whole",
 ]
 
@@ -109,7 +110,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
-    "hashbench.reports.python": ("plot", "run", "tables"),
+    "hashbench.reports.python": ("plot", "run", "tables", "tune"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),

@@ -18,7 +18,7 @@ from hashbench.cli.options import (
     OneEach,
     on_workers,
 )
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,14 +86,14 @@ def tune(
     hashbench run --grid tuning/grid.toml
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline.tuning import choose, grid_text, plan, read_trials, run_trials, shown
+    from hashbench.pipeline.tuning import GRID, TRIALS, conclude, plan, read_trials, run_trials, shown
     from hashbench.scoring.metrics import get_metric
-    from hashbench.store.files import check_output, write_text
+    from hashbench.store.files import check_output
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one trial on each worker; leave --jobs out.")
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
-    table, file = output / "trials.csv", output / "grid.toml"
+    table, file = output / TRIALS, output / GRID
     check_output(table)
     read_trials(table)  # a file that cannot be added to is told before any work
     study = Chosen(None, methods, n_bits, seeds, datasets, params).study(names)
@@ -105,11 +105,7 @@ def tune(
         for trial, found in done:
             rows |= found
             progress.done(f"{trial}: {', '.join(dict.fromkeys(map(shown, found.values())))}")
-    choices = choose(trials, names, rows)
-    if not any(choice.params is not None for choice in choices):
-        raise HashbenchError(f"no settings went through all their trials; {table} says why of each.")
-    write_text(file, grid_text(study, choices, names))
-    click.echo(_format(choices, names))
+    click.echo(_format(conclude(study, trials, names, rows, output), names))
     click.echo(f"Trials are in {table}, the best settings in {file}: hashbench run --grid {file}", err=True)
 
 

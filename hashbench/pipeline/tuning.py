@@ -36,6 +36,7 @@ HELD_OUT = 0.2  # of the training items
 SCORES = ("among_held_out", "to_trained")  # held-out items as queries to other held-out ones, and to those learned from
 KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
 COLUMNS = (*KEY, *SCORES, "seconds", "failure")
+TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
 _NUMBERS = ("n_bits", "seed")
 Rows = dict[tuple[str, ...], dict[str, str]]  # of trials, by their key
 
@@ -316,6 +317,17 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
                 n_failed=len(means) - len(whole),
             )
         )
+    return choices
+
+
+def conclude(
+    study: Study, trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows, folder: Path
+) -> list[Choice]:
+    """Choose the best settings of each method, and write them as a grid file into the folder of the trials."""
+    choices = choose(trials, metric_names, rows)
+    if all(choice.params is None for choice in choices):
+        raise HashbenchError(f"no settings went through all their trials; {folder / TRIALS} says why of each.")
+    write_text(folder / GRID, grid_text(study, choices, metric_names))
     return choices
 
 
