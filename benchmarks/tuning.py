@@ -32,7 +32,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from hashbench import registry
-from hashbench._validation import tunable_values
+from hashbench.cards import method_card
 from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
@@ -44,8 +44,7 @@ TRIALS, FURTHER = (Path(__file__).with_name(name) for name in ("tuning.csv", "fu
 GRID = Path(__file__).with_name("end_to_end.toml")
 EARLIER = Path(__file__).with_name("tuning-earlier.csv")
 LENGTHS, SEEDS = (16, 48), (0,)
-_DECLARED = {name: tunable_values(registry.get_method(name)) for name in registry.built_in_methods()}
-SPACES = {name: values for name, values in _DECLARED.items() if values}
+SPACES = {name: method_card(name).tunable for name in registry.built_in_methods() if method_card(name).tunable}
 LENGTHS_OF_IMAGES = (32,)
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import IntArray, Progress, silent
-from hashbench._validation import tunable_values
 from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError
 from hashbench.pipeline.cluster import Cluster
@@ -25,7 +24,6 @@ from hashbench.pipeline.runner import Demands, Outcome, load_once
 from hashbench.pipeline.steps import vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.pipeline.workers import run_side_by_side
-from hashbench.registry import get_method
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, locked, write_text
@@ -169,7 +167,7 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
         if "preset" in said:
             raise HashbenchError("tune starts from the defaults, and takes no preset. Give its values by --param.")
         fixed = {key: value for key, value in said.items() if not isinstance(value, Sweep)}
-        declared = {key: values for key, values in tunable_values(get_method(card.name)).items() if key not in fixed}
+        declared = {key: values for key, values in card.tunable.items() if key not in fixed}
         space = declared | {key: list(value) for key, value in said.items() if key not in fixed}
         settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
         variants += [(card.name, {**fixed, **setting}) for setting in settings]

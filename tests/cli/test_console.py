@@ -327,6 +327,8 @@ def test_choices_and_presets_of_a_method_are_told():
     assert "epochs=750" in told[at:]
     assert "epochs=280" in told[told.index("--preset paper") : at]
     assert "preset" not in descriptions.describe("itq")
+    assert " own. Tried by tune: 50.0, 200.0, 800.0. " in " ".join(descriptions.describe("adsh").split())
+    assert "Tried by tune" not in descriptions.describe("itq")
     assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
 
 
