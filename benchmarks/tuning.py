@@ -105,7 +105,7 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     params = {"device": "cpu"} | common | json.loads(trial["setting"])
     split, seed = str(split_file(dataset, trial["seed"])), trial["seed"]
     (job,) = grid([split], [(trial["method"], params)], [trial["n_bits"]], [seed], {})
-    ((_, rows),) = judged([Trial(job, trial["dataset"], dataset.fingerprint, seed)], ["AP"])
+    ((_, rows, _),) = judged([Trial(job, trial["dataset"], dataset.fingerprint, seed)], ["AP"])
     (row,) = rows.values()
     if row["failure"]:
         return {**trial, "failure": row["failure"]}

@@ -52,7 +52,7 @@ def run_jobs(
                 refusals.append(outcome.refusal)
             else:
                 yield outcome
-                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
+                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}", is_new=outcome.is_new)
             if position < len(jobs) and is_serial:
                 progress.start(str(jobs[position]))
     if len(refusals) == len(jobs):

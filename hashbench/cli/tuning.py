@@ -102,9 +102,9 @@ def tune(
     with Progress(len(trials)) as progress:
         progress.start("trials")
         done = run_trials(trials, names, table, n_jobs, resume=resume, on_progress=progress.tell, cluster=cluster)
-        for trial, found in done:
+        for trial, found, is_new in done:
             rows |= found
-            progress.done(f"{trial}: {', '.join(dict.fromkeys(map(shown, found.values())))}")
+            progress.done(f"{trial}: {', '.join(dict.fromkeys(map(shown, found.values())))}", is_new=is_new)
     click.echo(_format(conclude(study, trials, names, rows, output), names))
     click.echo(f"Trials are in {table}, the best settings in {file}: hashbench run --grid {file}", err=True)
 

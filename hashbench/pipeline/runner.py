@@ -44,6 +44,11 @@ class Outcome:
     notes: tuple[str, ...] = ()  # what was done and what was found again
     held_out: tuple[str, float] | None = None  # metric and score of the items that chose the epoch, if any did
 
+    @property
+    def is_new(self) -> bool:
+        """Whether anything was done, and not all found again."""
+        return self.has_failed or not all(note.startswith("reused") for note in self.notes)
+
 
 def run(
     jobs: Sequence[Job],

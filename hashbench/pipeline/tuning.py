@@ -203,8 +203,8 @@ def run_trials(
     resume: bool = False,
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
-) -> Iterator[tuple[Trial, Rows]]:
-    """Do trials, and add the rows of each to a file as soon as it is done; yield it with its rows.
+) -> Iterator[tuple[Trial, Rows, bool]]:
+    """Do trials, and add the rows of each to a file as soon as it is done; yield as `judged` does.
 
     Those that are done already are found again, as jobs are; with ``resume`` all that the file holds, failed ones too.
     """
@@ -213,12 +213,12 @@ def run_trials(
     for trial in trials:
         keys = [trial.key(name) for name in metric_names]
         if resume and known.keys() >= {*keys}:
-            yield trial, {key: known[key] for key in keys}
+            yield trial, {key: known[key] for key in keys}, False
         else:
             left.append(trial)
-    for trial, rows in judged(left, metric_names, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster):
-        add_trials(path, rows)
-        yield trial, rows
+    for done in judged(left, metric_names, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster):
+        add_trials(path, done[1])
+        yield done
 
 
 def judged(
@@ -229,8 +229,11 @@ def judged(
     resume: bool = False,
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
-) -> Iterator[tuple[Trial, Rows]]:
-    """Do trials as `hashbench.pipeline.workers.run_side_by_side` does jobs; yield each with its rows, one a metric."""
+) -> Iterator[tuple[Trial, Rows, bool]]:
+    """Do trials as `hashbench.pipeline.workers.run_side_by_side` does jobs.
+
+    Yields each with its rows, one a metric, and whether it was done now and not found again.
+    """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     by_job = {id(trial.job): trial for trial in trials}
     jobs = [trial.job for trial in trials]
@@ -241,9 +244,11 @@ def judged(
             scores = _scores(outcome, names)
         except HashbenchError as error:
             failure = str(error)
+        if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
+            failure = "no held-out item has a relevant item among those that it is ranked against."
         keys = (trial.key(name) for name in names)
         values = ((*key, *scores.get(key[-1], ("", "", "")), failure) for key in keys)
-        yield trial, {row[: len(KEY)]: dict(zip(COLUMNS, row, strict=True)) for row in values}
+        yield trial, {row[: len(KEY)]: dict(zip(COLUMNS, row, strict=True)) for row in values}, outcome.is_new
 
 
 def _scores(outcome: Outcome, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -338,8 +343,7 @@ def _score(row: Mapping[str, str]) -> float:
 
 def shown(row: Mapping[str, str]) -> str:
     """Return what came of a trial in a metric, in words."""
-    score = f"{_score(row):.4f}".replace("nan", "no relevant item")
-    return f"failed. {row['failure']}" if row["failure"] else f"{row['metric']} {score}"
+    return f"failed. {row['failure']}" if row["failure"] else f"{row['metric']} {_score(row):.4f}"
 
 
 def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[str]) -> str:

@@ -168,7 +168,7 @@ def tune(
     trials, folder = plan(study, n_trials), Path(output)
     cluster = None if workers is None else Cluster(workers, trust_workers)
     rows: Rows = {}
-    for _, found in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
+    for _, found, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
         rows |= found
     return pd.DataFrame([vars(choice) for choice in conclude(study, trials, names, rows, folder)])
 

@@ -2,7 +2,9 @@
 
 import signal
 import time
+from collections import Counter
 
+import numpy as np
 import pytest
 
 from hashbench.pipeline.study import read_study
@@ -127,3 +129,20 @@ def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
     assert "no settings went through all their trials" in done.stderr
     assert not (tmp_path / "tuning" / "grid.toml").exists()
     assert len(read_trials(tmp_path / "tuning" / "trials.csv")) == 1
+
+
+def test_items_without_relevant_ones_are_told(tiny_file, hashbench, tmp_path):
+    path = tiny_file(labels=np.arange(40))
+    done = hashbench("tune", "--method", "itq", "--bits", 4, "--dataset", path, "--output", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "failed. no held-out item has a relevant item" in done.stderr
+
+
+def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):
+    metrics = ("P@3:reranked=5", "PairwiseError", "P@r2")
+    options = [option for metric in metrics for option in ("--metric", metric)]
+    command = ("tune", "--method", "itq", "--param", "n_iter=1,2", "--bits", 4, "--dataset", tiny_file())
+    done = hashbench(*command, *options, "--output", tmp_path / "out")
+    assert done.exit_code == 0
+    rows = read_trials(tmp_path / "out" / "trials.csv").values()
+    assert Counter(row["metric"] for row in rows) == dict.fromkeys(metrics, 3)

@@ -93,7 +93,7 @@ def test_a_method_without_anything_to_try_has_its_defaults():
 def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path):
     study = Study(methods=(("dpsh", {}),), n_bits=(12,), seeds=(5,), params={"epochs": 2, "learning_rate": 0.3})
     trials = plan(study, n_trials=1)
-    ((_, rows),) = tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")
+    ((_, rows, is_new),) = tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")
     items = digits.features[digits.train]
     labels = digits.labels[digits.train]
     order = np.random.default_rng(5).permutation(1000)
@@ -108,6 +108,8 @@ def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path
             expected = evaluate(codes[query], codes[database], pair, [row["metric"]]).summary[row["metric"]].mean
             assert float(row[key]) == pytest.approx(expected, abs=1e-6)
     assert read_trials(tmp_path / "trials.csv") == rows
+    assert is_new
+    assert [*tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")] == [(trials[0], rows, False)]
 
 
 @pytest.mark.usefixtures("digits_data")
