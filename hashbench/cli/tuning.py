@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     default=9,
     show_default=True,
-    help="Settings of each method to try, its default ones among them.",
+    help="Number of settings to try for each method, its default ones included.",
 )
 @click.option(
     *("--seed", "seeds"),
     type=OneEach(click.IntRange(0, 2**32 - 1)),
     multiple=True,
-    help="Seed that draws held-out items and settings, and of training, repeatable. [0]",
+    help="Seed of the held-out items, of the settings drawn and of training, repeatable. [0]",
 )
 @PARAM
 @DEVICE
@@ -75,11 +75,10 @@ def tune(
     n_jobs: int,
     cluster: "Cluster | None",
 ) -> None:
-    """Choose settings on held-out training items, never on queries, with as many trials of each method.
+    """Choose settings on held-out training items, never on queries, with the same number of trials for each method.
 
-    A fifth of the training items is held out, and methods learn from the others. A parameter that --param gives one
-    value is fixed, one with several values is tried with these; others are tried with the values that the method
-    declares.
+    A fifth of the training items is held out, and methods learn from the others. --param fixes a parameter, or with
+    several values has these tried; of other parameters those values are tried that the method declares.
 
     \b
     hashbench tune --dataset mine --method hashnet --method dpsh --bits 16 --bits 48 --trials 9
