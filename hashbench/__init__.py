@@ -33,7 +33,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
-    "hashbench.reports.python": ("plot", "run", "tables"),
+    "hashbench.reports.python": ("plot", "run", "tables", "tune"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
@@ -79,7 +79,7 @@ if TYPE_CHECKING:  # type checkers run nothing: they read here what _NAMES says,
         setting as setting,
         whole as whole,
     )
-    from hashbench.reports.python import plot as plot, run as run, tables as tables
+    from hashbench.reports.python import plot as plot, run as run, tables as tables, tune as tune
     from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
     from hashbench.scoring.curves import curves as curves
     from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary

@@ -213,8 +213,8 @@ def choice(*options: str) -> frozenset[str]:
     return frozenset(options)
 
 
-def setting(default: Any, *allowed: Any) -> Any:
-    """Declare a parameter of a method, a dataclass: its default, and what it may be.
+def setting(default: Any, *allowed: Any, tunable: Sequence[Any] | None = None) -> Any:
+    """Declare a parameter of a method, a dataclass: its default, what it may be, and what is worth trying.
 
     Parameters
     ----------
@@ -222,23 +222,36 @@ def setting(default: Any, *allowed: Any) -> Any:
         Its default.
     *allowed : Range, frozenset of str, type or None
         What it may be: `whole` or `real` numbers, a `choice` of words, any instance of a type (``bool`` also takes
-        NumPy's), or None.
+        NumPy's), or None. Without any, what the nearest base class says.
+    tunable : sequence, optional
+        Values that ``hashbench tune`` tries; an empty one for a parameter that it leaves alone. By default what the
+        nearest base class says.
 
     Returns
     -------
     dataclasses.Field
         What stands behind the equals sign.
     """
-    return field(default=default, metadata={_ALLOWED: allowed})
+    said = {_ALLOWED: allowed or None, _TUNABLE: None if tunable is None else tuple(tunable)}
+    return field(default=default, metadata={key: values for key, values in said.items() if values is not None})
 
 
 def allowed_values(cls: type) -> dict[str, tuple[Any, ...]]:
-    """Give what each parameter may be: as the class declares it, or else the nearest of its bases that does."""
+    """Return what each parameter may be: as the class declares it, or else the nearest of its bases that does."""
+    return _declared(cls, _ALLOWED)
+
+
+def tunable_values(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Return the values worth trying of each parameter that has some, declared likewise."""
+    return {name: values for name, values in _declared(cls, _TUNABLE).items() if values}
+
+
+def _declared(cls: type, key: str) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
     for base in reversed(cls.__mro__):
         for name, declared in base.__dict__.get("__dataclass_fields__", {}).items():
-            if _ALLOWED in declared.metadata:
-                found[name] = declared.metadata[_ALLOWED]
+            if key in declared.metadata:
+                found[name] = declared.metadata[key]
     return found
 
 
@@ -272,7 +285,7 @@ def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, An
         raise HashbenchError(str(error)) from error
 
 
-_ALLOWED = "allowed"
+_ALLOWED, _TUNABLE = "allowed", "tunable"
 
 
 def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:

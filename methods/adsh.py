@@ -98,9 +98,9 @@ class ADSH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(200.0, real(0))
+    gamma: float = setting(200.0, real(0), tunable=(50.0, 200.0, 800.0))
     epochs_a_sweep: int = setting(3, whole(1))
-    learning_rate: float = setting(0.01, real(0, closed="neither"))
+    learning_rate: float = setting(0.01, real(0, closed="neither"), tunable=(0.003, 0.01, 0.03))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -156,6 +156,8 @@ def lay_out(folder):
     (folder / "qrels.txt").write_text("q 0 a 1\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "qrels-twice.txt").write_text("q 0 a 1\nq 0 a 0\n")
+    (folder / "t").mkdir()
+    (folder / "t" / "trials.csv").write_text("a,b\n")
     (folder / "text.h5").write_text("hello")
     (folder / "empty.h5").touch()
     with h5py.File(folder / "foreign.h5", "w") as file:
@@ -533,6 +535,18 @@ COMMANDS = f"""
 1 | info nowhere.h5 | there is no file nowhere.h5
 1 | info text.h5 | text.h5 is no HDF5 file
 1 | info foreign.h5 | another program
+2 | tune | Missing option | --method
+2 | tune --method itq | Missing option | --bits
+2 | tune --method itq --bits 8 --trials 0 | 0 is not in the range x>=1
+2 | tune --method itq --bits 8 --output codes.npy | 'codes.npy' is a file
+2 | tune --method itq --bits 8 --workers tcp://127.0.0.1:1 --jobs 2 | one trial on each worker
+1 | tune --method iqt --bits 8 | unknown method 'iqt' | 'itq'
+1 | tune --method itq --bits 8 --dataset digts | unknown dataset 'digts' | 'digits'
+1 | tune --method itq --bits 8 --metric APP | unknown metric 'APP' | 'AP'
+1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
+1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
+1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
+1 | tune --method itq --bits 8 --output t | trials.csv is no file of trials | Move it
 2 | info | Missing argument
 2 | list methodes | 'methodes' is not one of
 1 | check method iqt | unknown method 'iqt'

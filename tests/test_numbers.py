@@ -125,6 +125,13 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows(monkeypatch):
         assert all(one.low <= one.lowest <= one.value <= one.high or one.lowest <= one.highest for one in rows)
 
 
+def test_the_effort_behind_settings_is_that_of_the_committed_trials(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    import tuning
+
+    assert f"<!-- effort -->\n{tuning.effort()}\n<!-- end -->" in (ROOT / "docs/explanation/numbers.md").read_text()
+
+
 def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_the_rows(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     import script_orders
@@ -434,21 +441,16 @@ def test_earlier_trials_from_images_are_as_told():
 
 def test_earlier_trials_from_images_are_counted():
     counts = Counter(row["method"] for row in rows_of(ROOT / "benchmarks/tuning-earlier.csv"))
-    of_talr_ap = counts.pop("talr-ap")
-    told = f"had {min(counts.values())} to {max(counts.values())} each ({of_talr_ap} of talr-ap:"
-    assert told in text_of(ROOT / "docs/explanation/numbers.md")
+    (shown,) = tables("How settings are chosen", (ROOT / "docs/explanation/numbers.md").read_text())
+    cells = {name: row["images, earlier code"] for row in shown for name in re.findall("`(.+?)`", row["method"])}
+    assert cells.keys() == {*registry.built_in_methods()}
+    assert {name: int(cell) for name, cell in cells.items() if cell != "0"} == counts
 
 
-def test_trials_from_images_and_further_ones_are_counted():
-    text = text_of(ROOT / "docs/explanation/numbers.md")
-    rows = rows_of(ROOT / "benchmarks/tuning.csv")
-    of_images = Counter(row["method"] for row in rows if row["dataset"].endswith(":images"))
-    assert of_images == {"dpsh": 3, "hashnet": 3, "mihash": 3, "dtsh": 6, "talr-ap": 7}
-    assert "from images dpsh, hashnet and mihash with three, dtsh with six (" in text
-    assert "first three) and talr-ap with seven (four of image size and frozen layers)" in text
+def test_further_trials_are_counted():
     further = rows_of(ROOT / "benchmarks/further.csv")
     assert {row["method"] for row in further} == {"mihash"}
-    assert f"mihash had {len(further)} trials more of its bins" in text
+    assert f"{len(further)} further trials of mihash's bins" in text_of(ROOT / "docs/explanation/numbers.md")
 
 
 def trials_from_images(name, centred_by=""):

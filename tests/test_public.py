@@ -46,7 +46,7 @@ def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatc
     check(module.MyMethod)
 
 
-@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tables", "plot"])
+@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tune", "tables", "plot"])
 def test_help_shows_types_as_they_are_written(name):
     signature = pydoc.plain(pydoc.render_doc(getattr(hashbench, name))).splitlines()[2]
     assert signature.startswith(f"{name}(")

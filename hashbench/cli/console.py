@@ -53,7 +53,7 @@ def run_jobs(
                 refusals.append(outcome.refusal)
             else:
                 yield outcome
-                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
+                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}", is_new=outcome.is_new)
             if position < len(jobs) and is_serial:
                 progress.start(str(jobs[position]))
     if len(refusals) == len(jobs):
@@ -135,6 +135,7 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
                 **{"dataset": outcome.rows[0].dataset, "method": outcome.job.method},
                 **{"n_bits": outcome.job.n_bits, "seed": outcome.job.seed, "params": dict(outcome.job.params)},
                 "scores": json.loads(format_evaluation(_evaluation(outcome), "json")),
+                **({"held_out": {outcome.held_out[0]: outcome.held_out[1]}} if outcome.held_out else {}),
             }
             for outcome in outcomes
         ]
@@ -144,12 +145,19 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
         f"\nOf each query of {name} the {n:,} listed neighbours are relevant, no other item."
         for name, n in listed.items()
     )
+    if any(outcome.held_out for outcome in outcomes):
+        shown = "" if is_grid else f" {_held_out(outcomes[0])},"
+        last = f"\nheld out:{shown} the training items that chose the epoch, as queries to the other ones.{last}"
     return (_grid_table(outcomes) if is_grid else format_evaluation(_evaluation(outcomes[0]), "table")) + last
+
+
+def _held_out(outcome: "Outcome") -> str:
+    return f"{outcome.held_out[0]} {_four(outcome.held_out[1])}" if outcome.held_out else "-"
 
 
 def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     names = list(_evaluation(outcomes[0]).scores)
-    lines = []
+    lines, has_held_out = [], any(outcome.held_out for outcome in outcomes)
     for outcome in outcomes:
         first, *others = _evaluation(outcome).summary.values()
         label = " ".join([outcome.job.method, *(f"{key}={value}" for key, value in outcome.job.params.items())])
@@ -158,9 +166,11 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
                 *(outcome.rows[0].dataset, label, str(outcome.job.n_bits), str(outcome.job.seed)),
                 *(f"{_four(first.mean)} ± {_five(first.tie_sd)}", f"{_four(first.low)}-{_four(first.high)}"),
                 *(_four(other.mean) for other in others),
+                *([_held_out(outcome)] if has_held_out else []),
             ]
         )
     header = ["dataset", "method", "bits", "seed", f"{names[0]} ± sd", f"{names[0]} low-high", *names[1:]]
+    header += ["held out"] * has_held_out
     text = plain_table(header, lines, n_left=2, is_wrapped=True)
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     notes = [f"\n{note}" for note in LUCK_AND_WORST_CASE] + [

@@ -39,6 +39,7 @@ COMMANDS = {  # where each one is, and what it does
     "results": ("results", "Keep the result files in order."),
     "run": ("pipeline", "Prepare, encode and score, whatever of it is not done yet."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
+    "tune": ("tuning", "Choose settings of methods on held-out training items."),
 }
 
 

@@ -132,7 +132,7 @@ class LearnedHash(HashMethod):
     scaling: str = setting("variance", choice("none", "norm", "variance"))
     epochs: int = setting(30, whole(1))
     batch_size: int = setting(100, whole(2))
-    learning_rate: float = setting(0.1, real(0, closed="neither"))
+    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
     momentum: float = setting(0.9, real(0, 1, closed="left"))
     halve_every: int = setting(10, whole(0))
     weight_decay: float = setting(5e-4, real(0))

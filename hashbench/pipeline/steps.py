@@ -92,6 +92,7 @@ def encode(
         made=made,
         fit_seconds=fitted - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fitted,
+        **_held_out(method),
     )
 
 
@@ -270,6 +271,12 @@ def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
         )
+
+
+def _held_out(method: Any) -> dict[str, Any]:
+    """Return the best score of held-out items, whose epoch is kept, and its metric; nothing if none were held out."""
+    scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
+    return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
 
 
 def _supervision(dataset: Dataset, method: "HashMethod") -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.pipeline.grid import FOR_SOME, Job, Sweep, grid, settings_of, spelled
+from hashbench.pipeline.grid import FOR_SOME, TUNED, Job, Sweep, grid, settings_of, spelled
 from hashbench.store.inputs import check_file, reading
 
 DEFAULT_DATASETS = ("digits",)
@@ -55,14 +55,14 @@ class Study:
 
         Methods and datasets are picked among its own, where it has some. Methods keep the parameters that it has for
         them; parameters go before its own of the same name, also before those of one method, and its parameters of
-        methods that are not picked are left out.
+        methods that are not picked are left out. A method with other parameters is no longer ``tuned``.
         """
         _refuse_others("method", methods, [name for name, _ in self.methods])
         _refuse_others("dataset", map(spelled, datasets), [*map(spelled, self.datasets)])
         said = params or {}
         kept = {key: value for key, value in self.params.items() if self._still_holds(key, said, methods)}
         variants = [
-            (name, {key: value for key, value in own.items() if key not in said})
+            (name, {key: value for key, value in own.items() if key not in {*said, *_untuned(name, said)}})
             for name, own in self.methods or [(name, {}) for name in methods]
             if not methods or name in methods
         ]
@@ -85,6 +85,12 @@ class Study:
             names = ", ".join(dict.fromkeys(job.method for job in jobs))
             warnings.warn(f"seed 0 alone is run, not {', '.join(idle)}: nothing is drawn by {names}.", stacklevel=3)
         return jobs
+
+
+def _untuned(method: str, said: Mapping[str, Any]) -> set[str]:
+    """Return the key of tuned settings if parameters of the method are said anew; the device is no setting."""
+    names = [key.rpartition(":") for key in said]
+    return {TUNED} if any(owner in ("", method) and name != "device" for owner, _, name in names) else set()
 
 
 def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
@@ -169,7 +175,7 @@ def read_params(value: Any, what: str) -> dict[str, Any]:
 
 
 def _values(value: Any, what: str) -> Any:
-    values = nonempty_tuple(value, what)
+    values = tuple(None if one == "None" else one for one in nonempty_tuple(value, what))  # which TOML has not
     return Sweep(values) if len(values) > 1 else values[0]
 
 

@@ -44,6 +44,10 @@ class Codes:
         Who made them, from what, with what.
     fit_seconds, encode_seconds : float
         Wall-clock time of learning, and of encoding queries and database.
+    held_out : float
+        Score of the training items that were held out to choose the epoch, as queries to the others; None if none were.
+    held_out_metric : str
+        The metric of this score.
     """
 
     query: ByteArray
@@ -51,6 +55,8 @@ class Codes:
     made: Provenance
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")
+    held_out: float | None = None
+    held_out_metric: str = ""
 
     @property
     def n_bits(self) -> int:
@@ -173,6 +179,8 @@ def write_codes(codes: Codes, path: Path) -> None:
     with _writing(path) as file:
         _put(file, {**codes.made.attributes(), "hashbench": "codes", "content": codes.content})
         _put(file, {key: getattr(codes, key) for key in _TIMES})
+        if codes.held_out is not None:
+            _put(file, {key: getattr(codes, key) for key in _HELD_OUT})
         file["query/codes"] = codes.query
         file["database/codes"] = codes.database
 
@@ -200,10 +208,11 @@ def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Cod
     """Give the codes of an open file; refuse those that are not what it says."""
     with _parsing(path, "codes"):
         made = Provenance.read(attributes)
-        times = {key: float(attributes[key]) for key in _TIMES}
+        times: dict[str, Any] = {key: float(attributes[key]) for key in _TIMES}
+        held_out = {key: kind(attributes[key]) for key, kind in _HELD_OUT.items() if key in attributes}
         query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
         stored = str(attributes["content"])
-        codes = Codes(query, database, made, **times)
+        codes = Codes(query, database, made, **times, **held_out)
     if codes.content != stored:
         raise Damaged(
             f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. Encode again (--force)."
@@ -268,6 +277,7 @@ def read_attributes(path: Path) -> dict[str, Any]:
 
 
 _TIMES = ("fit_seconds", "encode_seconds")
+_HELD_OUT: dict[str, type] = {"held_out": float, "held_out_metric": str}
 _REQUIRED = {
     "codes": (*Provenance.REQUIRED, *_TIMES, "content", "query/codes", "database/codes"),
     "scores": ("scores",),

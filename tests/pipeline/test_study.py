@@ -112,6 +112,29 @@ def test_the_committed_study_holds_the_variants_of_the_results():
         assert any(json.loads(row.params).items() >= params.items() for row in RESULTS if row.method == name)
 
 
+def test_a_method_says_how_many_settings_were_tried_for_it_and_none_as_a_text(study):
+    path = study("bits = 8\n[methods.dpsh]\ntuned = 9\neta = 'None'\nlearning_rate = 0.3\n[methods.lsh]")
+    read = read_study(path)
+    assert read.methods[0] == ("dpsh", {"tuned": 9, "eta": None, "learning_rate": 0.3})
+    assert [(job.n_trials, dict(job.params)) for job in read.jobs()] == [(9, {"learning_rate": 0.3}), (0, {})]
+    for name, value in (("epochs", 2), ("learning_rate", 0.1), ("dpsh:eta", 3.0), ("preset", "tuned")):
+        assert [job.n_trials for job in read.changed(["dpsh"], params={name: value}).jobs()] == [0], name
+    for changed in (read.changed(params={"device": "cpu"}), read.changed(methods=["dpsh"], n_bits=[16])):
+        assert changed.jobs()[0].n_trials == 9
+    assert read.changed(methods=["dpsh", "lsh"], params={"lsh:n_bits": 8}).methods[0][1]["tuned"] == 9
+
+
+@pytest.mark.parametrize("value", ['"9 trials"', "true", "-1", "[9, 10]"])
+def test_a_number_of_settings_that_is_none_is_refused(value, study):
+    with pytest.raises(HashbenchError, match=r"tuned of itq is .*, expected the number of settings that were tried"):
+        read_study(study(f"bits = 8\n[methods.itq]\ntuned = {value}")).jobs()
+
+
+def test_a_number_of_settings_is_no_parameter_of_the_command(hashbench):
+    told = hashbench("run", "--method", "itq", "--bits", 8, "--param", "tuned=9", "--dry-run").stderr
+    assert "unknown itq parameter 'tuned'" in told
+
+
 # ---------------------------------------------------------------- options beside it
 
 
