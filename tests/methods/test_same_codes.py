@@ -1,0 +1,59 @@
+"""The same seed gives the same codes with any number of threads and, but for a few methods, on another processor.
+
+Another processor is imitated: OpenBLAS, MKL, PyTorch and NumPy leave out the instructions that newer ones have.
+"""
+
+import os
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from effort import ALL, slow
+
+from hashbench import registry
+
+DEPEND_ON_THE_PROCESSOR = {"mihash", "structhash", "talr-ap", "talr-ndcg"}  # as docs/explanation/numbers.md says
+QUICK = ("itq", "dpn")
+OLDER = {
+    "OPENBLAS_CORETYPE": "Nehalem",
+    "MKL_CBWR": "COMPATIBLE",
+    "ATEN_CPU_CAPABILITY": "avx2",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4",
+}
+
+
+def codes_of(method, datasets, lengths, folder, **environment):
+    """Encode in a process of its own; return the codes of each dataset and length."""
+    command = [Path(sysconfig.get_path("scripts")) / "hashbench", "encode", "--method", method, "--seed", "1"]
+    command += [word for name in datasets for word in ("--dataset", name)]
+    command += [word for n_bits in lengths for word in ("--bits", str(n_bits))]
+    settings = {**os.environ, "HASHBENCH_DATA": str(folder), **environment}
+    subprocess.run(command, env=settings, check=False, capture_output=True)  # some refuse a dataset
+    codes = {}
+    for path in sorted((folder / "codes").rglob("*.h5")):
+        with h5py.File(path) as file:
+            codes[str(path.relative_to(folder))] = np.concatenate([file["query/codes"][:], file["database/codes"][:]])
+    return codes
+
+
+def threads(number):
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "LOKY_MAX_CPU_COUNT")
+    return dict.fromkeys(names, str(number))
+
+
+@pytest.mark.parametrize("name", [*QUICK, *slow(*(name for name in registry.method_names() if name not in QUICK))])
+def test_codes_are_the_same_with_any_threads_and_on_an_older_processor(name, tmp_path):
+    datasets, lengths = (("digits", "digits-pairs", "digits-unlabelled"), (12, 64)) if ALL else (("digits",), (12,))
+    settings = {"2": threads(2), "4": threads(4)}
+    if name not in DEPEND_ON_THE_PROCESSOR:
+        settings["older"] = threads(1) | OLDER
+    expected = codes_of(name, datasets, lengths, tmp_path / "1", **threads(1))
+    assert expected
+    for label, environment in settings.items():
+        found = codes_of(name, datasets, lengths, tmp_path / label, **environment)
+        assert found.keys() == expected.keys()
+        for key, codes in expected.items():
+            np.testing.assert_array_equal(found[key], codes, err_msg=f"{key}, {label}")
