@@ -17,7 +17,7 @@ matrix = rng.choice([0, 0, 0, 1, 5], (N_QUERIES, N_DATABASE))
 matrix[3], matrix[0, -1] = 0, 10
 RULES = {
     "same-label": SameLabel(*classes),
-    "hierarchy": Hierarchy(*classes, classes[0] // 2, classes[1] // 2),
+    "hierarchy": Hierarchy(*classes, classes[0] % 2, classes[1] % 2),
     "shared-labels": SharedLabels(*multi_hot),
     "distance": Distance(*features, [9.0, 4.0, 1.0], [1, 2, 5]),
     "dense": Explicit(matrix),

@@ -44,8 +44,8 @@ class ThirdParty(Affinity):
 CASES = {
     "same-label": (SameLabel(*classes), oracles.same_label(*classes)),
     "hierarchy": (
-        Hierarchy(*classes, *(labels // 2 for labels in classes)),
-        np.add(oracles.same_label(*classes), oracles.same_label(*(labels // 2 for labels in classes))),
+        Hierarchy(*classes, *(labels % 2 for labels in classes)),
+        np.add(oracles.same_label(*classes), oracles.same_label(*(labels % 2 for labels in classes))),
     ),
     "shared-labels": (SharedLabels(*multi_hot), oracles.shared_labels(*multi_hot)),
     "distance": (

@@ -101,9 +101,9 @@ class _ClassesBlock:
         self.words = _columns(words, chosen)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
-            labels, first = np.unique(column[chosen[firsts]], return_index=True)
-            edges = np.append(firsts[first], len(chosen))
-            self.ranges.append((labels, edges[:-1], edges[1:]))
+            labels, first, n_runs = np.unique(column[chosen[firsts]], return_index=True, return_counts=True)
+            edges = np.append(firsts, len(chosen))  # of runs of equal rows; those of a label follow each other
+            self.ranges.append((labels, edges[first], edges[first + n_runs]))
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
         start, stop = np.zeros((2, len(self.ranges), len(words)), dtype=np.int64)

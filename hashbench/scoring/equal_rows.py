@@ -27,7 +27,8 @@ def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
     is_first[:1] = True
     for key in keys:
         low, high = key.min(initial=0), key.max(initial=0)
-        short = (key - low).astype(np.uint16) if high - low < 1 << 16 else key  # 16 bits are counted, not compared
+        is_short = int(high) - int(low) < 1 << 16
+        short = (key - low).astype(np.uint16) if is_short else key  # 16 bits are counted, not compared
         order = order[np.argsort(short[order], kind="stable")]
     for key in keys:
         is_first[1:] |= np.diff(key[order]) != 0
@@ -75,7 +76,8 @@ def _number(rows, most, odd):  # type: ignore[no-untyped-def]
         for key in range(n_keys):
             mixed = (mixed ^ rows[row, key]) * odd
             mixed ^= mixed >> np.uint64(32)
-        place = np.int64(mixed & np.uint64(n_places - 1))
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * odd  # keys may differ only in their highest bits
+        place = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(n_places - 1))
         while True:
             other = table[place]
             if other < 0:

@@ -108,6 +108,7 @@ class TieHistogram:
     def dense(self) -> "TieHistogram":
         """The same ranking without groups that are empty for all queries, if these are half of them (long codes)."""
         is_used = np.asarray(self.size.any(axis=0))
+        is_used[:1] = True  # a group is left where all lists are empty
         if 2 * np.count_nonzero(is_used) > is_used.size:
             return self
         return TieHistogram(self.counts[:, :, is_used], self.levels, by_radius=False, unretrieved=self.unretrieved)

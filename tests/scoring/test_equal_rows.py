@@ -21,3 +21,10 @@ def test_equal_rows_are_merged_only_where_half_of_the_rows_go():
     assert (sorted(kept % 2), sizes.tolist()) == ([0, 1], [2, 2])
     kept, sizes = equal_rows.merge_equal_rows([np.array([7, 5, 7, 6])])
     assert (kept.tolist(), sizes.size) == ([0, 1, 2, 3], 0)
+
+
+def test_labels_as_far_apart_as_they_can_be_are_sorted_by_all_their_bits():
+    labels = np.array([2**63 - 1, 65536, -(2**63) + 1, 0, 65536, 2**63 - 1])
+    order, first = equal_rows.sort_rows([labels])
+    assert labels[order].tolist() == sorted(labels.tolist())
+    assert first.tolist() == [0, 1, 2, 4]

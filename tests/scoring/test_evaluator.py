@@ -28,7 +28,7 @@ matrix[3] = 0  # a query without relevant items
 everything = np.arange(N_DATABASE)
 RULES = {  # of the database rows named
     "same-label": lambda rows: SameLabel(classes[0], classes[1][rows]),
-    "hierarchy": lambda rows: Hierarchy(classes[0], classes[1][rows], classes[0] // 2, classes[1][rows] // 2),
+    "hierarchy": lambda rows: Hierarchy(classes[0], classes[1][rows], classes[0] % 2, classes[1][rows] % 2),
     "shared-labels": lambda rows: SharedLabels(multi_hot[0], multi_hot[1][rows]),
     "distance": lambda rows: Distance(features[0], features[1][rows], [9.0, 4.0, 1.0], [1, 2, 5]),
     "dense": lambda rows: Explicit(matrix[:, rows]),

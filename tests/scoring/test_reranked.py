@@ -109,7 +109,7 @@ classes = rng.integers(0, 3, N_QUERIES), rng.integers(0, 3, N_DATABASE)
 multi_hot = rng.integers(0, 2, (N_QUERIES, 3)), rng.integers(0, 2, (N_DATABASE, 3))
 RULES = {
     "same-label": SameLabel(*classes),
-    "hierarchy": Hierarchy(*classes, classes[0] // 2, classes[1] // 2),
+    "hierarchy": Hierarchy(*classes, classes[0] % 2, classes[1] % 2),
     "shared-labels": SharedLabels(*multi_hot),
     "csr": Explicit(sp.csr_array(rng.choice([0, 0, 1, 5], (N_QUERIES, N_DATABASE)))),
 }

@@ -279,3 +279,8 @@ def test_queries_whose_judged_documents_were_not_retrieved_score_0_beside_others
 def test_metrics_that_ask_for_more_than_a_list_are_refused(name):
     with pytest.raises(HashbenchError, match=f"{name} counts"):
         hashbench.evaluate_run(RUN, QRELS, [name])
+
+
+@pytest.mark.parametrize("metric", ["AP", "AP@5", "NDCG", "NDCG@5", "P@5", "RR"])
+def test_a_run_whose_lists_are_all_empty_scores_0(metric):
+    assert hashbench.evaluate_run({"q": {}}, {"q": {"d": 1}}, [metric]).summary[metric].mean == 0
