@@ -135,10 +135,8 @@ def make_optimizer(
 ) -> torch.optim.Optimizer:
     """Make an optimizer of groups of parameters: "sgd" with its momentum, "adam" or "rmsprop" as PyTorch has them."""
     if name == "sgd":
-        decay = {"momentum": momentum, "weight_decay": weight_decay}
-        return torch.optim.SGD(
-            groups, lr=learning_rate, **decay, fused=True
-        )  # one pass over the weights instead of three
+        # fused: one pass over the weights instead of three
+        return torch.optim.SGD(groups, learning_rate, momentum, weight_decay=weight_decay, fused=True)
     kinds: dict[str, Any] = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
     made: torch.optim.Optimizer = kinds[name](groups, lr=learning_rate, weight_decay=weight_decay)
     return made

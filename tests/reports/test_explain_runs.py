@@ -131,3 +131,15 @@ def test_the_command_explains_a_run(hashbench, tmp_path):
     (tmp_path / "qrels.txt").write_text("q 0 a 0\n")
     assert "trec_eval" in hashbench(*files).stdout  # nothing is relevant
     assert (tmp_path / "a.svg").is_file()
+
+
+def test_a_query_without_a_list_and_without_relevant_documents_counts_0():
+    run = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 2.0, "b": 1.0}}
+    qrels = {"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"b": 0}}
+    (one,) = explain_run(run, qrels, ["AP"], [named("ir_measures")])
+    assert (one.ours.mean, one.value) == (pytest.approx(0.75), pytest.approx(0.5))
+
+
+def test_where_nothing_is_relevant_the_one_cause_is_the_mean():
+    (one,) = explain_run({"q": {"a": 1.0}}, {"q": {"b": 0}}, ["AP"], [named("trec_eval")])
+    assert [cause.words for cause in one.causes] == ["queries without relevant items count 0"]

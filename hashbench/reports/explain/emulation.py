@@ -238,19 +238,15 @@ class _Ranked:
         ours = self._exact(asked.metric, asked.cut, by.hamming, by.leave_out)
         values = {on: self._value(asked, on) for on in subsets(words)}
         last = values[frozenset(words)]
-        if math.isnan(last):  # only the mean can make it so
-            shares = {switch: math.nan for switch in words if switch == "mean" and not math.isnan(ours.mean)}
-        else:
-            shares = shapley_values(values)
-        causes = [Cause(words[switch], shares[switch]) for switch in words if shares.get(switch)]
+        causes = causes_of(values, words, "mean")
         value = self._own(asked) if script.own else last
         if script.own and value != last and not math.isnan(last):
-            causes.append(Cause(script.own, value - last))
+            causes += (Cause(script.own, value - last),)
         its = self._exact(
             _with_cut(_with_divisor(asked), asked.cut, self.n_items), asked.cut, script.distance, script.mean
         )
         n_undefined = int((self.n_relevant == 0).sum())
-        return Explanation(script, asked.metric, value, ours, its, tuple(causes), len(self.n_relevant), n_undefined)
+        return Explanation(script, asked.metric, value, ours, its, causes, len(self.n_relevant), n_undefined)
 
     def _value(self, asked: _Asked, on: Switches) -> float:
         """Compute what the script would give if only some of its conventions were its own."""
@@ -299,6 +295,18 @@ def shapley_values(values: Mapping[Switches, float]) -> dict[str, float]:
                 n_sequences = math.factorial(len(on)) * math.factorial(len(switches) - len(on) - 1)
                 shares[switch] += n_sequences / math.factorial(len(switches)) * (values[on | {switch}] - value)
     return shares
+
+
+def causes_of(values: Mapping[Switches, float], words: Mapping[str, str], mean: str) -> tuple[Cause, ...]:
+    """Return the share of each switch in words, without those that change nothing.
+
+    Only the ``mean`` over queries, if it is a switch, can make a number NaN; it is the one cause then.
+    """
+    ends = values[frozenset()], values[frozenset(words)]
+    shares = {mean: math.nan} if any(map(math.isnan, ends)) else shapley_values(values)
+    if all(map(math.isnan, ends)):
+        return ()
+    return tuple(Cause(words[switch], shares[switch]) for switch in words if shares.get(switch))
 
 
 def subsets(switches: Iterable[str]) -> list[Switches]:

@@ -12,7 +12,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.conventions import Evaluator
-from hashbench.reports.explain.emulation import Cause, Explanation, Range, Switches, shapley_values, subsets
+from hashbench.reports.explain.emulation import Explanation, Range, Switches, causes_of, subsets
 from hashbench.reports.explain.evaluators import RANX, TREC
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
@@ -130,8 +130,7 @@ def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[Ru
                 f"none of {', '.join(one.described.name for one in able)} gives {name}; ask for "
                 f"{', '.join(dict.fromkeys(pattern for one in able for pattern in one.gives))}."
             )
-        exact = evaluate_run(run, qrels, [name])
-        found += [_explained(one, run, qrels, name, exact) for one in givers]
+        found += [_explained(one, run, qrels, name) for one in givers]
     return found
 
 
@@ -141,15 +140,15 @@ def _pattern(name: str) -> str:
     return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
 
 
-def _explained(tool: RunTool, run: Run, qrels: Run, name: str, exact: Evaluation) -> Explanation:
+def _explained(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
     """Share the difference between our number and the tool's among its conventions."""
     divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
     single = _rounded(run) if tool.is_single else run
     zero, divisor = by.EMPTY[by.count_zero], f"divisor: {by.OF_DIVISOR['relevant']}"
     is_used = {
-        zero: exact.n_undefined > 0,
+        zero: True,
         divisor: divided != name,
-        _MISSING: tool.counts_missing,
+        _MISSING: tool.counts_missing and not run.keys() >= qrels.keys(),
         _SINGLE: single != run,
         "tie order": True,
     }
@@ -170,10 +169,10 @@ def _explained(tool: RunTool, run: Run, qrels: Run, name: str, exact: Evaluation
 
     used = [words for words, is_one in is_used.items() if is_one]
     values = {on: averaged(on).mean for on in subsets(used)}
-    shares = shapley_values(values)
-    causes = tuple(Cause(words, shares[words]) for words in used if shares[words])
+    causes = causes_of(values, dict(zip(used, used, strict=True)), zero)
     its = averaged(frozenset(used) - {"tie order"})
-    counts = len(exact.queries or ()), exact.n_undefined
+    ours = evaluated(frozenset())
+    counts = len(ours.queries or ()), ours.n_undefined
     return Explanation(tool.described, name, values[frozenset(used)], averaged(frozenset()), its, causes, *counts)
 
 
