@@ -141,5 +141,5 @@ def test_a_query_without_a_list_and_without_relevant_documents_counts_0():
 
 
 def test_where_nothing_is_relevant_the_one_cause_is_the_mean():
-    (one,) = explain_run({"q": {"a": 1.0}}, {"q": {"b": 0}}, ["AP"], [named("trec_eval")])
+    (one,) = explain_run({"q": {"a": 1.0}}, {"q": {"a": 0}}, ["AP"], [named("trec_eval")])
     assert [cause.words for cause in one.causes] == ["queries without relevant items count 0"]
