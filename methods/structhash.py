@@ -82,8 +82,10 @@ class StructHash(HashMethod):
     there. A few hundred items, or next to no ridge, let the first bits rank all lists without loss; these
     and later bits then know the lists by heart, and say little of other items. ``presets["paper"]`` has the
     authors' anchors, queries and cuts, and next to no ridge.
-    Fitting takes one thread, and weights are multiples of 2^-32, so that items of one code tie exactly. The number of
-    threads then does not matter, and the kind of processor hardly.
+    Fitting takes one thread, so the number of threads does not matter. Weights are multiples of 2^-32, so that items of
+    one code tie exactly. Another kind of processor may still give other bits: the optimisation of a bit can enlarge
+    rounding errors, and the bits after it follow from it (on digits from the 25th bit on; on digits-pairs and
+    digits-unlabelled all 64 were equal).
 
     References
     ----------
