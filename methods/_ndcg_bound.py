@@ -9,6 +9,9 @@ from scipy.sparse import coo_array, csr_array
 from hashbench._parallel import compiled
 from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError
+from hashbench.methods._quadratic import agreement
+
+_GRID = 2.0**-32  # weights are multiples of it: sums of them are exact, and items of one code tie
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,8 @@ class Master:
         solved = linprog(cost, A_ub=-np.column_stack([gains, np.ones(len(gains))]), b_ub=-np.array(self.losses))
         if solved.x is None:
             raise HashbenchError(f"structhash's linear program cannot be solved: {solved.message} Choose a smaller C.")
-        return float(solved.fun), solved.x[:-1], float(solved.x[-1]), -solved.ineqlin.marginals
+        weights = np.round(solved.x[:-1] / _GRID) * _GRID
+        return float(solved.fun), weights, float(solved.x[-1]), -solved.ineqlin.marginals
 
     def combined(self, duals: FloatArray) -> csr_array:
         """Add up the constraints' couplings by their multipliers: M, symmetric; a new bit z promises z^T M z / 2."""
@@ -119,4 +123,4 @@ class Master:
 
 
 def _gain(couplings: csr_array, signs: FloatArray) -> float:
-    return float(signs @ (couplings @ signs)) / 2
+    return agreement(couplings, signs) / 2

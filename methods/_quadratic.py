@@ -35,10 +35,11 @@ def candidate_bits(
     ``white`` is K (n_items, n_features), with K^T K about the identity; ``matrix`` is M (n_items, n_items), symmetric;
     ``reduced`` is K^T M K. First comes the maximiser of u^T M u, u = tanh(K a / 2), found by at most ``max_iter`` steps
     of L-BFGS from the first eigenvector of ``reduced``; then its first ``n_starts`` eigenvectors, by falling
-    eigenvalue.
+    eigenvalue. The entry of largest magnitude in each eigenvector is positive.
     """
     top = len(reduced)
     vectors = eigh(reduced, subset_by_index=[max(top - n_starts, 0), top - 1])[1] * np.sqrt(len(white))
+    vectors *= np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
     starts = list(vectors.T[::-1])
     smooth = minimize(
         smooth_loss, starts[0], (white, matrix), method="L-BFGS-B", jac=True, options={"maxiter": max_iter}
@@ -46,8 +47,13 @@ def candidate_bits(
     bits = []
     for direction in (smooth.x, *starts):
         signs = np.where(white @ direction > 0, 1.0, -1.0)
-        bits.append(Bit(direction, signs, float(signs @ matrix @ signs)))
+        bits.append(Bit(direction, signs, agreement(matrix, signs)))
     return bits
+
+
+def agreement(matrix: FloatArray | csr_array, signs: FloatArray) -> float:
+    """Compute z^T M z for a bit z (n_items,), the same to the last digit on any processor if M is sparse."""
+    return float((signs * (matrix @ signs)).sum())  # no BLAS, which adds in another order on each
 
 
 def smooth_loss(direction: FloatArray, white: FloatArray, matrix: FloatArray | csr_array) -> tuple[float, FloatArray]:

@@ -62,11 +62,14 @@ class DCH(LearnedHash):
 
     Notes
     -----
-    With d = n_bits / 2 (1 - cos(u_i, u_j)) a pair is similar with probability gamma / (gamma + d), so that it costs
-    log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper's weights, which balance the two sorts, make the
-    loss the sum of their means. Besides, lambda times the mean of ``log(1 + d(|u_i|, 1) / gamma)``. Items without a
-    class are similar to none. The authors' code differs from the paper: d is the squared distance of tanh outputs, and
-    the quantisation loss is off. ``presets["paper"]`` has its 2,000 steps on 5,000 items, at a rate that does not fall.
+    With d = n_bits / 2 (1 - cos(u_i, u_j)) a pair is similar with probability gamma / (gamma + d). A similar pair costs
+    log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper weights both sorts of pairs, similar ones by the
+    number of all pairs over that of similar ones, dissimilar ones by the number of all over that of dissimilar ones.
+    Up to a factor the loss is then the mean over similar pairs plus the mean over dissimilar ones, as here. To it comes
+    lambda times the mean of ``log(1 + d(|u_i|, 1) / gamma)``. Items without a class are similar to none.
+    The authors' code differs from the paper: it weights similar pairs only, so dissimilar ones count by their share of
+    all pairs; d is the squared distance of tanh outputs; and the quantisation loss is off. ``presets["paper"]`` has its
+    2,000 steps on 5,000 items, at a rate that does not fall.
 
     References
     ----------

@@ -2,9 +2,12 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 from scipy.optimize import check_grad
+from scipy.sparse import csr_array
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from hashbench import evaluate
-from hashbench.methods._quadratic import candidate_bits, smooth_loss, whitening
+from hashbench.methods import ksh, structhash
+from hashbench.methods._quadratic import agreement, candidate_bits, smooth_loss, whitening
 from hashbench.methods.ksh import KSH
 
 
@@ -98,3 +101,33 @@ def test_many_items_and_a_ridge_serve_items_that_were_not_learnt_from():
     plain = score()
     assert plain > score(n_items=200) + 0.02
     assert plain > score(ridge=1e-8) + 0.02
+
+
+@pytest.mark.parametrize(("module", "name"), [(ksh, "KSH"), (structhash, "StructHash")])
+def test_fits_take_one_thread_whatever_there_are(module, name, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    threads = []
+
+    def whitened(*args):
+        threads.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+        return whitening(*args)
+
+    monkeypatch.setattr(module, "whitening", whitened)
+    with threadpool_limits(2):
+        getattr(module, name)(4).fit(rng.normal(size=(60, 5)) + y[:, None], y)
+    assert set(threads) == {1}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_agreement_is_a_double_sum(sparse, problem):
+    matrix = problem[1]
+    signs = np.where(problem[0][:, 0] > 0, 1.0, -1.0)
+    total = sum(signs[i] * matrix[i, j] * signs[j] for i in range(120) for j in range(120))
+    assert agreement(csr_array(matrix) if sparse else matrix, signs) == pytest.approx(total)
+
+
+def test_eigenvectors_have_their_largest_entry_positive(problem):
+    features, matrix = problem
+    for bit in candidate_bits(features, matrix, features.T @ matrix @ features, 3, 0)[1:]:
+        assert bit.direction[abs(bit.direction).argmax()] > 0

@@ -1,3 +1,7 @@
+import os
+import platform
+import subprocess
+import sys
 from itertools import combinations_with_replacement, permutations
 
 import numpy as np
@@ -109,6 +113,36 @@ def test_duals_close_the_gap_of_the_master_and_weigh_its_rankings():
     for bit, weight in zip(signs.T, weights, strict=True):
         assert bit @ combined @ bit / 2 <= 1 + 1e-9  # a bit in the program is worth no more than it costs
         assert weight == 0 or bit @ combined @ bit / 2 == pytest.approx(1)
+
+
+def test_weighted_distances_do_not_depend_on_the_order_of_bits(fitted):
+    rng = np.random.default_rng(0)
+    signs, weights = rng.choice([-1.0, 1.0], (50, 24)), fitted.bit_weights_
+    assert np.count_nonzero(weights) > 10
+    sums = {tuple(sum(signs[:, bit] * weights[bit] for bit in rng.permutation(24))) for _ in range(20)}
+    assert len(sums) == 1  # to the last digit, so that items of one code tie
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or platform.machine() != "x86_64", reason="names kernels of that processor")
+def test_codes_do_not_depend_on_the_kernels_of_linear_algebra():
+    code = """
+from hashbench.datasets.digits import Digits
+from hashbench.methods.structhash import StructHash
+digits = Digits().prepare()
+X, y = digits.features[digits.train], digits.labels[digits.train]
+print(StructHash(12, n_anchors=50, n_queries=50, n_items=400, n_steps=5).fit(X, y).transform(X).nonzero()[0].sum())
+"""
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "OPENBLAS_CORETYPE": kernel},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for kernel in ("Haswell", "Nehalem", "Prescott")
+    }
+    assert len(printed) == 1
 
 
 @pytest.mark.slow
