@@ -16,7 +16,7 @@ import numpy as np
 
 from hashbench._typing import IntArray, Progress, silent
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError
+from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
@@ -37,6 +37,8 @@ COLUMNS = (*KEY, *SCORES, "seconds", "failure")
 TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
 _NUMBERS = ("n_bits", "seed")
 Rows = dict[tuple[str, ...], dict[str, str]]  # of trials, by their key
+FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote, and may write over
+LONGEST = 10_000  # characters of a failure; csv reads no more than 131,072
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +201,12 @@ def run_trials(
     metric_names: Sequence[str],
     path: Path,
     n_jobs: int = 1,
+    for spec in specs:
+        if "\r" in spec or spec != spec.encode(errors="ignore").decode():
+            raise HashbenchError(
+                f"dataset {spec!r} has a name that {TRIALS} cannot hold, expected UTF-8 without carriage returns. "
+                "Rename the file."
+            )
     *,
     resume: bool = False,
     on_progress: Progress = silent,
@@ -247,7 +255,7 @@ def judged(
         if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
             failure = "no held-out item has a relevant item among those that it is ranked against."
         keys = (trial.key(name) for name in names)
-        values = ((*key, *scores.get(key[-1], ("", "", "")), failure) for key in keys)
+        values = ((*key, *scores.get(key[-1], ("", "", "")), one_line(failure)[:LONGEST]) for key in keys)
         yield trial, {row[: len(KEY)]: dict(zip(COLUMNS, row, strict=True)) for row in values}, outcome.is_new
 
 
@@ -277,8 +285,8 @@ def read_trials(path: Path) -> Rows:
     """Read a file of trials; none if there is no file."""
     if not path.exists():
         return {}
-    with reading(path, "CSV"):
-        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines(keepends=True))
+    with reading(path, "CSV"), path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
         if header != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
             raise HashbenchError(f"{path} is no file of trials, which has the columns {', '.join(COLUMNS)}. Move it.")
         return {tuple(row[: len(KEY)]): dict(zip(COLUMNS, row, strict=True)) for row in rows}
@@ -357,19 +365,20 @@ def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[st
     for choice in choices:
         if choice.params is not None:
             lines += ["", f"[methods.{_key(choice.method)}]", f"{TUNED} = {choice.n_trials}"]
-            values = {
-                name: [value] if isinstance(value, list | tuple) else value for name, value in choice.params.items()
-            }
-            lines += [f"{_key(name)} = {_toml(values[name])}" for name in sorted(values)]  # a list is a sweep
+            params = json.loads(canonical_json(dict(choice.params)))  # numbers of NumPy are plain ones then
+            values = {name: [value] if isinstance(value, list) else value for name, value in params.items()}
+            lines += [f"{_key(name)} = {_toml(value)}" for name, value in values.items()]  # a list is a sweep
     return "\n".join(lines) + "\n"
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name)
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _toml(value: Any) -> str:
     """Write a value as TOML has it; None, which it has not, as the text that a study reads as None."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps("None" if value is None else value)
+    if isinstance(value, float):
+        return repr(value)  # TOML has inf and nan, which JSON has not
+    return json.dumps("None" if value is None else value, ensure_ascii=False).replace("\x7f", "\\u007f")

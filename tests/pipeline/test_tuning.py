@@ -193,3 +193,6 @@ def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
     path.write_text("dataset,method\na,b\n")
     with pytest.raises(HashbenchError, match="is no file of trials, which has the columns dataset"):
         read_trials(path)
+    row = (*key, "", "", "", "a\x0cb\x1cc\x85d\u2028e")  # at which str.splitlines would part it
+    add_trials(path, {key: dict(zip(tuning.COLUMNS, row, strict=True))})
+    assert read_trials(path)[key]["failure"] == row[-1]
