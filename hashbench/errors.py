@@ -79,8 +79,8 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
-def one_line(error: BaseException) -> str:
-    """Give an error's text without line breaks; nothing if it fails to say."""
+def one_line(error: BaseException | str) -> str:
+    """Give an error's text, or any text, without line breaks; nothing if the error fails to say."""
     try:
         return " ".join(str(error).split())
     except Exception:  # of a class that is not ours

@@ -158,6 +158,12 @@ def lay_out(folder):
     (folder / "qrels-twice.txt").write_text("q 0 a 1\nq 0 a 0\n")
     (folder / "t").mkdir()
     (folder / "t" / "trials.csv").write_text("a,b\n")
+    for name in ("grid", "no-trials", "no-grid", "pipes"):
+        (folder / f"tuning-{name}").mkdir()
+    (folder / "tuning-grid" / "grid.toml").write_text('bits = 8\nmethods = ["itq"]\n')
+    (folder / "tuning-no-trials" / "trials.csv").mkdir()
+    (folder / "tuning-no-grid" / "grid.toml").mkdir()
+    os.mkfifo(folder / "tuning-pipes" / "grid.toml")
     (folder / "text.h5").write_text("hello")
     (folder / "empty.h5").touch()
     with h5py.File(folder / "foreign.h5", "w") as file:
@@ -547,6 +553,10 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
 1 | tune --method itq --bits 8 --output t | trials.csv is no file of trials | Move it
+1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
+1 | tune --method itq --bits 8 --output tuning-no-trials | cannot write tuning-no-trials/trials.csv: Is a directory
+1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory
+1 | tune --method itq --bits 8 --output tuning-pipes | cannot write tuning-pipes/grid.toml: it is a pipe or a device
 2 | info | Missing argument
 2 | list methodes | 'methodes' is not one of
 1 | check method iqt | unknown method 'iqt'

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("tuning"),
     show_default=True,
-    help="Folder for trials.csv, all trials, and grid.toml, the best settings for `hashbench run --grid`.",
+    help="Folder for trials.csv, all trials, and grid.toml, the chosen settings for `hashbench run --grid`.",
 )
 @click.option(
     "--resume",
@@ -77,26 +77,36 @@ def tune(
 ) -> None:
     """Choose settings on held-out training items, never on queries, with the same number of trials for each method.
 
-    A fifth of the training items is held out, and methods learn from the others. --param fixes a parameter, or with
-    several values has these tried; of other parameters those values are tried that the method declares.
+    A fifth of the training items is held out, and methods learn from the others. Each method declares the values that
+    are tried; if --param lists values, only these are. With one value, --param fixes a parameter. grid.toml keeps the
+    default settings of a method unless the best lead by more than 0.01.
 
     \b
     hashbench tune --dataset mine --method hashnet --method dpsh --bits 16 --bits 48 --trials 9
     hashbench run --grid tuning/grid.toml
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline.tuning import GRID, TRIALS, conclude, plan, read_trials, run_trials, shown
+    from hashbench.pipeline.tuning import (
+        GRID,
+        TRIALS,
+        check_folder,
+        conclude,
+        numbers_of_listed,
+        plan,
+        run_trials,
+        shown,
+    )
     from hashbench.scoring.metrics import get_metric
-    from hashbench.store.files import check_output
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one trial on each worker; leave --jobs out.")
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
     table, file = output / TRIALS, output / GRID
-    check_output(table)
-    read_trials(table)  # a file that cannot be added to is told before any work
+    check_folder(output)
     study = Chosen(None, methods, n_bits, seeds, datasets, params).study(names)
     trials = plan(study, n_trials)
+    for method, number in numbers_of_listed(study, n_trials).items():
+        click.echo(f"{method}: {n_trials} of {number} settings are tried; --trials {number} tries all.", err=True)
     rows: Rows = {}
     with Progress(len(trials)) as progress:
         progress.start("trials")
@@ -105,31 +115,46 @@ def tune(
             rows |= found
             progress.done(f"{trial}: {', '.join(dict.fromkeys(map(shown, found.values())))}", is_new=is_new)
     click.echo(_format(conclude(study, trials, names, rows, output), names))
-    click.echo(f"Trials are in {table}, the best settings in {file}: hashbench run --grid {file}", err=True)
+    click.echo(f"Trials are in {table}, the chosen settings in {file}: hashbench run --grid {file}", err=True)
 
 
 def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:
-    """Lay out the best settings of each method, with what they gain over the default ones."""
+    """Lay out the best settings of each method, what they gain over the default ones, and which of both were chosen."""
+    from hashbench.pipeline.tuning import LEAD, criterion, less_is_better
     from hashbench.reports.formatting import plain_table
 
     lines = []
     for choice in choices:
-        settings = "-" if choice.params is None else " ".join(f"{key}={value}" for key, value in choice.params.items())
-        scores = (f"{choice.default:.4f}", f"{choice.score:.4f}", f"{choice.score - choice.default:+.4f}")
+        settings = "-" if choice.best is None else " ".join(f"{key}={value}" for key, value in choice.best.items())
+        scores = (f"{choice.default_score:.4f}", f"{choice.best_score:.4f}", f"{choice.lead:+.4f}")
         lines.append(
             [
                 choice.method,
                 settings or "the default",
+                _chosen(choice),
                 *(score.replace("+nan", "-").replace("nan", "-") for score in scores),
                 str(choice.n_trials),
                 str(choice.n_failed),
             ]
         )
-    text = plain_table(["method", "best settings", "default", "best", "margin", "trials", "failed"], lines, n_left=2)
-    notes = [f"Mean of {', '.join(metrics)} of held-out training items, among themselves and to those learned from."]
+    header = ["method", "best settings", "chosen", "default", "best", "margin", "trials", "failed"]
+    direction = "less" if less_is_better(metrics) else "more"
+    notes = [
+        f"Mean of {criterion(metrics)} of held-out training items, among themselves and to those learned from; "
+        f"{direction} is better.",
+        f"The default settings are chosen unless the best lead by more than {LEAD}; settings with a failed trial never "
+        "are.",
+    ]
     if len({choice.n_trials for choice in choices}) > 1:
         told = ", ".join(f"{choice.method} {counted(choice.n_trials, 'trial')}" for choice in choices)
         notes.append(
             f"The effort is not equal: {told}. Let each method declare enough values, or give them by --param."
         )
-    return "\n".join([text, "", *notes])
+    return "\n".join([plain_table(header, lines, n_left=3), "", *notes])
+
+
+def _chosen(choice: "Choice") -> str:
+    """Return which settings of a method are in the grid file."""
+    if choice.params is None:
+        return "-"
+    return "default" if choice.params != choice.best or choice.lead == 0 else "best"

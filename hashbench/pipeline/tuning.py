@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import IntArray, Progress, silent
+from hashbench.cards import MethodCard
 from hashbench.dataset import Dataset, canonical_json
-from hashbench.errors import Damaged, HashbenchError
+from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster
 from hashbench.pipeline.grid import TUNED, Job, Sweep, by_variant, grid, spelled
 from hashbench.pipeline.preparation import load_dataset
@@ -24,17 +25,20 @@ from hashbench.pipeline.runner import Demands, Outcome, load_once
 from hashbench.pipeline.steps import vectors_of
 from hashbench.pipeline.study import DEFAULT_DATASETS, Study
 from hashbench.pipeline.workers import run_side_by_side
-from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
-from hashbench.store.files import data_dir, locked, write_text
+from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
 from hashbench.store.results import csv_text
 
 HELD_OUT = 0.2  # of the training items
+LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
 SCORES = ("among_held_out", "to_trained")  # held-out items as queries to other held-out ones, and to those learned from
 KEY = ("dataset", "dataset_fingerprint", "method", "method_version", "setting", "n_bits", "seed", "metric")
 COLUMNS = (*KEY, *SCORES, "seconds", "failure")
 TRIALS, GRID = "trials.csv", "grid.toml"  # what tune writes
+FIRST_WORDS = "# Chosen by hashbench tune:"  # of a grid file that tune wrote, and may write over
+LONGEST = 10_000  # characters of a failure; csv reads no more than 131,072
 _NUMBERS = ("n_bits", "seed")
 Rows = dict[tuple[str, ...], dict[str, str]]  # of trials, by their key
 
@@ -65,15 +69,18 @@ class Trial:
 
 @dataclass(frozen=True)
 class Choice:
-    """The best settings of a method, and what it took to find them.
+    """The settings chosen for a method, and what it took to find them.
 
-    ``params`` is None if no settings went through all their trials; ``default`` is NaN if the default ones did not.
+    ``params`` are the settings chosen, ``best`` those with the best score; both are None if no settings went through
+    all their trials. ``default_score`` is NaN if the default ones did not. ``lead`` is how much better the best are.
     """
 
     method: str
     params: Mapping[str, Any] | None
-    score: float
-    default: float
+    best: Mapping[str, Any] | None
+    best_score: float
+    default_score: float
+    lead: float
     n_trials: int
     n_failed: int
 
@@ -138,7 +145,7 @@ def settings_to_try(
     default = tuple(
         next((place for place, value in enumerate(space[key]) if value == defaults.get(key)), -1) for key in space
     )
-    n_others = math.prod(map(len, space.values())) - (-1 not in default)
+    n_others = n_settings(space, defaults) - 1
     n_drawn = min(n_others, n_trials - 1)
     places: dict[tuple[int, ...], None] = {}  # in order
     if n_drawn == n_others:
@@ -156,22 +163,50 @@ def settings_to_try(
     return [{}, *({key: space[key][place] for key, place in zip(space, one, strict=True)} for one in places)]
 
 
-def plan(study: Study, n_trials: int) -> list[Trial]:
-    """Return the trials of a study: the same settings of a method at all code lengths, on all datasets and seeds.
+def n_settings(space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any]) -> int:
+    """Return the number of combinations of a grid, the default settings included."""
+    has_defaults = all(defaults.get(key) in values for key, values in space.items())
+    return math.prod(map(len, space.values())) + (not has_defaults)
 
-    Parameters that the study gives one value are fixed; those with several are tried with these, others with the
-    values that the method declares.
+
+def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[str, Sequence[Any]], bool]]:
+    """Yield for each method its card, fixed parameters, values to try, and whether the study lists these.
+
+    Parameters that the study gives one value are fixed. If it lists values of others, only these are tried, else those
+    that the method declares.
     """
-    variants: list[tuple[str, Mapping[str, Any]]] = []
     for card, said, _ in by_variant(study.methods, study.params):
         if "preset" in said:
             raise HashbenchError("tune starts from the defaults, and takes no preset. Give its values by --param.")
         fixed = {key: value for key, value in said.items() if not isinstance(value, Sweep)}
+        listed = {key: _distinct(value) for key, value in said.items() if isinstance(value, Sweep)}
         declared = {key: values for key, values in card.tunable.items() if key not in fixed}
-        space = declared | {key: list(value) for key, value in said.items() if key not in fixed}
+        yield card, fixed, listed or declared, bool(listed)
+
+
+def _distinct(values: Sequence[Any]) -> list[Any]:
+    return [value for place, value in enumerate(values) if value not in values[:place]]
+
+
+def numbers_of_listed(study: Study, n_trials: int) -> dict[str, int]:
+    """Return the number of settings that the user lists, for each method that lists more than are tried."""
+    numbers = {card.name: n_settings(space, card.params) for card, _, space, is_listed in spaces(study) if is_listed}
+    return {method: number for method, number in numbers.items() if number > n_trials}
+
+
+def plan(study: Study, n_trials: int) -> list[Trial]:
+    """Return the trials of a study: the same settings of a method at all code lengths, on all datasets and seeds."""
+    variants: list[tuple[str, Mapping[str, Any]]] = []
+    for card, fixed, space, _ in spaces(study):
         settings = settings_to_try(space, card.params, n_trials, study.seeds[0])
         variants += [(card.name, {**fixed, **setting}) for setting in settings]
     specs, seeds = dict.fromkeys(map(spelled, study.datasets or DEFAULT_DATASETS)), dict.fromkeys(study.seeds)
+    for spec in specs:
+        if "\r" in spec or spec != spec.encode(errors="ignore").decode():
+            raise HashbenchError(
+                f"dataset {spec!r} has a name that {TRIALS} cannot hold, expected UTF-8 without carriage returns. "
+                "Rename the file."
+            )
     jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
     trials = []
     for spec in specs:  # what is wrong with a job has shown before anything is written
@@ -247,7 +282,7 @@ def judged(
         if not failure and not any("".join(values[: len(SCORES)]) for values in scores.values()):
             failure = "no held-out item has a relevant item among those that it is ranked against."
         keys = (trial.key(name) for name in names)
-        values = ((*key, *scores.get(key[-1], ("", "", "")), failure) for key in keys)
+        values = ((*key, *scores.get(key[-1], ("", "", "")), one_line(failure)[:LONGEST]) for key in keys)
         yield trial, {row[: len(KEY)]: dict(zip(COLUMNS, row, strict=True)) for row in values}, outcome.is_new
 
 
@@ -273,12 +308,24 @@ def _read_among_held_out(path: str, fingerprint: str) -> Dataset:
     return among_held_out(load_once(path, fingerprint))
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse, before any work, a folder that trials or a grid file cannot be written to, or with a user's grid file."""
+    read_trials(file_behind(folder / TRIALS))
+    path = file_behind(folder / GRID)
+    with reading(path):
+        if path.exists() and not path.read_bytes().startswith(FIRST_WORDS.encode()):
+            raise HashbenchError(
+                f"{path} does not begin with {FIRST_WORDS!r}, so tune did not write it and does not replace it. Move "
+                "it, or choose another folder with --output."
+            )
+
+
 def read_trials(path: Path) -> Rows:
     """Read a file of trials; none if there is no file."""
     if not path.exists():
         return {}
-    with reading(path, "CSV"):
-        header, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines(keepends=True))
+    with reading(path, "CSV"), path.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
         if header != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
             raise HashbenchError(f"{path} is no file of trials, which has the columns {', '.join(COLUMNS)}. Move it.")
         return {tuple(row[: len(KEY)]): dict(zip(COLUMNS, row, strict=True)) for row in rows}
@@ -293,29 +340,37 @@ def add_trials(path: Path, rows: Rows) -> None:
 
 
 def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> list[Choice]:
-    """Return the best settings of each method: the highest mean over all their trials, of which none failed.
+    """Return the choice of settings for each method, by the mean over all their trials.
 
-    Both scores and all metrics have the same weight; for a metric that counts errors it is 1 less the score. The
-    default settings, which are a method's first, win ties.
+    Both scores and all metrics have the same weight. The best settings are those with the best mean, of which no trial
+    failed; the default settings, which are a method's first, win ties. The default ones are kept unless the best lead
+    by more than `LEAD`, or a trial of the default ones failed.
     """
+    less = less_is_better(metric_names)
     scores: dict[str, dict[str, list[float]]] = {}
     params: dict[tuple[str, str], Mapping[str, Any]] = {}
     for trial, name in product(trials, metric_names):
-        row = rows[trial.key(name)]
+        score = _score(rows[trial.key(name)])
         of_method = scores.setdefault(trial.job.method, {})
-        of_method.setdefault(trial.setting, []).append(_score(row))
+        of_method.setdefault(trial.setting, []).append(1 - score if is_error(name) and not less else score)
         params[trial.job.method, trial.setting] = trial.job.params
     choices = []
     for method, of_method in scores.items():
         means = {setting: float(np.mean(values)) for setting, values in of_method.items()}
         whole = {setting: mean for setting, mean in means.items() if not math.isnan(mean)}
-        best = max(whole, key=lambda setting: whole[setting], default=None)
+        default = next(iter(means))
+        best = (min if less else max)(whole, key=lambda setting: whole[setting], default=None)
+        best_score = math.nan if best is None else whole[best]
+        lead = means[default] - best_score if less else best_score - means[default]
+        chosen = default if round(lead, 9) <= LEAD else best  # best if the default failed: NaN
         choices.append(
             Choice(
                 method=method,
-                params=None if best is None else params[method, best],
-                score=math.nan if best is None else whole[best],
-                default=next(iter(means.values())),
+                params=None if chosen is None else params[method, chosen],
+                best=None if best is None else params[method, best],
+                best_score=best_score,
+                default_score=means[default],
+                lead=lead,
                 n_trials=len(means),
                 n_failed=len(means) - len(whole),
             )
@@ -323,10 +378,21 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
     return choices
 
 
+def less_is_better(metric_names: Sequence[str]) -> bool:
+    """Return whether all metrics count errors; among others, those that do are taken as 1 - metric."""
+    return all(map(is_error, metric_names))
+
+
+def criterion(metric_names: Sequence[str]) -> str:
+    """Return the names of what settings are judged by, as it is averaged."""
+    less = less_is_better(metric_names)
+    return ", ".join(f"1 - {name}" if is_error(name) and not less else name for name in metric_names)
+
+
 def conclude(
     study: Study, trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows, folder: Path
 ) -> list[Choice]:
-    """Choose the best settings of each method, and write them as a grid file into the folder of the trials."""
+    """Choose settings for each method, and write them as a grid file into the folder of the trials."""
     choices = choose(trials, metric_names, rows)
     if all(choice.params is None for choice in choices):
         raise HashbenchError(f"no settings went through all their trials; {folder / TRIALS} says why of each.")
@@ -335,10 +401,9 @@ def conclude(
 
 
 def _score(row: Mapping[str, str]) -> float:
-    """Return the mean of both scores of a row, more is better; NaN without any."""
+    """Return the mean of both scores of a row; NaN without any."""
     values = [float(row[key]) for key in SCORES if row[key]]
-    mean = sum(values) / len(values) if values else math.nan
-    return 1 - mean if get_metric(row["metric"]).family.is_error else mean
+    return sum(values) / len(values) if values else math.nan
 
 
 def shown(row: Mapping[str, str]) -> str:
@@ -347,29 +412,30 @@ def shown(row: Mapping[str, str]) -> str:
 
 
 def grid_text(study: Study, choices: Sequence[Choice], metric_names: Sequence[str]) -> str:
-    """Write the best settings as a grid file, each with the number of trials that chose them."""
-    judged_by = f"{', '.join(metric_names)} of held-out training items, seed {', '.join(map(str, study.seeds))}"
+    """Write the chosen settings as a grid file, each with the number of trials that chose them."""
+    judged_by = f"{criterion(metric_names)} of held-out training items, seed {', '.join(map(str, study.seeds))}"
     lines = [
-        f"# Chosen by hashbench tune: {judged_by}; queries were not used.",
+        f"{FIRST_WORDS} {judged_by}; queries were not used.",
         f"datasets = {_toml([*(study.datasets or DEFAULT_DATASETS)])}",
         f"bits = {_toml([*study.n_bits])}",
     ]
     for choice in choices:
         if choice.params is not None:
             lines += ["", f"[methods.{_key(choice.method)}]", f"{TUNED} = {choice.n_trials}"]
-            values = {
-                name: [value] if isinstance(value, list | tuple) else value for name, value in choice.params.items()
-            }
-            lines += [f"{_key(name)} = {_toml(values[name])}" for name in sorted(values)]  # a list is a sweep
+            params = json.loads(canonical_json(dict(choice.params)))  # numbers of NumPy are plain ones then
+            values = {name: [value] if isinstance(value, list) else value for name, value in params.items()}
+            lines += [f"{_key(name)} = {_toml(value)}" for name, value in values.items()]  # a list is a sweep
     return "\n".join(lines) + "\n"
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else json.dumps(name)
+    return name if re.fullmatch("[A-Za-z0-9_-]+", name) else _toml(name)
 
 
 def _toml(value: Any) -> str:
     """Write a value as TOML has it; None, which it has not, as the text that a study reads as None."""
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps("None" if value is None else value)
+    if isinstance(value, float):
+        return repr(value)  # TOML has inf and nan, which JSON has not
+    return json.dumps("None" if value is None else value, ensure_ascii=False).replace("\x7f", "\\u007f")

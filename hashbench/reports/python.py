@@ -122,7 +122,8 @@ def tune(
     Parameters
     ----------
     methods : str, sequence of str, or mapping
-        Names, or for each name parameters of that method: one value is fixed, a list of values is tried.
+        Names, or for each name parameters of that method: one value is fixed, a list of values is tried. With a list,
+        no values that the method declares are tried.
     n_bits : int or sequence of int
         Code lengths, at each of which all settings are tried.
     datasets : str, Path, or sequence of them, default="digits"
@@ -149,8 +150,10 @@ def tune(
     Returns
     -------
     DataFrame
-        One row per method: ``method``, its best ``params``, their ``score``, that of the ``default`` ones,
-        ``n_trials`` and ``n_failed``.
+        One row per method: ``method``, the chosen ``params``, which ``grid.toml`` holds, the ``best`` ones,
+        ``best_score`` and ``default_score``, ``lead``, ``n_trials`` and ``n_failed``. The default ones are chosen
+        unless the best lead by more than 0.01. The lowest score is the best if all metrics count errors; among others,
+        errors are taken as 1 - metric.
 
     Raises
     ------
@@ -159,13 +162,19 @@ def tune(
     """
     import pandas as pd
 
-    from hashbench.pipeline.tuning import TRIALS, Rows, conclude, plan, run_trials
+    from hashbench.pipeline.tuning import TRIALS, Rows, check_folder, conclude, numbers_of_listed, plan, run_trials
 
     if n_trials < 1:
         raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     names = [get_metric(name).name for name in study.metrics]
-    trials, folder = plan(study, n_trials), Path(output)
+    folder = Path(output)
+    check_folder(folder)
+    trials = plan(study, n_trials)
+    for method, number in numbers_of_listed(study, n_trials).items():
+        warnings.warn(
+            f"{method}: {n_trials} of {number} settings are tried; n_trials={number} tries all.", stacklevel=2
+        )
     cluster = None if workers is None else Cluster(workers, trust_workers)
     rows: Rows = {}
     for _, found, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):

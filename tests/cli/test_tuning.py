@@ -75,7 +75,7 @@ def test_all_is_tried_told_and_written_and_failures_are_trials(fits, hashbench, 
     assert [row[0] for row in rows] == ["mine", "lsh"]
     assert rows[0][-2:] == ["4", "1"]
     assert float(rows[0][-4]) - float(rows[0][-5]) == pytest.approx(float(rows[0][-3]), abs=2e-4)
-    assert rows[1][1:3] == ["the", "default"]
+    assert rows[1][1:4] == ["the", "default", "default"]
     assert "The effort is not equal: mine 4 trials, lsh 1 trial." in done.stdout
     found = read_study(tmp_path / "tuning" / "grid.toml")
     assert [(name, own["tuned"]) for name, own in found.methods] == [("mine", 4), ("lsh", 1)]
@@ -146,3 +146,34 @@ def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):
     assert done.exit_code == 0
     rows = read_trials(tmp_path / "out" / "trials.csv").values()
     assert Counter(row["metric"] for row in rows) == dict.fromkeys(metrics, 3)
+    assert "Mean of P@3:reranked=5, 1 - PairwiseError, P@r2 of held-out training items" in done.stdout
+    assert "; more is better." in done.stdout
+
+
+def test_a_metric_of_errors_is_printed_as_it_is_and_the_lowest_is_best(fits, hashbench, tmp_path):
+    done = hashbench("tune", "--method", "mine", "--bits", 8, "--param", "shift=0.0,1.0", "--metric", "PairwiseError")
+    scores = {
+        row["setting"]: (float(row["among_held_out"]) + float(row["to_trained"])) / 2
+        for row in read_trials(tmp_path / "tuning" / "trials.csv").values()
+    }
+    default, best = scores["{}"], scores['{"shift": 1.0}']
+    assert best < default - 0.01
+    assert f"[1/2] digits mine 8 bits seed 0: PairwiseError {default:.4f}\n" in done.stderr
+    row = done.stdout.splitlines()[2].split()
+    assert row == ["mine", "shift=1.0", "best", f"{default:.4f}", f"{best:.4f}", f"{default - best:+.4f}", "2", "0"]
+    assert "; less is better." in done.stdout
+    assert read_study(tmp_path / "tuning" / "grid.toml").methods == (("mine", {"tuned": 2, "shift": 1.0}),)
+
+
+def test_listed_values_that_are_not_all_tried_are_counted(tiny_file, hashbench, tmp_path):
+    command = ("tune", "--method", "itq", "--param", "n_iter=1,2", "--bits", 4, "--dataset", tiny_file())
+    done = hashbench(*command, "--trials", 2, "--output", tmp_path / "out")
+    assert "itq: 2 of 3 settings are tried; --trials 3 tries all.\n" in done.stderr
+    assert "tries all" not in hashbench(*command, "--trials", 3, "--output", tmp_path / "out").stderr
+
+
+def test_a_grid_file_that_tune_wrote_is_replaced(tiny_file, hashbench, tmp_path):
+    command = ("tune", "--method", "itq", "--trials", 1, "--dataset", tiny_file(), "--output", tmp_path / "out")
+    for n_bits in (4, 3):
+        assert hashbench(*command, "--bits", n_bits).exit_code == 0
+        assert read_study(tmp_path / "out" / "grid.toml").n_bits == (n_bits,)

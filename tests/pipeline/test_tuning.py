@@ -5,6 +5,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from hashbench import evaluate
 from hashbench.errors import HashbenchError
@@ -12,8 +14,18 @@ from hashbench.methods.dpsh import DPSH
 from hashbench.pipeline import tuning
 from hashbench.pipeline.grid import Sweep
 from hashbench.pipeline.preparation import load_dataset
+from hashbench.pipeline.runner import Outcome
 from hashbench.pipeline.study import Study, read_study
-from hashbench.pipeline.tuning import Choice, add_trials, choose, grid_text, plan, read_trials, settings_to_try
+from hashbench.pipeline.tuning import (
+    Choice,
+    add_trials,
+    choose,
+    grid_text,
+    numbers_of_listed,
+    plan,
+    read_trials,
+    settings_to_try,
+)
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "neighbours"])
@@ -113,6 +125,42 @@ def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path
 
 
 @pytest.mark.usefixtures("digits_data")
+def test_a_failure_is_one_line_of_the_file(tmp_path, monkeypatch):
+    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
+    failed = [Outcome(trials[0].job, None, refusal="a\r\nb\x0cc\u2028d")]
+    monkeypatch.setattr(tuning, "run_side_by_side", lambda *arguments: failed)
+    ((_, rows, _),) = tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")
+    assert {row["failure"] for row in rows.values()} == {"a b c d"}
+    assert len((tmp_path / "trials.csv").read_text().splitlines()) == 2
+    assert read_trials(tmp_path / "trials.csv") == rows
+    failed[0] = Outcome(trials[0].job, None, refusal="a" * 200_000)
+    assert len([*tuning.run_trials(trials, ["AP"], tmp_path / "trials.csv")]) == 1
+    assert len(read_trials(tmp_path / "trials.csv")) == 1
+
+
+@pytest.mark.parametrize("name", ["\udcff.h5", "a\rb.h5"])
+def test_a_dataset_whose_name_no_file_of_trials_can_hold_is_refused(name):
+    with pytest.raises(HashbenchError, match=r"has a name that trials\.csv cannot hold"):
+        plan(Study(datasets=(name,), methods=(("itq", {}),), n_bits=(8,)), 1)
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_listed_values_are_tried_alone_each_once_beside_the_default():
+    listed = {"csq:learning_rate": Sweep((1e9, 0.1, 1e9)), "csq:epochs": 3}
+    study = Study(methods=(("csq", {}),), n_bits=(8,), params=listed)
+    assert [trial.job.params for trial in plan(study, 2)] == [{"epochs": 3}, {"epochs": 3, "learning_rate": 1e9}]
+    assert numbers_of_listed(study, 2) == {}
+    assert numbers_of_listed(study, 1) == {"csq": 2}
+    study = Study(methods=(("itq", {}), ("csq", {})), n_bits=(8,), params={"itq:n_iter": Sweep((5, 20, 40, 80))})
+    assert numbers_of_listed(study, 4) == {"itq": 5}
+    tried = [trial.job.params.get("n_iter", 50) for trial in plan(study, 5) if trial.job.method == "itq"]
+    assert tried == [50, 5, 20, 40, 80]
+    tried = [trial.job.params.get("n_iter", 50) for trial in plan(study, 4) if trial.job.method == "itq"]
+    assert tried[0] == 50
+    assert len({*tried}) == 4
+
+
+@pytest.mark.usefixtures("digits_data")
 def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
     params = {"epochs": 2, "itq:n_iter": Sweep((5, 20)), "dpsh:eta": 3.0}
     trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8,), params=params), 9)
@@ -153,32 +201,90 @@ def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down(tm
     trials = plan(study, 9)  # slopes 10, 5 and 20
     values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
 
-    def rows(metric, sign):
+    def rows(metric, is_error):
         found = {}
         for trial in trials:
             slope = str(trial.job.params.get("slope", "10"))
             value = values[slope][trial.job.n_bits // 16]
-            score = "" if value is None else str(value if sign > 0 else 1 - value)
+            score = "" if value is None else str(1 - value if is_error else value)
             row = (*trial.key(metric), score, score, "1.0", "failed" if value is None else "")
             found[row[:8]] = dict(zip(tuning.COLUMNS, row, strict=True))
         return found
 
-    for metric, sign in (("AP", 1), ("PairwiseError", -1)):
-        (choice,) = choose(trials, [metric], rows(metric, sign))
-        assert (choice.params, choice.n_trials, choice.n_failed) == ({"slope": 20.0}, 3, 1)
-        assert (choice.score, choice.default) == pytest.approx((0.575, 0.55))
+    found = rows("AP", False) | rows("PairwiseError", True)
+    for metrics, best, default in (
+        (["AP"], 0.575, 0.55),
+        (["PairwiseError"], 0.425, 0.45),  # as it is
+        (["AP", "PairwiseError"], 0.575, 0.55),  # AP and 1 - PairwiseError
+    ):
+        (choice,) = choose(trials, metrics, found)
+        assert (choice.params, choice.best, choice.n_trials, choice.n_failed) == (
+            {"slope": 20.0},
+            {"slope": 20.0},
+            3,
+            1,
+        )
+        assert (choice.best_score, choice.default_score, choice.lead) == pytest.approx((best, default, 0.025))
+
+
+@pytest.mark.usefixtures("digits_data")
+@pytest.mark.parametrize(
+    ("default", "best", "chosen"),
+    [
+        ("0.500000", "0.510000", {}),
+        ("0.500000", "0.510001", {"n_iter": 5}),
+        ("0.500000", "0.400000", {}),
+        ("", "0.100000", {"n_iter": 5}),
+        ("0.100000", "", {}),
+        ("", "", None),
+    ],
+)
+@pytest.mark.parametrize("metric", ["AP", "PairwiseError"])
+def test_the_default_is_kept_unless_the_best_lead_by_more_than_a_hundredth(metric, default, best, chosen):
+    trials = plan(Study(methods=(("itq", {}),), n_bits=(8,), params={"n_iter": Sweep((50, 5))}), 2)
+    rows = {}
+    for trial, score in zip(trials, (default, best), strict=True):
+        score = f"{1 - float(score):.6f}" if score and metric == "PairwiseError" else score
+        row = (*trial.key(metric), score, score, "1.0", "" if score else "failed")
+        rows[row[:8]] = dict(zip(tuning.COLUMNS, row, strict=True))
+    (choice,) = choose(trials, [metric], rows)
+    assert choice.params == chosen
 
 
 def test_a_grid_file_is_read_as_it_was_meant(tmp_path):
     params = {"a": None, "b": 1e-05, "c": True, "d": 'w "x"', "e": [1, 2], "f": 30}
     study = Study(datasets=("mine",), n_bits=(16, 48), seeds=(0, 1))
-    text = grid_text(study, [Choice("m-1", params, 0.5, 0.4, 9, 0), Choice("other", None, 0, 0, 9, 9)], ["AP", "NDCG"])
+    text = grid_text(
+        study,
+        [Choice("m-1", params, {}, 0.5, 0.4, 0.1, 9, 0), Choice("other", None, None, 0, 0, 0, 9, 9)],
+        ["AP", "NDCG"],
+    )
     assert text.startswith("# Chosen by hashbench tune: AP, NDCG of held-out training items, seed 0, 1;")
     assert list(tomllib.loads(text)["methods"]) == ["m-1"]
     (tmp_path / "grid.toml").write_text(text)
     found = read_study(tmp_path / "grid.toml")
     assert found.methods == (("m-1", {"tuned": 9, **params}),)
     assert (found.datasets, found.n_bits) == (("mine",), (16, 48))
+
+
+ANY_VALUE = st.text() | st.floats(allow_nan=False) | st.integers() | st.booleans()
+
+
+@given(dataset=st.text(), method=st.text(), name=st.text(), value=ANY_VALUE)
+@example(dataset="\U0001f600.h5", method="\x7f", name='\u2028"', value="\x85\r\n\x00\x7f\\u007f")
+@example(dataset="mine", method="a", name="b", value=float("inf"))
+def test_a_grid_file_is_toml_whatever_the_names_and_values(dataset, method, name, value):
+    choice = Choice(method, {name: value}, {}, 0.5, 0.4, 0.1, 9, 0)
+    text = grid_text(Study(datasets=(dataset,), n_bits=(16,)), [choice], ["AP"])
+    found = tomllib.loads(text)
+    assert found["datasets"] == [dataset]
+    assert found["methods"][method] == {"tuned": 9} | {name: value}
+
+
+def test_numbers_of_numpy_are_written_as_plain_ones():
+    params = {"a": np.int64(5), "b": np.float64(0.1), "c": np.bool_(True), "d": (1, 2), "e": np.float32(0.5)}
+    text = grid_text(Study(n_bits=(16,)), [Choice("m", params, {}, 0.5, 0.4, 0.1, 9, 0)], ["AP"])
+    assert tomllib.loads(text)["methods"]["m"] == {"tuned": 9, "a": 5, "b": 0.1, "c": True, "d": [[1, 2]], "e": 0.5}
 
 
 def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
@@ -190,6 +296,9 @@ def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
     found = read_trials(path)
     assert [(row["n_bits"], row["to_trained"]) for row in found.values()] == [("8", "0.3"), ("16", "0.1")]
     assert {row["failure"] for row in found.values()} == {'a, "b"\nc'}
+    row = (*key, "", "", "", "a\x0cb\x1cc\x85d\u2028e")  # at which str.splitlines would part it
+    add_trials(path, {key: dict(zip(tuning.COLUMNS, row, strict=True))})
+    assert read_trials(path)[key]["failure"] == row[-1]
     path.write_text("dataset,method\na,b\n")
     with pytest.raises(HashbenchError, match="is no file of trials, which has the columns dataset"):
         read_trials(path)

@@ -97,7 +97,14 @@ def test_tune_gives_the_best_settings_that_the_command_writes(hashbench, digits_
     shown = hashbench(*command, "--output", tmp_path / "two").stdout
     for name in ("trials.csv", "grid.toml"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
-    assert all(f"{score:.4f}" in shown for score in found["score"])
+    assert all(f"{score:.4f}" in shown for score in found["best_score"])
+    with pytest.warns(UserWarning, match="itq: 2 of 3 settings are tried; n_trials=3 tries all"):
+        package.tune({"itq": {"n_iter": [1, 5]}}, 8, output=tmp_path / "one", n_trials=2)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "grid.toml").write_text("bits = 8\n")
+    with pytest.raises(HashbenchError, match=r"grid\.toml does not begin with '# Chosen by hashbench tune:'"):
+        package.tune("itq", 8, output=tmp_path / "mine")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["grid.toml"]
     with pytest.raises(HashbenchError, match="n_trials is 0, expected 1 or more"):
         package.tune("itq", 8, output=tmp_path / "three", n_trials=0)
 
