@@ -111,7 +111,10 @@ class Arrays(DatasetAdapter):
             if theirs is not None:
                 theirs = _one_each(theirs, own.query_labels, own.query_items, len(ours))
             if (labels is None) != (theirs is None):
-                raise HashbenchError("labels are needed of both queries and database, or of neither.")
+                has, lacks = ("query", "database") if labels is None else ("database", "query")
+                raise HashbenchError(
+                    f"the {has} items have labels and the {lacks} items have none; give labels for both or neither."
+                )
             if labels is not None and theirs is not None:
                 if labels.shape[1:] != theirs.shape[1:]:
                     raise HashbenchError(

@@ -505,7 +505,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --queries-per-label 3 | give --queries-per-label and labels
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
-1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | labels are needed of both
+1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | the query items have none
 1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries are to be drawn out of it
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
 1 | {INDEXED} rows-negative.npy | names row -1, and the database has rows 0 to 39

@@ -372,9 +372,9 @@ def check_rating(dataset: Dataset, spec: str, given: Relevance) -> None:
                     instead = _SAYS_THE_SAME.get(dataset.rule, "no labels say that, so leave yours out")
                     why = f"its rule is {dataset.rule}; {instead}"
                 raise HashbenchError(
-                    f"your labels or affinity rate query {rows.start + query:,} and database item "
-                    f"{columns.start + item:,} (the first is 0) as {theirs[query, item]}, and {spec} as "
-                    f"{levels[query, item]}: {why}."
+                    f"your labels or affinity give query {rows.start + query:,} and database item "
+                    f"{columns.start + item:,} (counted from 0) level {theirs[query, item]}, but {spec} gives them "
+                    f"level {levels[query, item]}: {why}."
                 )
 
 

@@ -56,8 +56,8 @@ def summarise(diff: Diff) -> str:
         n_open = sum(change.ties == OPEN for change in diff.changed)
         n_significant = sum(change.is_significant for change in diff.changed)
         text += (
-            f". Of the changed, {n_worse} are worse, {n_open} are not told apart by luck with ties, and "
-            f"{n_significant} of {diff.n_tested} tested are significant"
+            f". Changed rows: {n_worse} worse, {n_open} not told apart by luck with ties, "
+            f"{n_significant} of {diff.n_tested} tested significant"
         )
     return f"{text}."
 

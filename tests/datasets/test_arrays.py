@@ -524,11 +524,15 @@ def test_training_items_of_each_label_go_with_own_queries(prepare, save, labels)
         ({"X": X}, ["--features", "gist"], "features 'gist' are computed of images, and .*X.npy is no folder"),
         ({"X": X, "qy": LABELS}, ["--query-labels", "qy"], "--query-labels are those of queries of your own"),
         ({"X": X, "Q": X[:5, :3]}, ["--query-from", "Q"], "Q.npy has 3 columns and .*X.npy 4"),
-        ({"X": X, "Q": X[:5], "y": LABELS}, ["--query-from", "Q"], "labels are needed of both queries and database"),
+        (
+            {"X": X, "Q": X[:5], "y": LABELS},
+            ["--query-from", "Q"],
+            "the database items have labels and the query items have none",
+        ),
         (
             {"X": X, "Q": X[:5], "qy": LABELS[:5]},
             ["--query-from", "Q", "--query-labels", "qy"],
-            "labels are needed of both queries and database",
+            "the query items have labels and the database items have none",
         ),
         (
             {"X": X, "Q": X[:5], "y": LABELS, "qy": LABELS[:6]},

@@ -412,14 +412,14 @@ def test_labels_beside_a_dataset_rate_as_it_does_or_are_refused(beside, rule, to
         refused = score(query_labels=given[:8], database_labels=given[8:][order])
         query, item = np.argwhere(levels != levels[:, order])[0]
         assert (refused.exit_code, refused.stdout) == (1, "")
-        assert f"rate query {query} and database item {item} (the first is 0)" in refused.stderr
+        assert f"give query {query} and database item {item} (counted from 0)" in refused.stderr
         order = np.random.default_rng(seed).permutation(8)
         refused = score(query_labels=given[order], database_labels=given[8:])
         if (levels != levels[order]).any():
             query, item = np.argwhere(levels != levels[order])[0]
             theirs, ours = levels[order][query, item], levels[query, item]
-            assert f"rate query {query} and database item {item} (the first is 0) as {theirs}" in refused.stderr
-            assert f"tiny.h5 as {ours}: " in refused.stderr
+            assert f"give query {query} and database item {item} (counted from 0) level {theirs}, but" in refused.stderr
+            assert f"tiny.h5 gives them level {ours}: " in refused.stderr
 
 
 def test_where_a_dataset_rates_without_labels_only_its_own_affinity_goes_beside_it(beside):
@@ -430,12 +430,12 @@ def test_where_a_dataset_rates_without_labels_only_its_own_affinity_goes_beside_
         assert (together.exit_code, together.stdout) == (0, score().stdout)
         labels = np.arange(40) % 4
         refused = score(query_labels=labels[:8], database_labels=labels[8:]).stderr
-        assert "rate query 0 and database item" in refused
+        assert "give query 0 and database item" in refused
         assert f"its rule is {rule}; no labels say that, so leave yours out" in refused
         assert "another order" not in refused
         levels[5, 17] += 1
         query, item, given = 5, 17, levels[5, 17]
-        told = f"rate query {query} and database item {item} (the first is 0) as {given}, and"
+        told = f"give query {query} and database item {item} (counted from 0) level {given}, but"
         assert told in score(affinity=levels).stderr
 
 
@@ -457,7 +457,7 @@ def test_ratings_are_compared_in_blocks_and_the_item_is_named(monkeypatch, tiny,
     own_codes.check_rating(dataset, "tiny", Explicit(levels))
     for query, item in np.ndindex(levels.shape):
         levels[query, item] += 1
-        with pytest.raises(HashbenchError, match=rf"rate query {query} and database item {item} \(the first is 0\)"):
+        with pytest.raises(HashbenchError, match=rf"give query {query} and database item {item} \(counted from 0\)"):
             own_codes.check_rating(dataset, "tiny", Explicit(levels))
         levels[query, item] -= 1
 
@@ -471,7 +471,7 @@ def test_superclasses_beside_a_dataset_are_compared_too(tiny_file, save, hashben
     alone = hashbench("evaluate", *own, "--dataset", spec)
     own += ["--query-labels", save("ql.npy", 9 - fine[:8]), "--database-labels", save("dl.npy", 9 - fine[8:])]
     refused = hashbench("evaluate", *own, "--dataset", spec).stderr
-    assert "as 1, and" in refused
+    assert "level 1, but" in refused
     assert "its rule is hierarchy; give --query-coarse and --database-coarse, too, or leave yours out" in refused
     for superclass, exit_code in ((coarse, 0), (fine % 2, 1)):
         more = ["--query-coarse", save("qc.npy", superclass[:8]), "--database-coarse", save("dc.npy", superclass[8:])]

@@ -164,7 +164,7 @@ def test_settings_that_all_lines_of_a_block_have_stand_below_it_once(other, para
     settings = {"itq": {"n_iter": 7}, "agh": {"n_iter": 7, "n_anchors": 70}, other: params}
     made = table(*(cell(method, params=json.dumps(settings[method])) for method in settings))
     assert sorted(name for name in lines(made) if name.split()[0] in settings) == sorted(labels)
-    note = "In all lines that have these parameters: n_iter=7."
+    note = "All rows with these parameters use n_iter=7."
     is_common = "itq" in labels
     assert (note in made.to_markdown()) == is_common
     assert (note.replace("_", "\\_") in made.to_latex()) == is_common

@@ -334,8 +334,8 @@ def format_grid(found: Sequence[Spread], form: str) -> str:
         ]
         parts.append(lay_out(header, counts))
         parts += [
-            f"{one.n_bits} bits, {one.metric}, {one.database}: scripts that sort can publish in either order "
-            f"{', '.join(' and '.join(names) for names in one.turned)}."
+            f"{one.n_bits} bits, {one.metric}, {one.database}: two scripts that sort can put these pairs in either "
+            f"order: {', '.join(' and '.join(names) for names in one.turned)}."
             for one in compared
             if one.turned
         ]
@@ -349,8 +349,9 @@ _ABOUT = (
     "as sklearn-ap. Worst case: the ties of each query on its own."
 )
 _ABOUT_PAIRS = (
-    "Of every two methods: how many have ranges that meet (worst case), are not told apart by luck (open), and can be "
-    "published in either order by two of the scripts that sort, or by these and the one of the end of ties."
+    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not told apart by luck. Scripts that "
+    "sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
+    "precision at the end of each tie count too."
 )
 
 

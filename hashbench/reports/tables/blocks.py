@@ -170,7 +170,7 @@ def _parted(
     own = dict(labels)
     for setting in settings:
         own = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in own.items()}
-    return own, [f"In all lines that have these parameters: {', '.join(settings)}."] if settings else []
+    return own, [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
 
 
 def _groups(
@@ -274,8 +274,8 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
         notes.append("†: not told apart by luck from the best; a random order of ties may turn the two around.")
     if any("◊" in entry.marks for entry in entries):
         notes.append(
-            "◊: second best and apart from the best under luck, though ranges meet: only an order of ties that knows "
-            "the classes could turn the two around."
+            "◊: second best and apart from the best under luck, though ranges meet: a random order of ties is not "
+            "expected to turn the two around; one that knows the classes might."
         )
     n_unknown, n_ties = int((block["ties"] == UNKNOWN).sum()), int((block["ties"] != "").sum())
     if n_unknown:

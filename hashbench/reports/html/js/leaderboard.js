@@ -2,7 +2,7 @@
 
 const ABOUT_TIES = {
   "every order": "Their ranges do not meet: no order of ties turns the two around.",
-  luck: "They are apart under luck: only an order of ties that knows the classes could turn the two around.",
+  luck: "They are apart under luck: a random order of ties is not expected to turn the two around; one that knows the classes might.",
   open: "They are not told apart by luck: a random order of ties may turn the two around.",
   unknown: "Whether luck with ties could turn the two around is unknown: a row is from before rows had tie_sd.",
 };
