@@ -33,7 +33,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import merge_rows, results_path
+from hashbench.store.results import check_method, merge_rows
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
@@ -128,9 +128,8 @@ class OwnCodes:
         for metric, values in scored.scores.items():
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
             parts.setdefault(replace(made, dataset_fingerprint=content), {})[metric] = values
-        path = results_path(results, made.dataset)
         rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
-        merge_rows(path, rows)
+        (path,) = merge_rows(results, rows)
         told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
         if self.dataset is None:
             told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
@@ -272,10 +271,11 @@ def check_saving(
     if keep_codes and distance != "hamming":
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
+    check_method(name)
     if name.casefold() in map(str.casefold, method_names()):
         raise HashbenchError(f"{name!r} is the name of a method; save your codes under another.")
     if dataset is None:
-        raise HashbenchError("--save adds rows to DATASET.csv of the results; say which: --dataset NAME.")
+        raise HashbenchError("--save adds rows to the results of a dataset; say which: --dataset NAME.")
     if is_labelled:
         check_name(dataset, "a dataset's name")
         check_fold(dataset)

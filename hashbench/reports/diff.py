@@ -171,22 +171,22 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     Returns
     -------
     Diff
-        Without tests. Where a side is one file, only its datasets count.
+        Without tests. Where a side is one file or of one dataset, only its datasets count, or its methods on these.
 
     Raises
     ------
     HashbenchError
         If nothing is left to compare, though there are results or the user said where they should be.
     """
-    datasets = {row.dataset for side in (old, new) for row in side.rows.values()}
-    for side in (old, new):
-        if side.is_file:
-            datasets &= {row.dataset for row in side.rows.values()}
+    scopes = [
+        (side.scope, {(row.dataset, row.method)[: side.scope] for row in side.rows.values()}) for side in (old, new)
+    ]
     before, after = (
         {
             key: row
             for key, row in side.rows.items()
-            if row.dataset in datasets and (not metrics or row.metric in metrics)
+            if all((row.dataset, row.method)[:n] in there for n, there in scopes if n)
+            and (not metrics or row.metric in metrics)
         }
         for side in (old, new)
     )

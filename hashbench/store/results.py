@@ -1,7 +1,8 @@
-"""The committed results: long rows in ``results/<dataset>.csv``, sorted, six decimals, LF.
+"""The committed results: long rows in ``results/<dataset>/<method>.csv``, sorted, six decimals, LF.
 
-Those of datasets with unseen classes, of which there are several a fold, stand together in
-``results/<dataset>-unseen.csv``.
+Rows name their parameters, which stand in ``<method>.settings.json``; what made them is in ``<method>.jobs.csv``.
+Datasets with unseen classes, of which there are several a fold, share the folder ``<dataset>-unseen``. Files of the
+earlier layout, ``results/<dataset>.csv`` with the parameters in every row, are read too.
 """
 
 import codecs
@@ -9,7 +10,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,8 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hashbench._validation import check_name, check_words
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, one_line
-from hashbench.store.files import locked_folder, write_bytes, write_text
+from hashbench.store.files import locked_folder, write_text, writing
 from hashbench.store.inputs import check_file, reading
+from hashbench.store.origin import Made
+from hashbench.store.provenance import settings_name
 from hashbench.unseen import split_name
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ class Row(NamedTuple):
     @property
     def key(self) -> tuple[Any, ...]:
         """What identifies the row."""
-        return self[:7]
+        return self[:_N_KEY]
 
 
 class Unreadable(HashbenchError):
@@ -57,13 +60,25 @@ class Unreadable(HashbenchError):
         return " ".join(self.args)
 
 
+class ResultsFile(NamedTuple):
+    """A results file as it is found, on disk or in a commit."""
+
+    name: str  # for errors
+    content: bytes
+    settings: bytes | None = None  # of the file beside it; None if there is none
+
+
 _Rows = dict[tuple[Any, ...], Row]  # by key
 COLUMNS = Row._fields
+FILE_COLUMNS = tuple("settings" if column == "params" else column for column in COLUMNS)
 NUMBERS = ("value", "tie_sd", "low", "high")
 UNKNOWN = "unknown"
+_N_KEY, _N_JOB, _PARAMS = 7, 6, COLUMNS.index("params")
+_FIRST = ",".join(FILE_COLUMNS[: _PARAMS + 1]).encode()
+_JOBS, _SETTINGS = ".jobs.csv", ".settings.json"
 _ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
 _KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
-_NAMES_OF_FILES = ("dataset", "method", "dataset_fingerprint")
+_WHOLE = tuple((COLUMNS.index(column), kind) for column, kind in _KINDS.items())
 _METRIC = re.compile(r"[A-Za-z]\w*(@r?(0|[1-9]\d*))?(:[a-z0-9=-]+)*", re.ASCII)
 _RESTORE = "Restore it from version control."
 _RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
@@ -78,30 +93,106 @@ _OF_OLDER_FILES = {  # what a row has whose file lacks the column
 }
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Read a results file, in its order; a missing one has no rows."""
+def results_path(folder: str | Path, dataset: str, method: str) -> Path:
+    """Tell in which file of a folder the rows of a method on a dataset are."""
+    check_method(method)
+    return _folder_of(folder, dataset) / f"{method}.csv"
+
+
+def check_method(name: str) -> None:
+    """Refuse the name of a method whose results would be in the file that says what made those of another."""
+    if name.endswith(_JOBS.removesuffix(".csv")):
+        raise HashbenchError(
+            f"a method called {name!r} would write its rows to {name}.csv, which says what made others. "
+            "Give it another name."
+        )
+
+
+def _folder_of(folder: str | Path, dataset: str) -> Path:
+    base, protocol = split_name(dataset)
+    return Path(folder) / f"{base}{'-unseen' if protocol else ''}"
+
+
+def earlier_path(folder: str | Path, dataset: str) -> Path:
+    """Tell where the rows of a dataset are in the earlier layout."""
+    base = _folder_of(folder, dataset)
+    return base.with_name(f"{base.name}.csv")
+
+
+def settings_path(path: Path) -> Path:
+    """Tell which file holds the settings that a results file names."""
+    return path.with_name(path.stem + _SETTINGS)
+
+
+def made_path(path: Path) -> Path:
+    """Tell which file says what made the rows of a results file."""
+    return path.with_name(path.stem + _JOBS)
+
+
+def is_earlier(file: ResultsFile) -> bool:
+    """Tell a file of the earlier layout, with parameters in every row."""
+    return not file.content.startswith(_FIRST)
+
+
+def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
+    """Tell a results file by its path below the folder of results.
+
+    Tables may lie in folders there, too: a results file has settings beside it among all ``names``, or begins as one.
+    """
+    if not name.endswith(".csv") or name.endswith(_JOBS):
+        return False
+    return "/" not in name or f"{name.removesuffix('.csv')}{_SETTINGS}" in names or begin().startswith(_FIRST)
+
+
+def find_files(folder: Path) -> list[Path]:
+    """Find the results files of a folder, those of the earlier layout first; a missing one has none."""
+    with reading(folder, "a folder of results"):
+        found = sorted(folder.iterdir()) if folder.exists() else []
+        inside = [one for place in found if place.is_dir() for one in sorted(place.iterdir())]
+        names = {one.relative_to(folder).as_posix() for one in inside}
+        inside = [one for one in inside if is_results_file(one.relative_to(folder).as_posix(), names, _beginner(one))]
+        taken = {one.parent for one in inside}  # a dataset, too, may be called x.csv
+        return [one for one in found if is_results_file(one.name, (), bytes) and one not in taken] + inside
+
+
+def _beginner(path: Path) -> Callable[[], bytes]:
+    def begin() -> bytes:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as file:
+            return file.read(len(_FIRST))
+
+    return begin
+
+
+def read_file(path: Path) -> ResultsFile:
+    """Read a results file, which must be a regular one, and the settings beside it, which are written before it."""
+    content, settings = _read_content(path), None
+    if settings_path(path).exists():
+        settings = _read_content(settings_path(path))
+    return ResultsFile(str(path), content, settings)
+
+
+def _read_content(path: Path) -> bytes:
     with reading(path, "results"):
-        if not path.exists() and not path.is_symlink():
-            return []
         check_file(path)
-        return list(_parsed(path, _state(path))[0])
+        return path.read_bytes()
 
 
-def _state(path: Path) -> tuple[int, ...]:
-    state = path.stat()
-    return state.st_ino, state.st_mtime_ns, state.st_size
+def read_folder(folder: Path) -> _Rows:
+    """Read all results files of a folder, by key; refuse a key that is there twice."""
+    return unite(map(read_file, find_files(folder)))
 
 
-@lru_cache(maxsize=16)
-def _parsed(path: Path, state: tuple[int, ...]) -> tuple[list[Row], bool]:
-    """Parse a file once for each state, as files are replaced, not changed; and tell if it is as we would write it."""
-    content = path.read_bytes()
-    rows = list(unite([(content, str(path))]).values())
-    return rows, content == csv_text(COLUMNS, sorted(rows)).encode()
+def read_rows(folder: str | Path, dataset: str) -> list[Row]:
+    """Read the rows of a dataset in a folder, and of those that share its files."""
+    earlier = earlier_path(folder, dataset)
+    files = [earlier] if earlier.exists() or earlier.is_symlink() else []
+    return list(unite(map(read_file, (*files, *find_files(_folder_of(folder, dataset))))).values())
 
 
-def unite(files: Iterable[tuple[bytes, str]], *, is_past: bool = False) -> dict[tuple[Any, ...], Row]:
-    """Parse results files, each with what to call it in errors, and give their rows by key; refuse a key there twice.
+def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> _Rows:
+    """Parse results files and give their rows by key; refuse a key there twice.
 
     In files of the past, which nobody can mend, line ends, a byte order mark and a row's exact copies do not matter.
 
@@ -109,57 +200,96 @@ def unite(files: Iterable[tuple[bytes, str]], *, is_past: bool = False) -> dict[
     version: then the tie range is NaN, its deviation empty, no query is undefined, the dataset's fingerprint is
     ``unknown`` and the method's version 1.
     """
-    rows: dict[tuple[Any, ...], Row] = {}
-    places: dict[tuple[Any, ...], tuple[str, int]] = {}
-    for content, name in files:
+    rows: _Rows = {}
+    places: dict[tuple[Any, ...], tuple[ResultsFile, int]] = {}
+    for file in files:
         if is_past:
-            content = content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
-        for number, row in _parse(content, name):
-            if row.key in rows and not (is_past and rows[row.key] == row):
-                other, line = places[row.key]
-                first = f"line {line}" if other == name else f"{other}, line {line}"
-                how = "the same" if rows[row.key] == row else "other"
-                raise Unreadable(
-                    f"{name}, line {number}, holds {' '.join(map(str, row.key))} a second time, after {first}, with "
-                    f"{how} numbers.",
-                    "Delete one of the two lines, or both and run again.",
-                )
-            rows[row.key], places[row.key] = row, (name, number)
+            file = ResultsFile(file.name, _of_the_past(file.content), file.settings and _of_the_past(file.settings))
+        for number, row in _parse(file):
+            key = row[:_N_KEY]
+            if key in rows and not (is_past and rows[key] == row):
+                raise _twice(row, rows[key], (file, number), places[key])
+            rows[key], places[key] = row, (file, number)
     return rows
 
 
-def _parse(content: bytes, name: str) -> Iterator[tuple[int, Row]]:
+def _of_the_past(content: bytes) -> bytes:
+    return content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+
+
+def _twice(row: Row, other: Row, here: tuple[ResultsFile, int], there: tuple[ResultsFile, int]) -> Unreadable:
+    (file, number), (first, line) = here, there
+    place = f"line {line}" if first.name == file.name else f"{first.name}, line {line}"
+    told = f"{file.name}, line {number}, holds {' '.join(map(str, row.key))} a second time, after {place}, with "
+    advice = "Delete one of the two lines, or both and run again."
+    if row == other and (file.settings is None) != (first.settings is None):
+        advice = "Convert the rows of the earlier layout: hashbench results convert."
+    return Unreadable(f"{told}{'the same' if row == other else 'other'} numbers.", advice)
+
+
+def _parse(file: ResultsFile) -> Iterator[tuple[int, Row]]:
     """Parse the rows of a results file, each with the number of its line."""
-    _check_text(content, name)
-    try:
-        reader = csv.reader(io.StringIO(content.decode(), newline=""))
-        lines = [(reader.line_num, line) for line in reader]
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise Unreadable(f"{name} is no results file: {error}.", _RESTORE) from error
+    name, lines = file.name, parse_csv(file.content, file.name)
     header = lines[0][1] if lines else []
-    beyond = [column for column in header if column not in COLUMNS]
+    expected = FILE_COLUMNS if "settings" in header else COLUMNS
+    beyond = [column for column in header if column not in expected]
     if header and not any(set(line) & set(COLUMNS) for _, line in lines[:2]):
         raise Unreadable(
-            f"{name} is no results file: its first line has none of the columns {','.join(COLUMNS)}.",
+            f"{name} is no results file: its first line has none of the columns {','.join(FILE_COLUMNS)}.",
             "Give a file that hashbench run wrote, or move this one out of the folder of results.",
         )
-    if (header[:1] and header[0].startswith("#")) or (beyond and set(COLUMNS) <= set(header)):
+    if (header[:1] and header[0].startswith("#")) or (beyond and set(expected) <= set(header)):
         raise HashbenchError(
             f"{name} has {', '.join(beyond)} in its header, which this version of hashbench does not know: a newer one "
             "wrote it. Upgrade hashbench."
         )
-    lacking = [column for column in COLUMNS if column not in header and column not in _OF_OLDER_FILES]
-    if not header or header != [column for column in COLUMNS if column in header]:
+    lacking = [column for column in expected if column not in header and column not in _OF_OLDER_FILES]
+    if not header or header != [column for column in expected if column in header]:
         raise Unreadable(
-            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(COLUMNS)}.", _RESTORE_OR_RUN
+            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(expected)}.", _RESTORE_OR_RUN
         )
     if lacking:
         raise Unreadable(
             f"{name} lacks column{'s' * (len(lacking) > 1)} {', '.join(lacking)}, without which its rows say nothing.",
             _RESTORE_OR_RUN,
         )
+    settings = read_settings(file) if expected is FILE_COLUMNS else None
+    texts = None if settings is None else {key: canonical_json(entry["params"]) for key, entry in settings.items()}
+    places = [header.index(column) if column in header else _OF_OLDER_FILES[column] for column in expected]
     for number, line in lines[1:]:
-        yield number, _row(name, header, number, line)
+        try:
+            if len(line) != len(header):
+                raise ValueError(f"it has {len(line)} cells, expected {len(header)}")
+            yield number, _row([line[one] if isinstance(one, int) else one for one in places], texts)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
+
+
+def parse_csv(content: bytes, name: str) -> list[tuple[int, list[str]]]:
+    """Parse the lines of a file beside results, or of results, each with its number."""
+    _check_text(content, name)
+    try:
+        reader = csv.reader(io.StringIO(content.decode(), newline=""))
+        return [(reader.line_num, line) for line in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Unreadable(f"{name} is no results file: {error}.", _RESTORE) from error
+
+
+def read_settings(file: ResultsFile) -> dict[str, Any]:
+    """Read the settings beside a results file: of each name an object that holds ``params``."""
+    name = str(settings_path(Path(file.name)))
+    if file.settings is None:
+        raise Unreadable(f"{name} is missing, without which the rows of {file.name} say nothing.", _RESTORE)
+    _check_text(file.settings, name)
+    try:
+        entries: dict[str, Any] = json.loads(file.settings)
+        for key, entry in entries.items():
+            params = canonical_json(entry["params"])
+            if key != settings_name(params) or not isinstance(entry["params"], dict):
+                raise ValueError(f"{key} is not what hashbench calls the parameters {params}")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{name} holds no settings: {one_line(error).rstrip('.')}.", _RESTORE) from error
+    return entries
 
 
 def _check_text(content: bytes, name: str) -> None:
@@ -170,8 +300,8 @@ def _check_text(content: bytes, name: str) -> None:
         raise Unreadable(
             f"{name}, line {number}, is a conflict marker of git ({found[0].decode(errors='replace').strip()[:40]}): a "
             "merge left both sides in.",
-            "Take one side (git checkout --ours or --theirs, and the file) and run again what the other had; or unite "
-            "them by key: hashbench results merge --help.",
+            "Keep the lines of both sides, sorted, or take one side (git checkout --ours or --theirs, and the file) "
+            "and run again what the other had.",
         )
     if content.startswith(codecs.BOM_UTF8):
         raise HashbenchError(
@@ -180,36 +310,39 @@ def _check_text(content: bytes, name: str) -> None:
         )
     if b"\r\n" in content:
         raise HashbenchError(
-            f"{name} has lines that end in CR LF, as on Windows. Say `results/*.csv text eol=lf` in .gitattributes and "
-            "restore it from version control."
+            f"{name} has lines that end in CR LF, as on Windows. Say `results/** text=auto eol=lf` in .gitattributes "
+            "and restore it from version control."
         )
 
 
-def _row(name: str, header: list[str], number: int, line: list[str]) -> Row:
-    try:
-        if len(line) != len(header):
-            raise ValueError(f"it has {len(line)} cells, expected {len(header)}")
-        texts = _OF_OLDER_FILES | dict(zip(header, line, strict=True))
-        cells: list[Any] = [_KINDS.get(column, str)(texts[column]) for column in COLUMNS]
-        row = Row(*cells)
-        _check_numbers(row)
-        for key in _NAMES_OF_FILES:
-            check_name(getattr(row, key), f"column {key}")
-        _check_spelling(row)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
+def _row(texts: list[str], settings: Mapping[str, str] | None) -> Row:
+    """Make a row of its cells, checked; ``settings`` gives the parameters that they name, if they do not hold them."""
+    cells: list[Any] = texts
+    if settings is None:
+        _check_params(texts[_PARAMS])
+    elif texts[_PARAMS] in settings:
+        cells[_PARAMS] = settings[texts[_PARAMS]]
+    else:
+        raise ValueError(f"settings {texts[_PARAMS]} are not in the file of settings beside it")
+    for place, kind in _WHOLE:
+        cells[place] = kind(texts[place])
+    row = Row(*cells)
+    _check_numbers(row)
+    _check_spelling(row.dataset, row.method, row.dataset_fingerprint, row.features, row.metric)
     return row
 
 
-def _check_spelling(row: Row) -> None:
-    """Refuse a second spelling of what is a key."""
-    check_words(row.features, "column features")
-    if not _METRIC.fullmatch(row.metric):
-        raise ValueError(f"metric {row.metric!r} is spelled like none")
-    _check_params(row.params)
+@lru_cache(maxsize=1 << 16)  # many rows have the same
+def _check_spelling(dataset: str, method: str, fingerprint: str, features: str, metric: str) -> None:
+    """Refuse what cannot name files, and a second spelling of what is a key."""
+    for key, name in {"dataset": dataset, "method": method, "dataset_fingerprint": fingerprint}.items():
+        check_name(name, f"column {key}")
+    check_words(features, "column features")
+    if not _METRIC.fullmatch(metric):
+        raise ValueError(f"metric {metric!r} is spelled like none")
 
 
-@lru_cache(maxsize=1024)  # many rows have the same
+@lru_cache(maxsize=1024)
 def _check_params(text: str) -> None:
     params = json.loads(text)
     if not isinstance(params, dict):
@@ -234,72 +367,133 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"n_bits is {row.n_bits} and seed {row.seed}")
 
 
-def results_path(folder: str | Path, dataset: str) -> Path:
-    """Tell in which file of a folder the rows of a dataset are."""
-    base, protocol = split_name(dataset)
-    return Path(folder) / f"{base}{'-unseen' if protocol else ''}.csv"
+def check_folder(folder: Path, dataset: str) -> None:
+    """Refuse, before any work is done for them, a folder to which rows of a dataset cannot be added."""
+    read_rows(folder, dataset)
+    _check_layout(folder, dataset)
 
 
-def merge_rows(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows to a results file, whole or not at all; a row of the same key is replaced."""
-    with locked_folder(path.parent):
-        known = {row.key: row for row in read_rows(path)}
-        added = {row.key: row for row in rows}
-        is_in_order = path.is_file() and _parsed(path, _state(path))[1]
-        if not is_in_order or any(known.get(key) != row for key, row in added.items()):
-            write_text(path, csv_text(COLUMNS, sorted((known | added).values())))
-
-
-def merge_files(base: Path, ours: Path, theirs: Path, name: str | None = None) -> list[tuple[Any, ...]]:
-    """Unite what two sides made of a results file, row by row, and write it to ``ours``.
-
-    A side that left a row as it was in ``base`` gives way to the other. Returns the keys that both changed, each in its
-    own way: there both rows stand between git's markers, at which every reader stops. A file may be empty, as git gives
-    the base of one that both added. ``name`` is what git calls the file; it keeps nothing but ``ours``, to which both
-    sides go whole then, likewise marked, if one is refused.
-    """
-    contents = [read_content(path) for path in (base, ours, theirs)]
-    names = [f"{name} ({side})" for side in ("base", "ours", "theirs")] if name else map(str, (base, ours, theirs))
-    try:
-        merged, conflicts = _merge(*(unite([file]) if file[0] else {} for file in zip(contents, names, strict=True)))
-    except HashbenchError as error:
-        if name is None:
-            raise
-        write_bytes(ours, _between_markers(*contents[1:]))
+def _check_layout(folder: Path, dataset: str) -> None:
+    earlier = earlier_path(folder, dataset)
+    if earlier.is_file():
+        unite([read_file(earlier)])
         raise HashbenchError(
-            f"{error} Both sides stand whole between git's markers in {name}; keep one of them."
-        ) from error
-    write_bytes(ours, merged)
-    return conflicts
-
-
-def _merge(old: _Rows, mine: _Rows, other: _Rows) -> tuple[bytes, list[tuple[Any, ...]]]:
-    datasets = sorted({key[0] for key in old | mine | other})
-    if len({results_path("", dataset) for dataset in datasets}) > 1:
-        raise HashbenchError(
-            f"the files hold results of {' and '.join(datasets)}, and a results file is of one dataset. Give three "
-            "versions of the same file."
+            f"{earlier} is of the earlier layout, a file a dataset, to which no rows are added. Convert it: hashbench "
+            f"results convert {folder}."
         )
-    merged, conflicts = csv_text(COLUMNS, []).encode(), []
-    for key in sorted(old | mine | other):
-        sides = old.get(key), mine.get(key), other.get(key)
-        if sides[1] != sides[2] and sides[0] not in sides[1:]:
-            conflicts.append(key)
-            merged += _between_markers(*map(_line, sides[1:]))
-        else:
-            merged += _line(sides[2] if sides[1] == sides[0] else sides[1])
-    return merged, conflicts
 
 
-def _line(row: Row | None) -> bytes:
-    """Write a row as a line; nothing if there is none."""
-    return b"" if row is None else csv_text(row, []).encode()
+def merge_rows(folder: Path, rows: Iterable[Row], made: Made | None = None) -> list[Path]:
+    """Add rows to a folder of results, those of each file whole or not at all; a row of the same key is replaced.
+
+    ``made`` says what made them, if that is known, and they are of one job. Gives the files they are in.
+    """
+    with locked_folder(folder):
+        files = _by_file(folder, rows)
+        for path, added in files.items():
+            _check_layout(folder, next(iter(added))[0])
+            _add(path, added, made)
+    return list(files)
 
 
-def _between_markers(ours: bytes, theirs: bytes) -> bytes:
-    """Lay out two sides as git does where both changed the same lines, each line ended."""
-    left, right = (side + b"\n" if side[-1:] not in (b"", b"\n") else side for side in (ours, theirs))
-    return b"<<<<<<< ours\n" + left + b"=======\n" + right + b">>>>>>> theirs\n"
+def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, _Rows]:
+    files: dict[Path, _Rows] = {}
+    for row in rows:
+        files.setdefault(results_path(folder, row.dataset, row.method), {})[row.key] = row
+    return files
+
+
+def _add(path: Path, added: _Rows, made: Made | None) -> None:
+    """Write the files of a method in the order in which a kill between them loses nothing.
+
+    Settings come first, so that no row is without, and what made rows comes before them, so that to add them again ends
+    it. A line of what made a job stays as it is while its rows do.
+    """
+    file = read_file(path) if path.exists() or path.is_symlink() else None
+    known = unite([file]) if file else {}
+    rows = known | added
+    entries = read_settings(file) if file and file.settings is not None else {}
+    for params in dict.fromkeys(row.params for row in rows.values()):
+        entry = entries.setdefault(settings_name(params), {"params": json.loads(params)})
+        if canonical_json(entry["params"]) != params:
+            raise HashbenchError(f"{params} and {canonical_json(entry['params'])} have one name. Change a parameter.")
+    lines = read_made(path)
+    before = dict(lines)
+    for job in {row.key[:_N_JOB] for row in added.values()}:
+        own = {key: row for key, row in rows.items() if key[:_N_JOB] == job}
+        has_changed = any(known.get(key) != row for key, row in own.items())
+        name = made_key(job)
+        if made is None and has_changed:
+            lines.pop(name, None)
+        elif made is not None and (has_changed or (name not in lines and own.keys() <= added.keys())):
+            lines[name] = made
+    write_text(settings_path(path), _settings_text(entries))
+    if lines != before:
+        write_text(made_path(path), csv_text(Made._fields, sorted(lines.values())))
+    write_text(path, rows_text(rows.values()))
+
+
+def convert(folder: Path) -> tuple[list[Path], list[Path], int]:
+    """Convert the files of the earlier layout in a folder, and remove them; all are read before anything is written.
+
+    Gives these files, those that the rows are in now, and the number of rows. What a kill left half done is done again.
+    """
+    with locked_folder(folder):
+        found = [path for path in find_files(folder) if path.parent == folder]
+        earlier = {path: unite([file]) for path in found if is_earlier(file := read_file(path))}
+        written: dict[Path, None] = {}
+        for path, rows in earlier.items():
+            files = _by_file(folder, rows.values())
+            for target, added in files.items():
+                known = unite([read_file(target)]) if target.exists() else {}
+                for key in known.keys() & added.keys():
+                    if known[key] != added[key]:
+                        raise HashbenchError(
+                            f"{' '.join(map(str, key))} is in {path} and in {target}, with other numbers. Delete one "
+                            "of the two lines, and convert again."
+                        )
+            for target, added in files.items():
+                _add(target, added, None)
+            written |= dict.fromkeys(files)
+            with writing(path):
+                path.unlink()
+    return [*earlier], [*written], sum(map(len, earlier.values()))
+
+
+def read_made(path: Path) -> dict[tuple[Any, ...], Made]:
+    """Read what made the rows of a results file, by job (`made_key`); nothing if no file beside it says so."""
+    beside = made_path(path)
+    if not beside.exists():
+        return {}
+    (_, header), *lines = parse_csv(_read_content(beside), str(beside)) or [(0, [])]
+    if header != [*Made._fields]:
+        raise Unreadable(
+            f"{beside} has columns {','.join(header) or 'none'}, expected {','.join(Made._fields)}.", _RESTORE
+        )
+    found = {}
+    for number, line in lines:
+        try:
+            made = Made.read(line)
+        except ValueError as error:
+            raise Unreadable(f"{beside}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
+        found[made.key] = made
+    return found
+
+
+def made_key(job: Sequence[Any]) -> tuple[Any, ...]:
+    """Give the key of what made a job, of the key of its rows."""
+    dataset, features, _, params, n_bits, seed = job[:_N_JOB]
+    return dataset, features, settings_name(params), n_bits, seed
+
+
+def rows_text(rows: Iterable[Row]) -> str:
+    """Write the rows of a results file, sorted as they stand there."""
+    return csv_text(FILE_COLUMNS, sorted(row._replace(params=settings_name(row.params)) for row in rows))
+
+
+def _settings_text(entries: Mapping[str, Any]) -> str:
+    lines = (f"  {json.dumps(name)}: {canonical_json(entry)}" for name, entry in sorted(entries.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
@@ -311,39 +505,25 @@ def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     return text.getvalue()
 
 
-def read_folder(folder: Path) -> dict[tuple[Any, ...], Row]:
-    """Read all results files of a folder, by key; refuse a key that is there twice."""
-    with reading(folder, "a folder of results"):
-        paths = sorted(path for path in folder.iterdir() if path.name.endswith(".csv")) if folder.exists() else []
-    return unite((read_content(path), str(path)) for path in paths)
-
-
-def read_content(path: Path) -> bytes:
-    """Read a results file, which must be a regular one."""
-    with reading(path, "results"):
-        check_file(path)
-        return path.read_bytes()
-
-
 def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     """Read all results of a folder.
 
     Parameters
     ----------
     folder : str or Path, default="results"
-        Holds ``<dataset>.csv`` files.
+        Holds ``<dataset>/<method>.csv`` files, or ``<dataset>.csv`` of the earlier layout.
 
     Returns
     -------
     DataFrame
-        A `Row` a line; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN if they are not known.
+        A `Row` a line, sorted by key; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN if they are not known.
 
     Raises
     ------
     HashbenchError
         If there is no result in the folder, or a file of it cannot be read.
     """
-    rows = read_folder(Path(folder)).values()
+    rows = [row for _, row in sorted(read_folder(Path(folder)).items())]
     if not rows:
         raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
     return to_frame(rows)

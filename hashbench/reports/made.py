@@ -1,0 +1,53 @@
+"""What made the rows of a method, as a table to read."""
+
+from pathlib import Path
+
+from hashbench.errors import HashbenchError
+from hashbench.reports.formatting import plain_table
+from hashbench.store.results import made_key, made_path, read_made, read_rows, results_path
+
+
+def made_table(folder: Path, dataset: str, method: str) -> str:
+    """Lay out what made the results of a method on a dataset, a line a job, libraries and parameters below."""
+    rows = [row for row in read_rows(folder, dataset) if row.method == method and row.dataset == dataset]
+    if not rows:
+        raise HashbenchError(
+            f"there are no results of {method!r} on {dataset!r} in {folder}. Make some: hashbench run --dataset "
+            f"{dataset} --method {method}."
+        )
+    path = results_path(folder, dataset, method)
+    jobs = {made_key(row.key): row for row in rows}
+    lines = [made for key, made in read_made(path).items() if key in jobs]
+    if not lines:
+        raise HashbenchError(
+            f"{made_path(path)} says nothing of what made the {len(jobs)} jobs of {method} on {dataset}: it was not "
+            "recorded then. Run them again with --force."
+        )
+    libraries = list(dict.fromkeys(made.libraries for made in lines))
+    cells = [
+        [
+            *(made.features, made.settings, str(made.n_bits), str(made.seed), made.date, made.commit or "-"),
+            *(made.hashbench, f"[{libraries.index(made.libraries) + 1}]", made.processor, str(made.threads)),
+            *(made.device, f"{float(made.seconds):,.2f}"),
+        ]
+        for made in lines
+    ]
+    header = [
+        "features",
+        "settings",
+        "bits",
+        "seed",
+        "date",
+        "commit",
+        "hashbench",
+        "libraries",
+        "processor",
+        "threads",
+    ]
+    told = [plain_table([*header, "device", "seconds"], cells, n_left=2), ""]
+    told += [f"[{number}] {text}" for number, text in enumerate(libraries, 1)]
+    params = {made.settings: jobs[made.key].params for made in lines}
+    told += [f"{name}: {text}" for name, text in sorted(params.items())]
+    if len(lines) < len(jobs):
+        told.append(f"What made the other {len(jobs) - len(lines)} of {len(jobs)} jobs is not known.")
+    return "\n".join(told)
