@@ -44,8 +44,7 @@ def start(tmp_path, monkeypatch):
     def begin(kind):
         (tmp_path / "here").mkdir(exist_ok=True)
         if kind in ("tables", "plot"):
-            (tmp_path / "here" / "results").mkdir(exist_ok=True)
-            shutil.copy(ROOT / "results" / "digits.csv", tmp_path / "here" / "results")
+            shutil.copytree(ROOT / "results" / "digits", tmp_path / "here" / "results" / "digits", dirs_exist_ok=True)
         before = files(tmp_path)
         process = subprocess.Popen(
             [SCRIPT, *WORK[kind]], cwd=tmp_path / "here", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
