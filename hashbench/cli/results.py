@@ -35,7 +35,9 @@ def convert(folder: Path) -> None:
         raise HashbenchError(
             f"{folder} holds no file of the earlier layout, such as digits.csv. Nothing was converted."
         )
-    click.echo(f"Converted {counted(len(earlier), 'file')} with {counted(n_rows, 'row')} into {counted(len(files), 'file')}.")
+    click.echo(
+        f"Converted {counted(len(earlier), 'file')} with {counted(n_rows, 'row')} into {counted(len(files), 'file')}."
+    )
 
 
 @results.command()

@@ -369,8 +369,9 @@ def _check_numbers(row: Row) -> None:
 
 def check_folder(folder: Path, dataset: str) -> None:
     """Refuse, before any work is done for them, a folder to which rows of a dataset cannot be added."""
-    read_rows(folder, dataset)
-    _check_layout(folder, dataset)
+    if Path(dataset).name == dataset:  # else it is no dataset, as is found later
+        read_rows(folder, dataset)
+        _check_layout(folder, dataset)
 
 
 def _check_layout(folder: Path, dataset: str) -> None:

@@ -213,7 +213,7 @@ def test_damaged_checkpoint_is_told_and_training_starts_afresh(hashbench, digits
     steps.codes_path(load_dataset("digits")[0], job).unlink()
     done = hashbench("run", *options, "--results", tmp_path / "again")
     assert "encoded afresh (checkpoint damaged) codes" in done.stderr
-    fresh, again = contents((tmp_path / name / "digits") for name in ("fresh", "again"))
+    fresh, again = (contents(tmp_path / name / "digits") for name in ("fresh", "again"))
     assert again == fresh
     assert not list(digits_data.rglob("*.checkpoint"))
 
