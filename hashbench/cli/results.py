@@ -31,10 +31,6 @@ def convert(folder: Path) -> None:
     from hashbench.store.results import convert as convert_all
 
     earlier, files, n_rows = convert_all(folder)
-    if not earlier:
-        raise HashbenchError(
-            f"{folder} holds no file of the earlier layout, such as digits.csv. Nothing was converted."
-        )
     click.echo(
         f"Converted {counted(len(earlier), 'file')} with {counted(n_rows, 'row')} into {counted(len(files), 'file')}."
     )

@@ -372,6 +372,8 @@ def check_folder(folder: Path, dataset: str) -> None:
     if Path(dataset).name == dataset:  # else it is no dataset, as is found later
         read_rows(folder, dataset)
         _check_layout(folder, dataset)
+        for path in find_files(_folder_of(folder, dataset)):
+            read_made(path)
 
 
 def _check_layout(folder: Path, dataset: str) -> None:
@@ -439,9 +441,12 @@ def convert(folder: Path) -> tuple[list[Path], list[Path], int]:
 
     Gives these files, those that the rows are in now, and the number of rows. What a kill left half done is done again.
     """
+    if not _read_earlier(folder):
+        raise HashbenchError(
+            f"{folder} holds no file of the earlier layout, such as digits.csv. Nothing was converted."
+        )
     with locked_folder(folder):
-        found = [path for path in find_files(folder) if path.parent == folder]
-        earlier = {path: unite([file]) for path in found if is_earlier(file := read_file(path))}
+        earlier = _read_earlier(folder)
         written: dict[Path, None] = {}
         for path, rows in earlier.items():
             files = _by_file(folder, rows.values())
@@ -459,6 +464,11 @@ def convert(folder: Path) -> tuple[list[Path], list[Path], int]:
             with writing(path):
                 path.unlink()
     return [*earlier], [*written], sum(map(len, earlier.values()))
+
+
+def _read_earlier(folder: Path) -> dict[Path, _Rows]:
+    found = [path for path in find_files(folder) if path.parent == folder]
+    return {path: unite([file]) for path in found if is_earlier(file := read_file(path))}
 
 
 def read_made(path: Path) -> dict[tuple[Any, ...], Made]:
