@@ -7,10 +7,12 @@ earlier layout, ``results/<dataset>.csv`` with the parameters in every row, are 
 
 import codecs
 import csv
+import gc
 import io
 import json
 import re
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -201,16 +203,34 @@ def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> _Rows:
     ``unknown`` and the method's version 1.
     """
     rows: _Rows = {}
-    places: dict[tuple[Any, ...], tuple[ResultsFile, int]] = {}
-    for file in files:
-        if is_past:
-            file = ResultsFile(file.name, _of_the_past(file.content), file.settings and _of_the_past(file.settings))
-        for number, row in _parse(file):
-            key = row[:_N_KEY]
-            if key in rows and not (is_past and rows[key] == row):
-                raise _twice(row, rows[key], (file, number), places[key])
-            rows[key], places[key] = row, (file, number)
+    seen: list[ResultsFile] = []
+    with _no_collection():
+        for file in files:
+            if is_past:
+                file = ResultsFile(file.name, _of_the_past(file.content), file.settings and _of_the_past(file.settings))
+            seen.append(file)
+            for number, row in _parse(file):
+                other = rows.setdefault(row[:_N_KEY], row)
+                if other is not row and not (is_past and other == row):
+                    raise _twice(row, other, (file, number), _place_of(other, seen))
     return rows
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let Python look for no cycles, of which rows have none: among many that takes half as long as to read them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _place_of(row: Row, files: Iterable[ResultsFile]) -> tuple[ResultsFile, int]:
+    """Find the first of the files with a row of this key, and the number of its line."""
+    return next((file, number) for file in files for number, one in _parse(file) if one.key == row.key)
 
 
 def _of_the_past(content: bytes) -> bytes:
@@ -255,12 +275,14 @@ def _parse(file: ResultsFile) -> Iterator[tuple[int, Row]]:
         )
     settings = read_settings(file) if expected is FILE_COLUMNS else None
     texts = None if settings is None else {key: canonical_json(entry["params"]) for key, entry in settings.items()}
-    places = [header.index(column) if column in header else _OF_OLDER_FILES[column] for column in expected]
+    absent = [(place, _OF_OLDER_FILES[column]) for place, column in enumerate(expected) if column not in header]
     for number, line in lines[1:]:
         try:
             if len(line) != len(header):
                 raise ValueError(f"it has {len(line)} cells, expected {len(header)}")
-            yield number, _row([line[one] if isinstance(one, int) else one for one in places], texts)
+            for place, text in absent:
+                line.insert(place, text)
+            yield number, _row(line, texts)
         except (TypeError, ValueError, RecursionError) as error:
             raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
 
@@ -315,18 +337,17 @@ def _check_text(content: bytes, name: str) -> None:
         )
 
 
-def _row(texts: list[str], settings: Mapping[str, str] | None) -> Row:
+def _row(cells: list[Any], settings: Mapping[str, str] | None) -> Row:
     """Make a row of its cells, checked; ``settings`` gives the parameters that they name, if they do not hold them."""
-    cells: list[Any] = texts
     if settings is None:
-        _check_params(texts[_PARAMS])
-    elif texts[_PARAMS] in settings:
-        cells[_PARAMS] = settings[texts[_PARAMS]]
+        _check_params(cells[_PARAMS])
+    elif cells[_PARAMS] in settings:
+        cells[_PARAMS] = settings[cells[_PARAMS]]
     else:
-        raise ValueError(f"settings {texts[_PARAMS]} are not in the file of settings beside it")
+        raise ValueError(f"settings {cells[_PARAMS]} are not in the file of settings beside it")
     for place, kind in _WHOLE:
-        cells[place] = kind(texts[place])
-    row = Row(*cells)
+        cells[place] = kind(cells[place])
+    row = Row._make(cells)
     _check_numbers(row)
     _check_spelling(row.dataset, row.method, row.dataset_fingerprint, row.features, row.metric)
     return row
@@ -353,12 +374,14 @@ def _check_params(text: str) -> None:
 
 def _check_numbers(row: Row) -> None:
     """Refuse numbers that no run gives; NaN stands for a mean of no query, and for a range that is not known."""
-    value, low, high = (float(text) for text in (row.value, row.low, row.high))
+    value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
+    is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2 and row.n_bits > 0 <= row.seed
+    if is_usual and 0 <= row.n_undefined <= row.n_queries:
+        return
     if not all(number != number or 0 <= number <= 1 for number in (value, low, high)):
         raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
     if value < low - _ROUNDING or value > high + _ROUNDING:
         raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
-    tie_sd = float(row.tie_sd or 0)
     if not tie_sd >= 0 or tie_sd > (high - low) / 2 + _ROUNDING:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
     if not 0 <= row.n_undefined <= row.n_queries:
@@ -534,7 +557,8 @@ def read_results(folder: str | Path = "results") -> "pd.DataFrame":
     HashbenchError
         If there is no result in the folder, or a file of it cannot be read.
     """
-    rows = [row for _, row in sorted(read_folder(Path(folder)).items())]
+    found = read_folder(Path(folder))
+    rows = [found[key] for key in sorted(found)]
     if not rows:
         raise HashbenchError(f"there are no results in {folder}. Make some: hashbench run --method itq --bits 32.")
     return to_frame(rows)
@@ -544,9 +568,9 @@ def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
     """Lay out rows, one a line; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN if they are not known."""
     import pandas as pd
 
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    frame["tie_sd"] = frame["tie_sd"].replace("", "nan")
-    return frame.astype(dict.fromkeys(NUMBERS, float))
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False)) or dict.fromkeys(COLUMNS, ())
+    columns |= {name: [float(text or "nan") for text in columns[name]] for name in NUMBERS}
+    return pd.DataFrame(columns)
 
 
 def as_row(record: Mapping[Hashable, Any]) -> Row:
