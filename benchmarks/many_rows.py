@@ -3,8 +3,8 @@
     .venv/bin/python benchmarks/many_rows.py [--times N] [--rounds N]
 
 The committed results N times over, in part as further seeds and in part as further datasets, in a folder by itself.
-Each command runs in a process of its own, as a user would start it; prints medians as Markdown, of the time on the clock
-and of processors, which other work on the machine does not lengthen as much.
+Each command runs in a process of its own, as a user would start it; prints medians as Markdown, of the time on the
+clock and of processors, which other work on the machine does not lengthen as much.
 """
 
 import argparse

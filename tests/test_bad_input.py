@@ -249,6 +249,9 @@ COMMANDS = f"""
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | lines of both sides
 1 | {ITQ} --results r/good | digits.csv is of the earlier layout | hashbench results convert r/good
 2 | results convert r/good/none | does not exist
+2 | results merge | Missing argument 'FOLDER...'
+2 | results merge nowhere --results n/good | Directory 'nowhere' does not exist
+1 | results merge n/missing --results n/good | itq.settings.json is missing
 1 | results convert n/good | no file of the earlier layout
 1 | results convert r/short | line 2: it has 3 cells, expected 15
 1 | results convert r/twice | a second time

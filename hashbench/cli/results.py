@@ -37,6 +37,26 @@ def convert(folder: Path) -> None:
 
 
 @results.command()
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER...",
+)
+@RESULTS
+def merge(folders: tuple[Path, ...], results: Path) -> None:
+    """Add the rows of other folders to those of --results, such as of parts of a grid that ran elsewhere.
+
+    What made them comes along. Rows of the same key with other numbers are refused, and nothing is written.
+    """
+    from hashbench.store.results import merge_folders
+
+    _, n_rows = merge_folders(results, folders)
+    click.echo(f"{counted(n_rows, 'row')} added; those of {counted(len(folders), 'folder')} are in {results}.")
+
+
+@results.command()
 @click.argument("dataset", shell_complete=completing("datasets"))
 @click.argument("method", shell_complete=completing("methods"))
 @RESULTS

@@ -418,8 +418,40 @@ def merge_rows(folder: Path, rows: Iterable[Row], made: Made | None = None) -> l
         files = _by_file(folder, rows)
         for path, added in files.items():
             _check_layout(folder, next(iter(added))[0])
-            _add(path, added, made)
+            _add(path, added, {} if made is None else {made.key: made})
     return list(files)
+
+
+def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int]:
+    """Add the rows of other folders to one, with what made them; refuse rows that differ before anything is written.
+
+    Gives the files they are in, and the number of rows.
+    """
+    rows: _Rows = {}
+    lines: dict[Path, dict[tuple[Any, ...], Made]] = {}
+    for path in (path for other in others for path in find_files(other)):
+        found = unite([read_file(path)])
+        for key, row in found.items():
+            if rows.setdefault(key, row) != row:
+                raise _other_numbers(row, path, "a folder before it")
+        for target in _by_file(folder, found.values()):
+            lines.setdefault(target, {}).update(read_made(path))
+    with locked_folder(folder):
+        known = read_folder(folder)
+        for key in known.keys() & rows.keys():
+            if known[key] != rows[key]:
+                raise _other_numbers(known[key], folder, "a folder that is to be added")
+        for path, some in _by_file(folder, rows.values()).items():
+            _check_layout(folder, next(iter(some))[0])
+            _add(path, some, lines[path])
+    return [*lines], len(rows.keys() - known.keys())
+
+
+def _other_numbers(row: Row, place: Path, other: str) -> HashbenchError:
+    return HashbenchError(
+        f"{place} has other numbers for {' '.join(map(str, row.key))} than {other}. Leave one of "
+        "them out, or delete its row."
+    )
 
 
 def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, _Rows]:
@@ -429,7 +461,7 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, _Rows]:
     return files
 
 
-def _add(path: Path, added: _Rows, made: Made | None) -> None:
+def _add(path: Path, added: _Rows, made: Mapping[tuple[Any, ...], Made]) -> None:
     """Write the files of a method in the order in which a kill between them loses nothing.
 
     Settings come first, so that no row is without, and what made rows comes before them, so that to add them again ends
@@ -449,10 +481,10 @@ def _add(path: Path, added: _Rows, made: Made | None) -> None:
         own = {key: row for key, row in rows.items() if key[:_N_JOB] == job}
         has_changed = any(known.get(key) != row for key, row in own.items())
         name = made_key(job)
-        if made is None and has_changed:
+        if name not in made and has_changed:
             lines.pop(name, None)
-        elif made is not None and (has_changed or (name not in lines and own.keys() <= added.keys())):
-            lines[name] = made
+        elif name in made and (has_changed or (name not in lines and own.keys() <= added.keys())):
+            lines[name] = made[name]
     write_text(settings_path(path), _settings_text(entries))
     if lines != before:
         write_text(made_path(path), csv_text(Made._fields, sorted(lines.values())))
@@ -482,7 +514,7 @@ def convert(folder: Path) -> tuple[list[Path], list[Path], int]:
                             "of the two lines, and convert again."
                         )
             for target, added in files.items():
-                _add(target, added, None)
+                _add(target, added, {})
             written |= dict.fromkeys(files)
             with writing(path):
                 path.unlink()
@@ -568,9 +600,9 @@ def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
     """Lay out rows, one a line; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN if they are not known."""
     import pandas as pd
 
-    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=False)) or dict.fromkeys(COLUMNS, ())
-    columns |= {name: [float(text or "nan") for text in columns[name]] for name in NUMBERS}
-    return pd.DataFrame(columns)
+    rows = list(rows)
+    columns: dict[str, list[Any]] = {name: [row[place] for row in rows] for place, name in enumerate(COLUMNS)}
+    return pd.DataFrame(columns | {name: [float(text or "nan") for text in columns[name]] for name in NUMBERS})
 
 
 def as_row(record: Mapping[Hashable, Any]) -> Row:

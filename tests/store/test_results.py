@@ -405,6 +405,24 @@ def test_both_layouts_are_read_as_one_and_a_key_in_both_is_refused(path, hashben
     assert before.exists()
 
 
+def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(path, tmp_path, hashbench):
+    merge(path, [row()], made())
+    for seed in (1, 2):
+        part = tmp_path / f"part-{seed}" / "digits" / "itq.csv"
+        merge(part, [row(), row(seed=seed)])
+        merge(part, [row(seed=seed)], made(seed=seed))
+    done = hashbench("results", "merge", tmp_path / "part-1", tmp_path / "part-2", "--results", path.parents[1])
+    assert done.stdout == f"2 rows added; those of 2 folders are in {path.parents[1]}.\n"
+    assert [one.seed for one in read(path)] == [0, 1, 2]
+    assert [*results.read_made(path).values()] == [made(seed=seed) for seed in (0, 1, 2)]
+    before = contents(path.parent)
+    merge(part, [row(seed=3), row(value="0.600000")])
+    refused = hashbench("results", "merge", tmp_path / "part-2", "--results", path.parents[1])
+    assert refused.exit_code == 1
+    assert f"{path.parents[1]} has other numbers for digits pixels itq" in refused.stderr
+    assert contents(path.parent) == before
+
+
 def test_folds_of_a_dataset_share_a_folder(tmp_path):
     names = ["digits-unseen3-fold0", "digits-unseen3-fold1-all", "digits-unseen2-fold0-database-all"]
     written = results.merge_rows(tmp_path, [row(dataset=name) for name in names])

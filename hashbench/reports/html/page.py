@@ -45,7 +45,7 @@ def write_report(
     Parameters
     ----------
     results_folder : Path
-        Holds ``<dataset>.csv`` files.
+        Holds ``<dataset>/<method>.csv`` files.
     output : Path
         A file (``.html``), or else a folder for ``index.html`` and its data.
     against : str, optional

@@ -333,7 +333,7 @@ def make_tables(
     Parameters
     ----------
     results_folder : Path
-        Holds ``<dataset>.csv`` files.
+        Holds ``<dataset>/<method>.csv`` files.
     names : sequence of str
         Which tables; if empty, the one that the selection makes, or all that there are results for.
     selection : Selection, optional
