@@ -76,9 +76,8 @@ def main() -> None:
                 name: seconds_of(Path(folder) / name, n_jobs, n_grids)
                 for name, n_jobs, n_grids in ways[:: -1 if number % 2 else 1]
             }
-            files = [f"{name}/0/results/{dataset}.csv" for name, *_ in ways for dataset in DATASETS]
-            contents = [(Path(folder) / file).read_bytes() for file in files]
-        same = contents[:3] == contents[3:6] == contents[6:]
+            contents = [read_folder(Path(folder) / f"{name}/0/results") for name, *_ in ways]
+        same = contents[0] == contents[1] == contents[2]
         alone = taken["one after the other"]
         jobs.append(alone / taken["side by side"])
         grids.append(chosen.jobs * alone / taken["grids at once"])

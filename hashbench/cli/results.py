@@ -111,15 +111,8 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
     that come out otherwise are named, with how what made them differs from here, and the exit code is 1; where methods
     that optimise end within 0.02, as they may on another processor, it is a warning. So is what cannot be run here.
     """
-    from hashbench.reports.submissions import (
-        about_rows,
-        changed_cells,
-        line_of,
-        read_files,
-        read_lines,
-        result_files,
-        runnable,
-    )
+    from hashbench.reports.made import line_of, read_lines
+    from hashbench.reports.submissions import about_rows, changed_cells, read_files, result_files, runnable
     from hashbench.reports.submissions import rerun as run_again
 
     files = result_files(paths or (Path("results"),))
@@ -139,7 +132,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
     problems, warnings = [], []
     for job, cell in chosen:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        wrong, doubtful = run_again(job, cell, line_of(lines, cell[0]))
+        wrong, doubtful = run_again(job, cell, line_of(lines, cell[0].key))
         problems += wrong
         warnings += doubtful
     for warning in warnings:

@@ -1,10 +1,33 @@
-"""What made the rows of a method, as a table to read."""
+"""What made the rows of results, as it stands beside them: found again, in a few words, and as a table to read."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hashbench.errors import HashbenchError
 from hashbench.reports.formatting import plain_table
+from hashbench.store.origin import Made
 from hashbench.store.results import made_key, made_path, read_made, read_rows, results_path
+
+
+def read_lines(paths: Iterable[Path]) -> dict[tuple[Any, ...], Made]:
+    """Read what made the rows of results files, by method and key of the job, as far as it is known."""
+    return {(path.stem, *key): made for path in paths for key, made in read_made(path).items()}
+
+
+def line_of(lines: Mapping[tuple[Any, ...], Made], job: Sequence[Any]) -> Made | None:
+    """Find what made a row among `read_lines`, by the key of the row or its job; None if that is not known."""
+    return lines.get((job[2], *made_key(job)))
+
+
+def in_words(made: Made) -> list[str]:
+    """Tell what made a job, a line each of day and version, machine, libraries and time."""
+    return [
+        f"made on {made.date} by hashbench {made.hashbench}{' at ' * bool(made.commit)}{made.commit}",
+        f"{made.processor}, threads {made.threads}, {made.device}",
+        made.libraries,
+        f"{float(made.seconds):,.2f} s to fit and encode",
+    ]
 
 
 def made_table(folder: Path, dataset: str, method: str) -> str:

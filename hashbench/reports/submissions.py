@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,16 +70,6 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
         except HashbenchError as error:
             problems.append(str(error))
     return rows, problems
-
-
-def read_lines(paths: Iterable[Path]) -> dict[tuple[Any, ...], Made]:
-    """Read what made the rows of results files, by the keys of jobs, as far as it is known."""
-    return {(path.stem, *key): made for path in paths for key, made in read_made(path).items()}
-
-
-def line_of(lines: Mapping[tuple[Any, ...], Made], row: Row) -> Made | None:
-    """Find what made a row among `read_lines`; None if that is not known."""
-    return lines.get((row.method, *made_key(row.key)))
 
 
 def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:

@@ -99,7 +99,9 @@ class Made(NamedTuple):
         for name in ("n_bits", "seed", "method_version", "threads"):
             place = cls._fields.index(name)
             values[place] = int(values[place])
-        return cls(*values)
+        made = cls(*values)
+        float(made.seconds)
+        return made
 
     @property
     def key(self) -> tuple[Any, ...]:
