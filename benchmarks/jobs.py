@@ -20,6 +20,7 @@ import numpy as np
 
 from hashbench.cards import method_card
 from hashbench.registry import method_names
+from hashbench.store.results import read_folder
 
 DATASETS = ("digits", "digits-pairs", "digits-unlabelled")
 HASHBENCH = Path(sys.executable).with_name("hashbench")

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from hashbench import __version__
 from hashbench.dataset import canonical_json
 from hashbench.store.provenance import Provenance, files_that_decide, settings_name
 
@@ -50,7 +50,7 @@ class Origin:
         """Say where codes come from that the methods in ``modules`` make now, on this machine."""
         today = datetime.now(UTC).date().isoformat()
         commit = _commit(tuple(modules), tuple(leaves_out))
-        return cls(commit, __version__, processor_class(), _n_threads(), device, today)
+        return cls(commit, version("hashbench"), processor_class(), _n_threads(), device, today)
 
     @classmethod
     def read(cls, text: str) -> Self:
