@@ -9,6 +9,8 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import h5py
+import numpy as np
 import pytest
 from diffing import git, needs_git
 from places import ROOT
@@ -17,6 +19,7 @@ from hashbench.pipeline.grid import grid
 from hashbench.pipeline.steps import codes_path, encode, ensure_codes
 from hashbench.store import hdf5, origin
 from hashbench.store.origin import Made, Origin
+from hashbench.store.provenance import Provenance
 
 HERE = Origin("0123456789", "0.1.0", "x86_64 GenuineIntel avx2", 2, "cpu", "2026-01-31")
 
@@ -48,10 +51,8 @@ def test_codes_of_before_have_no_line_and_damaged_ones_are_told(digits, data):
     with hdf5.open_codes(path) as found:
         assert (found.origin, found.line) == (None, None)
     assert ensure_codes(digits, job) == (path, "")
-    import h5py
-
     with h5py.File(path, "a") as file:
-        file.attrs["origin"] = b'{"commit": 1}'
+        file.attrs["origin"] = np.bytes_('{"commit": 1}')
     assert ensure_codes(digits, job)[1] == "re-encoded damaged"
 
 
@@ -62,7 +63,8 @@ def test_no_host_and_no_person_is_told():
 
 
 def test_what_differs_is_said_in_words():
-    made = Made.of(_provenance(), HERE, 1.234)
+    codes = Provenance("digits", "pixels", "itq", "{}", 8, 0, "0" * 16, 1, '{"numpy": "2.4"}')
+    made = Made.of(codes, HERE, 1.234)
     assert made.seconds == "1.23"
     other = made._replace(
         processor="x86_64 AuthenticAMD avx512", libraries="numpy=2.5 scipy=1.17", threads=1, commit=""
@@ -75,12 +77,6 @@ def test_what_differs_is_said_in_words():
         "hashbench 0.1.0 at 0123456789 (here 0.1.0)",
     ]
     assert made.differences(made._replace(date="2027-01-01", seconds="9.00")) == []
-
-
-def _provenance():
-    from hashbench.store.provenance import Provenance
-
-    return Provenance("digits", "pixels", "itq", "{}", 8, 0, "0" * 16, 1, '{"numpy": "2.4"}')
 
 
 @needs_git
