@@ -65,7 +65,7 @@ def files(folder):
 
 
 def content(folder):
-    """What lies in a folder: bytes, or of HDF5, which holds times of running, the arrays."""
+    """What lies in a folder: bytes but for times: of HDF5 the arrays, of what made rows all but day and seconds."""
     found = {}
     for path in sorted(files(folder)):
         if path.suffix == ".h5":
@@ -74,6 +74,8 @@ def content(folder):
                 file.visititems(lambda name, item, arrays=arrays: arrays.update({name: item}))
                 values = {name: item[()] for name, item in arrays.items() if isinstance(item, h5py.Dataset)}
                 found[path.relative_to(folder)] = {name: np.asarray(value).tobytes() for name, value in values.items()}
+        elif path.name.endswith(".jobs.csv"):
+            found[path.relative_to(folder)] = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
         else:
             found[path.relative_to(folder)] = path.read_bytes()
     return found
