@@ -44,7 +44,7 @@ def made_table(folder: Path, dataset: str, method: str) -> str:
     if not lines:
         raise HashbenchError(
             f"{made_path(path)} says nothing of what made the {len(jobs)} jobs of {method} on {dataset}: it was not "
-            "recorded then. Run them again with --force."
+            "recorded then. Run them again with --force, in all metrics that they have."
         )
     libraries = list(dict.fromkeys(made.libraries for made in lines))
     cells = [
