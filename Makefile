@@ -85,7 +85,7 @@ dist: $(VENV)/.dev ## Build the source distribution and the wheel into dist/, an
 	$(BIN)/python -m build --quiet --outdir dist .
 	$(BIN)/python -m build --quiet --wheel --outdir build/from-tree .
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/cffconvert --validate
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 test-dist: dist ## Build them and test what is in them, types of a user's project, and plug-ins of other packages
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/test_distributions.py tests/test_packaging.py

@@ -5,15 +5,16 @@
     .venv/bin/python benchmarks/tuning.py cifar10-s1:images --weights squeezenet1_0.pth --epochs 6 --network
     .venv/bin/python benchmarks/tuning.py tmc2007 --method mihash --setting '{"alpha": 4}' --bits 16 --bits 48 --seed 1
     .venv/bin/python benchmarks/tuning.py --summary
+    .venv/bin/python benchmarks/tuning.py --effort
 
-A fifth of the training items is held out; a method learns from the others. Two numbers judge it, since neither alone
-foretells the queries: AP of held-out items as queries to other held-out items, and to those that were learned from.
-Queries and database of the dataset are never looked at. Each method has nine settings, three values each of two
-parameters that matter to it, at two lengths; from images three settings at one length: the rate that suits it on
-features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else as in
-benchmarks/end_to_end.toml; dtsh diverges at two of these, and has three more at a third of the rate. ``--network``
-asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added to
-benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose
+Trials are those of `hashbench tune`: a fifth of the training items is held out, a method learns from the others, and
+two numbers judge it, since neither alone foretells the queries: AP of held-out items as queries to other held-out
+items, and to those that were learned from. Queries and database of the dataset are never looked at. Each method has
+nine settings, of the values that it declares as ``tunable``, at two lengths; from images three settings at one length:
+the rate that suits it on features, with pretrained layers at a hundredth, three hundredths or a tenth of it, all else
+as in benchmarks/end_to_end.toml; dtsh diverges at two of these, and has three more at a third of the rate.
+``--network`` asks, by talr-ap, what smaller and larger images gain, and training fewer layers or all. Trials are added
+to benchmarks/tuning.csv one by one, and not repeated. ``--setting`` asks further questions of a method, from whose
 answers no setting is chosen: these are in further.csv. What was tried from images before features were centred by the
 mean of all items, some of it without a head that learns first, is in tuning-earlier.csv.
 """
@@ -21,47 +22,29 @@ mean of all items, some of it without a head that learns first, is in tuning-ear
 import argparse
 import json
 import sys
-import time
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 
-from hashbench import evaluate, registry
+from hashbench import registry
+from hashbench.cards import method_card
 from hashbench.dataset import Dataset
-from hashbench.errors import TrainingFailure
+from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
-from hashbench.store.files import data_dir, locked, write_text
+from hashbench.pipeline.tuning import SCORES, Trial, judged, split_file
+from hashbench.reports.formatting import markdown_table
+from hashbench.store.files import locked, write_text
 
 TRIALS, FURTHER = (Path(__file__).with_name(name) for name in ("tuning.csv", "further.csv"))
 GRID = Path(__file__).with_name("end_to_end.toml")
-HELD_OUT = 0.2
+EARLIER = Path(__file__).with_name("tuning-earlier.csv")
 LENGTHS, SEEDS = (16, 48), (0,)
-RATES = [0.03, 0.1, 0.3]
-SPACES: dict[str, dict[str, list[Any]]] = {
-    "adsh": {"learning_rate": [0.003, 0.01, 0.03], "gamma": [50.0, 200.0, 800.0]},
-    "csq": {"learning_rate": RATES, "quantisation": [1e-4, 1e-2, 0.1]},
-    "dch": {"learning_rate": RATES, "gamma": [10.0, 20.0, 40.0]},
-    "dfh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.1, 0.5, 2.0]},
-    "dpn": {"learning_rate": RATES, "margin": [0.5, 1.0, 2.0]},
-    "greedyhash": {"learning_rate": [0.01, 0.03, 0.1], "alpha": [0.03, 0.1, 0.3]},
-    "hyp2": {"learning_rate": RATES, "threshold": [-0.25, None, 0.5]},
-    "mdsh": {"learning_rate": RATES, "pair_weight": [0.0, 1.0, 3.0]},
-    "orthohash": {"learning_rate": RATES, "margin": [0.0, 0.2, 0.4]},
-    "dpsh": {"learning_rate": RATES, "eta": [1.0, None, 30.0]},
-    "dsh": {"learning_rate": RATES, "margin": [1.0, 2.0, 3.0]},
-    "dtsh": {"learning_rate": [0.01, 0.03, 0.1], "eta": [0.01, 0.0625, 0.25]},
-    "hashnet": {"learning_rate": RATES, "slope": [5.0, 10.0, 20.0]},
-    "mihash": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
-    "talr-ap": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
-    "talr-ndcg": {"n_bins": [0, None, 8], "alpha": [0.5, 1.0, 2.0]},
-}
+SPACES = {name: method_card(name).tunable for name in registry.built_in_methods() if method_card(name).tunable}
 LENGTHS_OF_IMAGES = (32,)
 MULTIPLIERS = [0.01, 0.03, 0.1]  # of the rates of pretrained layers
 OF_IMAGES: dict[str, list[dict[str, Any]]] = {  # the rate that suits a method on features, and what else it has
@@ -119,40 +102,33 @@ def network(weights: str, epochs: int) -> dict[str, Any]:
 def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     """Learn from four fifths of the training items, and score the others in both ways."""
     common = {"epochs": trial["epochs"]} if weights is None else network(weights, trial["epochs"])
-    n_bits, seed, setting = trial["n_bits"], trial["seed"], json.loads(trial["setting"])
-    order = np.random.default_rng(seed).permutation(len(dataset.train))
-    held, kept = np.split(order, [round(HELD_OUT * len(order))])
-    queries, others = np.array_split(held, 2)
-    affinity = dataset.train_affinity()
-    items = np.asarray(dataset.features if dataset.images is None else dataset.images)[dataset.train]
-    method = registry.get_method(trial["method"])(n_bits, random_state=seed, device="cpu", **(common | setting))
-    method.session = replace(method.session, activations=data_dir() / "activations")
-    labels = dataset.labels[dataset.train] if method.supervision == "labels" and dataset.labels is not None else None
-    start = time.perf_counter()
-    try:
-        codes = method.fit(items[kept], affinity.part(kept, kept) if labels is None else labels[kept]).transform(items)
-    except TrainingFailure as error:
-        return {**trial, "failure": str(error)}
-    seconds = time.perf_counter() - start
-    scores = {
-        name: evaluate(codes[rows], codes[columns], affinity.part(rows, columns), ["AP"]).summary["AP"].mean
-        for name, rows, columns in (("among_held_out", queries, others), ("to_trained", held, kept))
-    }
-    return {**trial, **{name: round(value, 6) for name, value in scores.items()}, "seconds": round(seconds, 1)}
+    params = {"device": "cpu"} | common | json.loads(trial["setting"])
+    split, seed = str(split_file(dataset, trial["seed"])), trial["seed"]
+    (job,) = grid([split], [(trial["method"], params)], [trial["n_bits"]], [seed], {})
+    ((_, rows, _),) = judged([Trial(job, trial["dataset"], dataset.fingerprint, seed)], ["AP"])
+    (row,) = rows.values()
+    if row["failure"]:
+        return {**trial, "failure": row["failure"]}
+    return {**trial, **{key: float(row[key]) for key in (*SCORES, "seconds")}}
 
 
 def run(
     dataset: Dataset, chosen: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS
 ) -> None:
     """Judge the trials that the file does not hold yet."""
-    done = {tuple(map(str, row)) for row in read(path)[KEY].itertuples(index=False)}
-    left = [trial for trial in chosen if tuple(map(str, trial.values())) not in done]
+    done = {_identity(trial) for trial in read(path)[KEY].to_dict("records")}
+    left = [trial for trial in chosen if _identity(trial) not in done]
     print(f"{len(left)} trials left of {len(chosen)}", flush=True)
     judged = (delayed(judge)(dataset, trial, weights) for trial in left)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(judged)
     for number, result in enumerate(results, start=1):
         add(result, path)
         print(f"[{number}/{len(left)}]", *result.values(), flush=True)
+
+
+def _identity(trial: dict[str, Any]) -> tuple[str, ...]:
+    """Tell trials apart, in whichever order their parameters stand."""
+    return tuple(str(sorted(json.loads(trial[key]).items()) if key == "setting" else trial[key]) for key in KEY)
 
 
 def add(result: dict[str, Any], path: Path = TRIALS) -> None:
@@ -163,14 +139,14 @@ def add(result: dict[str, Any], path: Path = TRIALS) -> None:
 
 
 def read(path: Path = TRIALS) -> pd.DataFrame:
-    columns = [*KEY, "among_held_out", "to_trained", "seconds", "failure"]
+    columns = [*KEY, *SCORES, "seconds", "failure"]
     return pd.read_csv(path, dtype={"dataset_fingerprint": str}) if path.exists() else pd.DataFrame(columns=columns)
 
 
 def summary() -> None:
     """Print the mean over lengths and seeds of both numbers and of the two together, by dataset and over all."""
     table = read()
-    scores = ["among_held_out", "to_trained"]
+    scores = list(SCORES)
     table["n_failed"] = table["among_held_out"].isna()
     means = table.groupby(KEY[:5]).agg({**dict.fromkeys(scores, "mean"), "n_failed": "sum", "seed": "size"})
     means["both"] = means[scores].mean(axis=1)
@@ -180,6 +156,20 @@ def summary() -> None:
     without_failures = overall[overall["n_failed"] == 0].reset_index().drop(columns="n_failed")
     print("\nof all datasets, settings without a failure:")
     print(without_failures.sort_values(["method", "both"], ascending=[True, False]).to_string(index=False))
+
+
+def effort() -> str:
+    """Lay out, as a table, how many settings of each of our own methods were tried on each dataset, failed ones too."""
+    table = read()
+    now, earlier = table.drop_duplicates(KEY[:5]), read(EARLIER).drop_duplicates(["centred_by", *KEY[:5]])
+    counts = pd.crosstab(now["method"], now["dataset"]).reindex(registry.built_in_methods())
+    counts = counts[sorted(counts, key=lambda spec: spec.endswith(":images"))]
+    counts["images, earlier code"] = earlier["method"].value_counts()
+    counts["trials that failed"] = table.loc[table["failure"].notna(), "method"].value_counts()
+    by_counts = counts.fillna(0).astype(int).groupby([*counts], sort=False)
+    alike = [(", ".join(f"`{name}`" for name in rows.index), *row) for row, rows in by_counts]
+    rows = [[names, *map(str, row)] for names, *row in sorted(alike, key=lambda one: one[1:], reverse=True)]
+    return markdown_table(["method", *counts], rows, is_padded=False, is_markup=True)
 
 
 def setting_of(text: str) -> dict[str, Any]:
@@ -201,6 +191,7 @@ def main() -> int:
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--summary", action="store_true")
+    parser.add_argument("--effort", action="store_true", help="how many settings of each method were tried")
     chosen = parser.parse_args()
     if chosen.setting and (len(chosen.method) != 1 or not chosen.dataset):
         parser.error("--setting needs a dataset and one --method")
@@ -212,6 +203,8 @@ def main() -> int:
         dataset, _ = load_dataset(chosen.dataset)
         if (dataset.images is None) != (chosen.weights is None):
             parser.error(f"--weights are for datasets of images, all of which need them: got {chosen.dataset}")
+        if chosen.weights is not None and not Path(chosen.weights).is_file():
+            parser.error(f"there is no file {chosen.weights}")
         about = (chosen.dataset, dataset, chosen.epochs)
         if chosen.setting:
             further = {chosen.method[0]: chosen.setting}
@@ -222,7 +215,9 @@ def main() -> int:
             all_of_them = trials(*about, chosen.network)
             asked = [trial for trial in all_of_them if not chosen.method or trial["method"] in chosen.method]
             run(dataset, asked, chosen.weights, chosen.jobs)
-    if chosen.summary or not chosen.dataset:
+    if chosen.effort:
+        print(effort())
+    elif chosen.summary or not chosen.dataset:
         summary()
     return 0
 

@@ -10,6 +10,7 @@ from hashbench._validation import as_int64
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
+from hashbench.sources.array_files import read_rows
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.formats import row_blocks
 from hashbench.sources.neighbours import describe_neighbours
@@ -60,11 +61,7 @@ class AnnBenchmarks(DatasetAdapter):
             n_tied = 0
             if own.neighbours is not None:
                 neighbours, n_tied = _nearest(neighbours, file["distances"][()], own.neighbours, path)
-        n_train = own.n_train or min(n_database, _MOST_TRAIN)
-        if n_train > n_database:
-            raise HashbenchError(f"{path} has {n_database:,} vectors, {n_train:,} are asked for to train on.")
-        train = np.sort(np.random.default_rng(own.seed).permutation(n_database)[:n_train])
-        is_drawn = f", drawn with seed {own.seed}" if n_train < n_database else ""
+        train, how = _train_of(own, n_database, path)
         return Dataset(
             name=own.name,
             features=features,
@@ -78,8 +75,8 @@ class AnnBenchmarks(DatasetAdapter):
             about={
                 "summary": f"{path.stem} of ann-benchmarks",
                 "protocol": f"its test vectors as queries, its training vectors as database; level 1 for the "
-                f"{describe_neighbours(neighbours.shape[1], distance, n_tied)} as the file gives them; {n_train:,} of "
-                f"{n_database:,} database vectors for training{is_drawn}",
+                f"{describe_neighbours(neighbours.shape[1], distance, n_tied)} as the file gives them; {len(train):,} "
+                f"of {n_database:,} database vectors for training{how}",
                 "source": path.name,
                 "features": "as given" + (", not scaled to unit length" if distance == "angular" else ""),
                 "licence": "code of ann-benchmarks: MIT; the vectors: see their authors",
@@ -107,8 +104,21 @@ class AnnBenchmarks(DatasetAdapter):
         if own.skip_bad_images or is_other_rule or any(choice is not None for choice in (*other, *counts)):
             raise HashbenchError(
                 f"{own.items} is a file of ann-benchmarks, with queries and neighbours of its own; only --neighbours, "
-                "--train and --seed can be chosen."
+                "--train, --train-index and --seed can be chosen."
             )
+
+
+def _train_of(own: OwnData, n_database: int, path: Path) -> tuple[IntArray, str]:
+    """Take the training items that the user names, or draw them; say how in words."""
+    if own.train_index is not None:
+        if own.n_train is not None or own.seed:
+            raise HashbenchError("--train-index names the training items; leave out --train and --seed.")
+        return read_rows(own.train_index, n_database), ", as listed"
+    n_train = own.n_train or min(n_database, _MOST_TRAIN)
+    if n_train > n_database:
+        raise HashbenchError(f"{path} has {n_database:,} vectors, {n_train:,} are asked for to train on.")
+    train = np.sort(np.random.default_rng(own.seed).permutation(n_database)[:n_train])
+    return train, f", drawn with seed {own.seed}" if n_train < n_database else ""
 
 
 def _nearest(neighbours: IntArray, distances: AnyArray, n_wanted: int, path: Path) -> tuple[IntArray, int]:

@@ -11,7 +11,7 @@ from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
 from hashbench.errors import HashbenchError
-from hashbench.sources.array_files import read_array, read_items, split_spec
+from hashbench.sources.array_files import read_array, read_items, read_rows, split_spec
 from hashbench.sources.features.extraction import KINDS, extract
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.images import read_tree, without_bad
@@ -58,7 +58,8 @@ class Arrays(DatasetAdapter):
         if n_bad:
             protocol += f"; {n_bad:,} of {n_items + n_bad:,} images left out, since they cannot be decoded"
         rule = _rule(own, labels)
-        is_split_drawn = own.n_train is not None or not (n_given or protocol.startswith(_BY_FOLDER))
+        is_drawn = (own.n_train, own.train_per_label) != (None, None)
+        is_split_drawn = is_drawn or not (n_given or protocol.startswith(_BY_FOLDER))
         _refuse_idle(own, rule, is_drawn=is_split_drawn or (rule == "distance" and len(train) > _THRESHOLD_ITEMS))
         distance = own.true_distance or "euclidean"
         params: dict[str, Any] = {} if distance == "euclidean" else {"true_distance": distance}
@@ -189,8 +190,10 @@ def _by_folder(own: OwnData, folders: list[str]) -> tuple[tuple[IntArray, ...], 
     is_train = np.array(folders) == "train"
     query, database = np.flatnonzero(~is_train), np.flatnonzero(is_train)
     (theirs,) = set(folders) - {"train"}
-    words = f"{len(query):,} images of {theirs}/ as queries, {len(database):,} of train/ as database, all for training"
-    return (query, database, database), f"{_BY_FOLDER}{words}"
+    train = database if own.train_index is None else database[read_rows(own.train_index, len(database))]
+    n_train = "all" if len(train) == len(database) else f"{len(train):,} of these, as listed,"
+    words = f"{len(query):,} images of {theirs}/ as queries, {len(database):,} of train/ as database, {n_train} "
+    return (query, database, train), f"{_BY_FOLDER}{words}for training"
 
 
 def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) -> tuple[tuple[IntArray, ...], str]:
@@ -198,16 +201,24 @@ def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) ->
     by_label = own.queries_per_label is not None or own.train_per_label is not None
     if by_label and (own.n_queries is not None or own.n_train is not None):
         raise HashbenchError("say how many to draw for each label, or how many altogether, not both.")
+    if own.train_index is not None:
+        if own.n_train is not None or own.train_per_label is not None:
+            raise HashbenchError("--train-index names the training items; leave out --train and --train-per-label.")
+        if not n_given:
+            raise HashbenchError(
+                "--train-index names rows of the database, and queries are to be drawn out of it. Give your queries, "
+                "too (--query-from), or have the training items drawn (--train)."
+            )
     if n_given:
-        if own.n_queries is not None or by_label:
-            raise HashbenchError("with queries of your own, only --train N can be drawn.")
+        if own.n_queries is not None or own.queries_per_label is not None:
+            raise HashbenchError(
+                "--query-from gives all queries, so that only training items can be drawn; leave out --queries and "
+                "--queries-per-label."
+            )
         database = np.arange(n_items - n_given)
-        n_train = own.n_train or len(database)
-        if n_train > len(database):
-            raise HashbenchError(f"there are {len(database)} database items, {n_train} are asked for to train on.")
-        drawn = np.random.default_rng(own.seed).permutation(database)[:n_train]
-        words = f"own queries; {n_train:,} of {len(database):,} database items for training"
-        return (np.arange(len(database), n_items), database, np.sort(drawn)), words
+        train, how = _train_of(own, database, None if labels is None else labels[: len(database)])
+        words = f"own queries; {len(train):,} of {len(database):,} database items for training{how}"
+        return (np.arange(len(database), n_items), database, train), words
     if by_label:
         if labels is None or own.queries_per_label is None:
             raise HashbenchError("to draw items for each label, give --queries-per-label and labels.")
@@ -220,6 +231,22 @@ def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) ->
     split = draw_any(n_items, n_queries, own.n_train, own.seed)
     words = f"{n_queries:,} queries and {len(split[2]):,} training items drawn with seed {own.seed}"
     return split, f"{words}, database = all but the queries"
+
+
+def _train_of(own: OwnData, database: IntArray, labels: AnyArray | None) -> tuple[IntArray, str]:
+    """Choose the training items of a database that is known, with the labels of its items; say how in words."""
+    if own.train_index is not None:
+        return read_rows(own.train_index, len(database)), ", as listed"
+    if own.train_per_label is not None:
+        if labels is None:
+            raise HashbenchError("to draw training items for each label, give labels.")
+        draw: Any = draw_split if labels.ndim == 1 else draw_by_label
+        train: IntArray = draw(labels, 0, own.train_per_label, own.seed)[2]
+        return train, f", {own.train_per_label} a label, drawn with seed {own.seed}"
+    n_train = own.n_train or len(database)
+    if n_train > len(database):
+        raise HashbenchError(f"there are {len(database)} database items, {n_train} are asked for to train on.")
+    return np.sort(np.random.default_rng(own.seed).permutation(database)[:n_train]), ""
 
 
 def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> AnyArray:

@@ -24,82 +24,6 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
-    from hashbench.adapter import DatasetAdapter, Options, OwnData
-    from hashbench.affinity import Affinity, Distance, Explicit, Hierarchy, SameLabel, SharedLabels
-    from hashbench.dataset import Dataset
-    from hashbench.errors import HashbenchError, Refusal
-    from hashbench.learning.base import LearnedHash
-    from hashbench.learning.batch import Batch
-    from hashbench.learning.classes import ClassHash, TargetHash
-    from hashbench.method import HashMethod, choice, real, setting, whole
-    from hashbench.reports.python import plot, run, tables
-    from hashbench.scoring.code_statistics import CodeUsage, code_usage
-    from hashbench.scoring.curves import curves
-    from hashbench.scoring.evaluation import Evaluation, Summary
-    from hashbench.scoring.evaluator import evaluate
-    from hashbench.scoring.histogram import TieHistogram
-    from hashbench.scoring.metrics import Scores, register_metric
-    from hashbench.scoring.runs import evaluate_run
-    from hashbench.scoring.scorer import scorer
-    from hashbench.sources.download import Needed, demand, fetch
-    from hashbench.sources.features.extraction import extract
-    from hashbench.sources.run_files import read_qrels, read_run
-    from hashbench.sources.splits import draw_any, draw_by_label, draw_split
-    from hashbench.store.models import read_model
-    from hashbench.store.results import read_results
-
-__all__ = [
-    "Affinity",
-    "Batch",
-    "ClassHash",
-    "CodeUsage",
-    "Dataset",
-    "DatasetAdapter",
-    "Distance",
-    "Evaluation",
-    "Explicit",
-    "HashMethod",
-    "HashbenchError",
-    "Hierarchy",
-    "LearnedHash",
-    "Needed",
-    "Options",
-    "OwnData",
-    "Refusal",
-    "SameLabel",
-    "Scores",
-    "SharedLabels",
-    "Summary",
-    "TargetHash",
-    "TieHistogram",
-    "__version__",
-    "choice",
-    "code_usage",
-    "curves",
-    "demand",
-    "draw_any",
-    "draw_by_label",
-    "draw_split",
-    "evaluate",
-    "evaluate_run",
-    "extract",
-    "fetch",
-    "mean_over_labelled",
-    "plot",
-    "read_model",
-    "read_qrels",
-    "read_results",
-    "read_run",
-    "real",
-    "register_metric",
-    "run",
-    "scorer",
-    "setting",
-    "tables",
-    "whole",
-]
-
 _NAMES = {  # of each module; imported on first use, so that `hashbench --help` never waits for NumPy
     "hashbench.adapter": ("DatasetAdapter", "Options", "OwnData"),
     "hashbench.affinity": ("Affinity", "Distance", "Explicit", "Hierarchy", "SameLabel", "SharedLabels"),
@@ -109,7 +33,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.learning.batch": ("Batch",),
     "hashbench.learning.classes": ("ClassHash", "TargetHash", "mean_over_labelled"),
     "hashbench.method": ("HashMethod", "choice", "real", "setting", "whole"),
-    "hashbench.reports.python": ("plot", "run", "tables"),
+    "hashbench.reports.python": ("plot", "run", "tables", "tune"),
     "hashbench.scoring.code_statistics": ("CodeUsage", "code_usage"),
     "hashbench.scoring.curves": ("curves",),
     "hashbench.scoring.evaluation": ("Evaluation", "Summary"),
@@ -126,6 +50,50 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
     "hashbench.store.results": ("read_results",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(["__version__", *_HOMES])
+
+if TYPE_CHECKING:  # type checkers run nothing: they read here what _NAMES says, and a test holds the two together
+    # several names a line
+    from hashbench.adapter import DatasetAdapter as DatasetAdapter, Options as Options, OwnData as OwnData  # noqa: I001
+    from hashbench.affinity import (
+        Affinity as Affinity,
+        Distance as Distance,
+        Explicit as Explicit,
+        Hierarchy as Hierarchy,
+        SameLabel as SameLabel,
+        SharedLabels as SharedLabels,
+    )
+    from hashbench.dataset import Dataset as Dataset
+    from hashbench.errors import HashbenchError as HashbenchError, Refusal as Refusal
+    from hashbench.learning.base import LearnedHash as LearnedHash
+    from hashbench.learning.batch import Batch as Batch
+    from hashbench.learning.classes import (
+        ClassHash as ClassHash,
+        TargetHash as TargetHash,
+        mean_over_labelled as mean_over_labelled,
+    )
+    from hashbench.method import (
+        HashMethod as HashMethod,
+        choice as choice,
+        real as real,
+        setting as setting,
+        whole as whole,
+    )
+    from hashbench.reports.python import plot as plot, run as run, tables as tables, tune as tune
+    from hashbench.scoring.code_statistics import CodeUsage as CodeUsage, code_usage as code_usage
+    from hashbench.scoring.curves import curves as curves
+    from hashbench.scoring.evaluation import Evaluation as Evaluation, Summary as Summary
+    from hashbench.scoring.evaluator import evaluate as evaluate
+    from hashbench.scoring.histogram import TieHistogram as TieHistogram
+    from hashbench.scoring.metrics import Scores as Scores, register_metric as register_metric
+    from hashbench.scoring.runs import evaluate_run as evaluate_run
+    from hashbench.scoring.scorer import scorer as scorer
+    from hashbench.sources.download import Needed as Needed, demand as demand, fetch as fetch
+    from hashbench.sources.features.extraction import extract as extract
+    from hashbench.sources.run_files import read_qrels as read_qrels, read_run as read_run
+    from hashbench.sources.splits import draw_any as draw_any, draw_by_label as draw_by_label, draw_split as draw_split
+    from hashbench.store.models import read_model as read_model
+    from hashbench.store.results import read_results as read_results
 
 
 def __dir__() -> list[str]:

@@ -201,6 +201,8 @@ class ClassSource:
         Parameters: the fields of a dataclass.
     methods : mapping of str to str
         The class that each of its methods comes from.
+    tunable : mapping of str to tuple
+        Values of fields that are worth trying.
     """
 
     name: str
@@ -208,6 +210,7 @@ class ClassSource:
     values: Mapping[str, Any] = field(default_factory=dict)
     fields: tuple[str, ...] = ()
     methods: Mapping[str, str] = field(default_factory=dict)
+    tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -263,6 +266,7 @@ class _Names(dict[str, Any]):
         docstring = ast.get_docstring(node)
         values: dict[str, Any] = {key: value for base in reversed(bases) for key, value in base.values.items()}
         fields = [name for base in bases for name in base.fields]
+        tunable = {key: tried for base in reversed(bases) for key, tried in base.tunable.items()}
         is_dataclass = any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list)
         for one in node.body:
             if isinstance(one, ast.FunctionDef) or _is_text(one) or (isinstance(one, ast.AnnAssign) and not one.value):
@@ -280,6 +284,8 @@ class _Names(dict[str, Any]):
                 values[name] = self.value_of(one.value)  # type: ignore[arg-type]
             if is_field:
                 fields.append(name)
+                for tried in _tunable(one.value):
+                    tunable[name] = tuple(self.value_of(tried))
         methods = {key: home for base in reversed(bases) for key, home in base.methods.items()}
         methods |= {one.name: node.name for one in node.body if isinstance(one, ast.FunctionDef)}
         return ClassSource(
@@ -288,10 +294,17 @@ class _Names(dict[str, Any]):
             values=values,
             fields=tuple(dict.fromkeys(fields)),
             methods=methods,
+            tunable=tunable,
         )
 
     def _is_ours(self, name: str) -> bool:
         return name in self._homes or name in self._nodes
+
+
+def _tunable(node: ast.expr | None) -> list[ast.expr]:
+    """Find the values of a field that are worth trying, if it says any."""
+    keywords = node.keywords if isinstance(node, ast.Call) and ast.unparse(node.func) == "setting" else []
+    return [keyword.value for keyword in keywords if keyword.arg == "tunable"]
 
 
 def _is_of_class(node: ast.AnnAssign) -> bool:

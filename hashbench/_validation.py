@@ -15,6 +15,7 @@ from hashbench.errors import HashbenchError, one_line, unknown_name
 
 _INT64 = np.iinfo(np.int64)
 MAX_NAME = 100  # characters
+FORMULA = "=+-@"  # what a cell begins with that a spreadsheet computes
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
@@ -29,15 +30,23 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_words(text: str, what: str) -> None:
-    """Refuse words that look like others: with blanks around them or doubled, or signs that do not show."""
+    """Refuse words that look like others, by blanks or signs that do not show, or that a spreadsheet would compute."""
     if text != " ".join(text.split()) or not text.isprintable() or not text:
         raise HashbenchError(f"{what} is words with single blanks between them, got {text!r}.")
+    if text[0] in FORMULA:
+        raise HashbenchError(f"{what} begins with none of {FORMULA}, got {text!r}. Rename it.")
+
+
+def has_markup(text: str) -> bool:
+    """Tell whether a name holds what HTML or Markdown has a use for."""
+    return not set(text).isdisjoint("<>|`")
 
 
 def as_array(value: Any, name: str) -> AnyArray:
     """Read an array as users have them, called ``name`` in messages: of NumPy, PyTorch or nested lists.
 
-    A tensor may need gradients, lie on any device and be bfloat16. What has no values, or hides some, is refused.
+    A tensor may need gradients, lie on any device and be bfloat16 or float8. What has no values, or hides some, is
+    refused.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise HashbenchError(
@@ -46,7 +55,7 @@ def as_array(value: Any, name: str) -> AnyArray:
     try:
         if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of PyTorch, which need not be imported
             value = value.detach().cpu()
-            value = value.float() if str(value.dtype) == "torch.bfloat16" else value
+            value = value.float() if str(value.dtype).startswith(("torch.bfloat16", "torch.float8")) else value
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, NotImplementedError) as error:
         what = "lists of unequal lengths" if "inhomogeneous" in str(error) else one_line(error).rstrip(".")
@@ -204,8 +213,8 @@ def choice(*options: str) -> frozenset[str]:
     return frozenset(options)
 
 
-def setting(default: Any, *allowed: Any) -> Any:
-    """Declare a parameter of a method, a dataclass: its default, and what it may be.
+def setting(default: Any, *allowed: Any, tunable: Sequence[Any] | None = None) -> Any:
+    """Declare a parameter of a method, a dataclass: its default, what it may be, and what is worth trying.
 
     Parameters
     ----------
@@ -213,23 +222,36 @@ def setting(default: Any, *allowed: Any) -> Any:
         Its default.
     *allowed : Range, frozenset of str, type or None
         What it may be: `whole` or `real` numbers, a `choice` of words, any instance of a type (``bool`` also takes
-        NumPy's), or None.
+        NumPy's), or None. Without any, what the nearest base class says.
+    tunable : sequence, optional
+        Values that ``hashbench tune`` tries; an empty one for a parameter that it leaves alone. By default what the
+        nearest base class says.
 
     Returns
     -------
     dataclasses.Field
         What stands behind the equals sign.
     """
-    return field(default=default, metadata={_ALLOWED: allowed})
+    said = {_ALLOWED: allowed or None, _TUNABLE: None if tunable is None else tuple(tunable)}
+    return field(default=default, metadata={key: values for key, values in said.items() if values is not None})
 
 
 def allowed_values(cls: type) -> dict[str, tuple[Any, ...]]:
-    """Give what each parameter may be: as the class declares it, or else the nearest of its bases that does."""
+    """Return what each parameter may be: as the class declares it, or else the nearest of its bases that does."""
+    return _declared(cls, _ALLOWED)
+
+
+def tunable_values(cls: type) -> dict[str, tuple[Any, ...]]:
+    """Return the values worth trying of each parameter that has some, declared likewise."""
+    return {name: values for name, values in _declared(cls, _TUNABLE).items() if values}
+
+
+def _declared(cls: type, key: str) -> dict[str, tuple[Any, ...]]:
     found: dict[str, tuple[Any, ...]] = {}
     for base in reversed(cls.__mro__):
         for name, declared in base.__dict__.get("__dataclass_fields__", {}).items():
-            if _ALLOWED in declared.metadata:
-                found[name] = declared.metadata[_ALLOWED]
+            if key in declared.metadata:
+                found[name] = declared.metadata[key]
     return found
 
 
@@ -263,7 +285,7 @@ def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, An
         raise HashbenchError(str(error)) from error
 
 
-_ALLOWED = "allowed"
+_ALLOWED, _TUNABLE = "allowed", "tunable"
 
 
 def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:

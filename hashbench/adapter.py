@@ -33,6 +33,8 @@ class OwnData:
         How many to draw regardless of labels.
     queries_per_label, train_per_label : int, optional
         How many to draw for each label.
+    train_index : str, optional
+        File of the row numbers of the database, the first 0, that are for training, if these are not to be drawn.
     seed : int
         Of the drawing.
     skip_bad_images : bool
@@ -51,6 +53,7 @@ class OwnData:
     n_train: int | None = None
     queries_per_label: int | None = None
     train_per_label: int | None = None
+    train_index: str | None = None
     seed: int = 0
     skip_bad_images: bool = False
 

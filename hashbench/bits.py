@@ -140,9 +140,11 @@ def as_packed(
     codes : array of shape (n_samples, n_bits), (n_samples, ceil(n_bits / 8)) or (n_samples,)
         Booleans, 0/1, -1/+1 or 0/255 of any numeric dtype; or, with ``n_bits`` given, packed: uint8, or int8 that are
         128 less, as sentence-transformers' ``binary`` (of Vespa's and Elasticsearch's int8 give ``.view(np.uint8)`` and
-        ``bit_order="big"``); or texts of hexadecimal digits, the first bit first.
+        ``bit_order="big"``); or texts of hexadecimal digits, the first bit first; or integers of 64 bits, unsigned or
+        signed, the most significant bit first; or square booleans (n_samples, k, k), as of imagehash, row by row.
     n_bits : int, optional
-        Code length in bits; needed for packed codes, and for uint8 of 0/255, which may be packed.
+        Code length in bits; needed for packed codes, for uint8 of 0/255, which may be packed, and for integers of 64
+        bits that are all below 2**32, which may be something else.
     name : str, default="codes"
         How messages call the array.
     bit_order : {"little", "big"}, optional
@@ -169,8 +171,13 @@ def as_packed(
     ((array([[6]], dtype=uint8), 3), (array([[6]], dtype=uint8), 3))
     >>> as_packed(["3"], 3)
     (array([[6]], dtype=uint8), 3)
+
+    An integer of 64 bits and its 16 hexadecimal digits are one code:
+
+    >>> (as_packed(np.array([2**63 + 1], dtype=np.uint64))[0] == as_packed(["8000000000000001"])[0]).all()
+    np.True_
     """
-    array = as_array(codes, name)
+    array = _flat(as_array(codes, name))
     if bit_order not in (None, *BIT_ORDERS):
         raise HashbenchError(f"bit_order must be one of {', '.join(BIT_ORDERS)}, got {bit_order!r}.")
     if n_bits is not None:
@@ -179,8 +186,15 @@ def as_packed(
     if form == _TEXT:
         _refuse_order(bit_order, form, name)
         return _pack_texts(array, n_bits, name)
+    if form == _WORDS:
+        _refuse_order(bit_order, form, name)
+        return _pack_words(array)
     if array.ndim != 2:
-        raise HashbenchError(f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits).")
+        hint = " If each is a hash of 64 bits, give uint64 or int64, and 64 as the number of bits (--bits, n_bits=)."
+        raise HashbenchError(
+            f"{name} have shape {array.shape}, expected two dimensions: (n_samples, n_bits)."
+            f"{hint if array.ndim == 1 and array.dtype.kind in 'iufO' and array.size else ''}"
+        )
     if 0 in array.shape:
         raise HashbenchError(f"{name} are empty: shape {array.shape}. At least one row and one bit are needed.")
     if n_bits is not None and form != _BITS:
@@ -208,8 +222,8 @@ def as_packed_pair(
     """Pack codes of queries and database as `as_packed` does; refuse what is not of one form and length."""
     query, query_bits = as_packed(query_codes, n_bits, "query codes", bit_order)
     database, database_bits = as_packed(database_codes, n_bits, "database codes", bit_order)
-    forms = [_form(as_array(codes, ""), n_bits) for codes in (query_codes, database_codes)]
-    if forms[0] != forms[1]:
+    forms = [_form(_flat(as_array(codes, "")), n_bits) for codes in (query_codes, database_codes)]
+    if forms[0] != forms[1] and set(forms) != {_TEXT, _WORDS}:  # both have the most significant bit first
         raise HashbenchError(f"query codes are {forms[0]}, database codes {forms[1]}. Give both in the same form.")
     if query_bits != database_bits:
         raise HashbenchError(
@@ -220,12 +234,25 @@ def as_packed_pair(
 
 _BITS, _TEXT = "a column for each bit", "texts"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
+_WORDS = "integers of 64 bits"
+_LARGE = 1 << 32  # beyond class labels and counts; of random hashes nearly all are
+
+
+def _flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Give square booleans (n, k, k), as of imagehash, a column for each bit; others as they are."""
+    is_square = array.dtype == np.bool_ and array.ndim == 3 and array.shape[1] == array.shape[2]
+    return array.reshape(len(array), array.shape[1] ** 2) if is_square else array
 
 
 def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
     """Tell the form of codes."""
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str | bytes)):
         return _TEXT
+    is_column = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)
+    if array.dtype.kind in "iu" and array.itemsize == 8 and is_column and array.size:
+        is_large = array.max() >= _LARGE or array.min() <= -_LARGE
+        if n_bits == 64 or (is_large and n_bits is None):
+            return _WORDS
     if n_bits is None or array.ndim != 2 or array.shape[1] == n_bits or array.dtype == np.bool_:
         return _BITS
     return _SIGNED if array.dtype == np.int8 or (array.dtype.kind in "if" and (array < 0).any()) else _PACKED
@@ -297,6 +324,12 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
         )
     check_n_bits(n_bits)
     return pack(bits[:, n_filled:].astype(bool)), n_bits
+
+
+def _pack_words(array: npt.NDArray[Any]) -> tuple[ByteArray, int]:
+    """Pack integers of 64 bits, of which the most significant is the first, as in their hexadecimal digits."""
+    big = array.ravel().astype(array.dtype.newbyteorder(">"))
+    return _TURNED[big.view(np.uint8).reshape(len(big), 8)], 64
 
 
 def _end(text: str) -> int:

@@ -35,6 +35,8 @@ class MethodCard:
         What the docstrings say of them.
     presets : mapping
         Named settings; a value may be a function of the code length.
+    tunable : mapping of str to tuple
+        Values of parameters that are worth trying; see `hashbench.setting`.
     is_slow : bool
         Whether a grid of quick methods does without it.
     is_plain : bool
@@ -51,6 +53,7 @@ class MethodCard:
     params: Mapping[str, Any]
     meanings: Mapping[str, str] = field(default_factory=dict)
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     is_slow: bool = False
     is_plain: bool = False
 
@@ -76,6 +79,8 @@ def method_card(name: str) -> MethodCard:
 
 def _card_of_class(name: str) -> MethodCard:
     """Make the card of a method by importing it."""
+    from hashbench._validation import tunable_values
+
     cls = registry.get_method(name)
     try:
         params = cls().get_params(deep=False)
@@ -95,6 +100,7 @@ def _card_of_class(name: str) -> MethodCard:
         params={key: params[key] for key in sorted(params)},
         meanings=_meanings([base.__doc__ or "" for base in reversed(cls.__mro__)]),
         presets=cls.presets,
+        tunable=tunable_values(cls),
         is_slow=cls.is_slow,
     )
 
@@ -115,6 +121,7 @@ def _read_card(name: str) -> MethodCard | None:
         modules=(module, *found.values["modules"]),
         params={key: found.values[key] for key in sorted(found.fields)},
         meanings=_meanings(found.docstrings),
+        tunable={key: tried for key, tried in found.tunable.items() if tried},
         is_plain=all(found.methods[key] == "HashMethod" for key in _TELLING),
         **{key: found.values[key] for key in keys},
     )

@@ -305,11 +305,11 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
         """Give items as ``_fit`` and ``_project`` take them; ``reset`` says that these are the training items."""
         checked = validate_data(self, X, dtype=np.float64, reset=reset)
-        if not reset:
-            return checked
         largest = max(float(checked.max()), -float(checked.min()))
         limits = np.finfo(np.float64)
-        if largest and not limits.tiny**0.5 <= largest <= (limits.max / checked.size) ** 0.5:
+        n_summed = checked.size if reset else 4 * checked.shape[1]  # in the distance of an item to one learned from
+        is_small = reset and 0 < largest < limits.tiny**0.5
+        if is_small or largest > (limits.max / n_summed) ** 0.5:
             raise HashbenchError(
                 f"{self.label} got features up to {largest:.3g}, whose squares leave the range of float64. "
                 "Scale the features."

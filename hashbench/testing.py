@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.estimator_checks import check_estimator
 
+from hashbench._validation import tunable_values
 from hashbench.adapter import DatasetAdapter
 from hashbench.bits import MAX_BITS
 from hashbench.dataset import Dataset
@@ -50,6 +51,16 @@ def check_describes_itself(cls: MethodClass) -> None:
         if name != "n_bits" and parameter.kind is not inspect.Parameter.KEYWORD_ONLY
     ]
     _demand(not positional, f"parameters but n_bits must be keyword-only: {positional}")
+
+
+def check_values_to_try_are_allowed(cls: MethodClass) -> None:
+    """Check that a method takes each value that it declares as worth trying."""
+    for name, values in tunable_values(cls).items():
+        for value in values:
+            try:
+                cls(**{name: value}).check_parameters()
+            except HashbenchError as error:
+                raise ConformanceError(f"tunable of {name} holds {value!r}, which is refused: {error}") from error
 
 
 def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
@@ -163,6 +174,7 @@ def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
 
 METHOD_CHECKS: tuple[Callable[[MethodClass], None], ...] = (
     check_describes_itself,
+    check_values_to_try_are_allowed,
     check_fit_returns_self_and_keeps_its_input,
     check_same_seed_gives_same_codes,
     check_batches_encode_like_the_whole,

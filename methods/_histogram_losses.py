@@ -30,9 +30,10 @@ class _Ranked(LearnedHash):
         Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
     """
 
-    alpha: float = setting(1.0, real(0, closed="neither"))
+    alpha: float = setting(1.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
     continuation: int = setting(0, whole(0))
-    n_bins: int | None = setting(None, whole(0), None)
+    n_bins: int | None = setting(None, whole(0), None, tunable=(0, None, 8))
+    learning_rate: float = setting(0.1, tunable=())
 
     group = "list-based"
 

@@ -98,9 +98,9 @@ class ADSH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(200.0, real(0))
+    gamma: float = setting(200.0, real(0), tunable=(50.0, 200.0, 800.0))
     epochs_a_sweep: int = setting(3, whole(1))
-    learning_rate: float = setting(0.01, real(0, closed="neither"))
+    learning_rate: float = setting(0.01, real(0, closed="neither"), tunable=(0.003, 0.01, 0.03))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
@@ -130,9 +130,9 @@ class ADSH(LearnedHash):
 
 
 def zero_sum(similar: "Tensor") -> "Tensor":
-    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float32."""
+    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float64."""
     share = similar.sum() / (~similar).sum().clamp(min=1)
-    return similar.float() - share * (~similar)
+    return similar.double() - share * (~similar)
 
 
 def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":

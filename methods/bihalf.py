@@ -78,7 +78,7 @@ class BiHalf(_Unlabelled):
     (60, 4)
     """
 
-    gamma: float = setting(6.0, real(0))
+    gamma: float = setting(6.0, real(0), tunable=(2.0, 6.0, 18.0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -66,7 +66,7 @@ class CSQ(TargetHash):
     (60, 4)
     """
 
-    quantisation: float = setting(1e-4, real(0))
+    quantisation: float = setting(1e-4, real(0), tunable=(1e-4, 1e-2, 0.1))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

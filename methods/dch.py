@@ -79,7 +79,7 @@ class DCH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(20.0, real(0, closed="neither"))
+    gamma: float = setting(20.0, real(0, closed="neither"), tunable=(10.0, 20.0, 40.0))
     quantisation: float = setting(0.1, real(0))
 
     group = "pair-based"

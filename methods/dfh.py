@@ -102,8 +102,8 @@ class DFH(ClassHash):
     margin: float = setting(0.0, real(0))
     mu: float = setting(1.0, real(0))
     nu: float = setting(1.0, real(0))
-    eta: float = setting(0.5, real(0))
-    learning_rate: float = setting(0.03, real(0, closed="neither"))
+    eta: float = setting(0.5, real(0), tunable=(0.1, 0.5, 2.0))
+    learning_rate: float = setting(0.03, real(0, closed="neither"), tunable=(0.01, 0.03, 0.1))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -74,7 +74,7 @@ class DPN(TargetHash):
     (60, 4)
     """
 
-    margin: float = setting(1.0, real(0, closed="neither"))
+    margin: float = setting(1.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
     adapt_every: int = setting(0, whole(0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -74,7 +74,7 @@ class DPSH(LearnedHash):
     (60, 4)
     """
 
-    eta: float | None = setting(None, real(0), None)
+    eta: float | None = setting(None, real(0), None, tunable=(1.0, None, 30.0))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

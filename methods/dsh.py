@@ -127,7 +127,7 @@ class DSH(LearnedHash):
 
     objective: str = setting("original", choice("dispersion", "original"))
     learning_rate: float = 0.03
-    margin: float = setting(2.0, real(0, closed="neither"))
+    margin: float = setting(2.0, real(0, closed="neither"), tunable=(1.0, 2.0, 3.0))
     alpha: float = setting(0.01, real(0))
 
     group = "pair-based"

@@ -72,8 +72,8 @@ class GreedyHash(ClassHash):
     (60, 4)
     """
 
-    alpha: float = setting(0.1, real(0))
-    learning_rate: float = setting(0.03, real(0, closed="neither"))
+    alpha: float = setting(0.1, real(0), tunable=(0.03, 0.1, 0.3))
+    learning_rate: float = setting(0.03, real(0, closed="neither"), tunable=(0.01, 0.03, 0.1))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

@@ -42,7 +42,7 @@ class GreedyHashUnsupervised(_Unlabelled):
     (60, 4)
     """
 
-    alpha: float = setting(0.1, real(0))
+    alpha: float = setting(0.1, real(0), tunable=(0.03, 0.1, 0.3))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

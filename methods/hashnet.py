@@ -88,7 +88,7 @@ class HashNet(LearnedHash):
     (60, 4)
     """
 
-    slope: float = setting(10.0, real(0, closed="neither"))
+    slope: float = setting(10.0, real(0, closed="neither"), tunable=(5.0, 10.0, 20.0))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -100,7 +100,7 @@ class HyP2(ClassHash):
     (60, 4)
     """
 
-    threshold: float | None = setting(None, real(-1, 1), None)
+    threshold: float | None = setting(None, real(-1, 1), None, tunable=(-0.25, None, 0.5))
     pair_weight: float = setting(0.5, real(0))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {

@@ -90,7 +90,7 @@ class MDSH(TargetHash):
     """
 
     targets: str = "max-distance"
-    pair_weight: float = setting(1.0, real(0))
+    pair_weight: float = setting(1.0, real(0), tunable=(0.0, 1.0, 3.0))
     pairs_after: int = setting(9, whole(0))
     quantisation: float = setting(1e-4, real(0))
 

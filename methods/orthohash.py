@@ -86,7 +86,7 @@ class OrthoHash(TargetHash):
     (60, 4)
     """
 
-    margin: float = setting(0.2, real(0))
+    margin: float = setting(0.2, real(0), tunable=(0.0, 0.2, 0.4))
     scale: float | None = setting(None, real(0, closed="neither"), None)
     form: str = setting("cosine", choice("arc", "cosine"))
     batch_norm: bool = setting(True, bool)

@@ -5,7 +5,9 @@ A line of ``COMMANDS`` is the exit code, the command line, and words that its on
 """
 
 import contextlib
+import gzip
 import os
+import pickle
 import shlex
 
 import h5py
@@ -30,6 +32,9 @@ RESULTS = {
     "too-lucky": HEADER + ROW.replace("0.01", "0.11"),
     "unlucky": HEADER + ROW.replace("0.01", "-0.01"),
     "undefined": HEADER + ROW.replace("200,3", "200,201"),
+    "no-queries": HEADER + ROW.replace("200,3", "0,0"),
+    "nan": HEADER + ROW.replace("0.5,", "nan,"),
+    "version": HEADER + ROW.replace("0123,1", "0123,-1"),
     "twice-other": HEADER + ROW + ROW.replace("0.5", "0.55"),
     "conflict": HEADER + "<<<<<<< HEAD\n" + ROW + "=======\n" + ROW.replace("0.5", "0.55") + ">>>>>>> topic\n",
     "marker": HEADER + ROW + "=======\n",
@@ -47,6 +52,10 @@ RESULTS = {
     "deep": HEADER + ROW.replace("{}", "[" * 50_000),
     "out": HEADER + ROW.replace("digits", "x/../../.."),
     "out-method": HEADER + ROW.replace("itq", "../itq"),
+    "formula": HEADER + ROW.replace("pixels", "=1+1"),
+    "no-parameter": HEADER + ROW.replace("{}", '"{""=a"": 1}"'),
+    "no-group": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""group"": ""pairs""}"'),
+    "no-label": HEADER + ROW.replace("{}", '"{""codes"": ""own"", ""label"": 5}"'),
     "no-results": "a,b\n1,2\n",
     "empty": "",
     "binary": "\x00\x01\x02",
@@ -85,6 +94,8 @@ def lay_out(folder):
         "labels": np.arange(6) % 2,
         "float-labels": np.arange(6) / 2,
         "word-labels": np.array(list("aabbcc")),
+        "latin-labels": np.char.encode(list("aabbcß"), "latin1"),
+        "small-hashes": np.arange(2, 8),
         "huge-labels": np.array([2**63, 1, 2, 3, 4, 5], dtype=np.uint64),
         "far-labels": np.array([1e300, 2e300, 1, 2, 3, 4]),
         "short-labels": np.arange(5) % 2,
@@ -107,6 +118,15 @@ def lay_out(folder):
         "X-flat": rng.normal(size=40),
         "X-words": np.full((40, 4), "a"),
         "y": np.arange(40) % 4,
+        "rows-40": np.arange(5) * 10,
+        "rows-negative": np.array([3, -1]),
+        "rows-twice": np.array([3, 4, 3]),
+        "rows-far": np.array([1e300]),
+        "rows-few": np.arange(3),
+        "rows-none": np.arange(0),
+        "rows-half": np.array([0.5, 1]),
+        "rows-nan": np.array([0, np.nan]),
+        "rows-mask": np.arange(40) < 5,
         "y-nan": np.where(np.arange(40) == 3, np.nan, 1.0),
     }
     for name, array in arrays.items():
@@ -131,9 +151,15 @@ def lay_out(folder):
     }.items():
         parts = {"data": eye.data, "indices": eye.indices, "indptr": eye.indptr, **change}
         np.savez(folder / f"csr-{name}.npz", format=b"csr", shape=(6, 6), **parts)
+    (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
+    (folder / "rows.csv").write_text("0\n3\n")
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
+    (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
+    (folder / "text.pt").write_text("hello")
+    (folder / "pickle.pt").write_bytes(pickle.dumps({"codes": codes}))
+    (folder / "long.gz").write_bytes(gzip.compress(b"a" * 1_000_000))
     (folder / "run.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2 1 r\n")
     (folder / "run-cut.txt").write_text("q Q0 a 1 2.5 r\nq Q0 b 2\n")
     (folder / "run-nan.txt").write_text("q Q0 a 1 nan r\n")
@@ -141,12 +167,16 @@ def lay_out(folder):
     (folder / "qrels.txt").write_text("q 0 a 1\n")
     (folder / "qrels-other.txt").write_text("Q 0 a 1\n")
     (folder / "qrels-twice.txt").write_text("q 0 a 1\nq 0 a 0\n")
+    (folder / "t").mkdir()
+    (folder / "t" / "trials.csv").write_text("a,b\n")
     (folder / "text.h5").write_text("hello")
     (folder / "empty.h5").touch()
     with h5py.File(folder / "foreign.h5", "w") as file:
         file["a"] = [1]
     (folder / "folder.npy").mkdir()
     (folder / "dangling.npy").symlink_to(folder / "nowhere")
+    for name in ("loop", "loop.csv", "loop.npy"):
+        (folder / name).symlink_to(name)
     os.mkfifo(folder / "pipe.npy")
     for name, text in RESULTS.items():
         (folder / "r" / name).mkdir(parents=True)
@@ -166,6 +196,8 @@ OF_LABELS = "--query-labels labels.npy --database-labels labels.npy"
 LABELLED = f"{OWN} {OF_LABELS}"
 EXPLAINED = LABELLED.replace("evaluate", "explain")
 SHARDED = f"evaluate --query-codes codes.npy --database-codes code[s].npy {OF_LABELS}"
+INDEXED = "prepare --from X.npy --query-from X.npy --name mine --train-index"
+EXPLAINED_RUN = "explain --run run.txt --qrels qrels.txt"
 RUN = "evaluate --run run.txt --qrels qrels.txt"
 ITQ = "run --method itq --bits 8"
 COMMANDS = f"""
@@ -198,7 +230,11 @@ COMMANDS = f"""
 2 | {ITQ} --seed x | '--seed': 'x' is not a valid integer
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
-1 | {ITQ} --method lsh --param n_iter=20 | unknown lsh parameter 'n_iter' | For one method alone: --param itq:n_iter=20.
+1 | {ITQ} --method lsh --param n_itr=20 | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
+1 | {ITQ} --method lsh --param random_state=1 | random_state is no --param, got 1; it has its own option, --seed.
+1 | {ITQ} --method lsh --param lsh:n_iter=20 | unknown lsh parameter 'n_iter'
+1 | run --grid misspelt.toml | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
+1 | run --grid misspelt.toml --method lsh | unknown lsh parameter 'n_itr'
 1 | {ITQ} --param n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 1 | {ITQ} --param n_iter=-1 | 'n_iter' parameter of itq must be an int in the range [0, inf). Got -1
 1 | {ITQ} --param n_iter=many | 'n_iter' parameter of itq must be an int | Got 'many'
@@ -243,9 +279,18 @@ COMMANDS = f"""
 2 | encode --model none.npz | --model goes with --from
 1 | encode --model none.npz --from none.npy --output o.npy | there is no file none.npz
 2 | encode --model none.npz --from none.npy --output o.csv | --output o.csv is written | a name that ends in .npy.
+2 | encode --model X.npy --from X.npy --output X.npy | X.npy is read and would be written over
+2 | encode --model none.npz --from X.npy:k --output nowhere/../X.npy | X.npy is read and would be written over
+1 | encode --model none.npz --from X.npy --output loop.npy | cannot write loop.npy: Too many levels of symbolic links
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
+1 | {ITQ} --results loop | cannot write loop/digits/itq.csv: Too many levels of symbolic links
+1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits/itq.csv: Not a directory
+1 | tables --results r/good --output loop | cannot write loop: Too many levels
+1 | plot --results r/good --output loop | cannot write loop: Too many levels
+1 | report --results r/good --output loop | cannot write loop/index.html: Too many levels
+1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
 1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | lines of both sides
 1 | {ITQ} --results r/good | digits.csv is of the earlier layout | hashbench results convert r/good
 2 | results convert r/good/none | does not exist
@@ -320,6 +365,9 @@ COMMANDS = f"""
 1 | tables --results r/too-lucky | line 2: tie_sd 0.11 is not between 0 and half of the range, 0.4 to 0.6
 1 | diff r/good r/unlucky | line 2: tie_sd -0.01 is not between 0 and half of the range
 1 | tables --results r/undefined | 201 of 200 queries are undefined
+1 | tables --results r/no-queries | 0 of 0 queries are undefined
+1 | tables --results r/nan | value is nan, 0.4 to 0.6, though 197 of 200 queries have a score
+1 | tables --results r/version | method_version -1
 1 | {ITQ} --resume | --resume goes on with training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
 1 | prepare digits --device cpu | digits:pixels has no use for --device
@@ -330,6 +378,16 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
 1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
+1 | results check r/formula | column features begins with none of =+-@, got '=1+1'. Rename it.
+1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
+1 | results check r/no-label | line 2: a label is a text of up to 40 characters without =<>|`, got 5
+1 | {LABELLED} --save mine --dataset own --group pairs | unknown group 'pairs'. Did you mean 'pair-based'?
+1 | {LABELLED} --save mine --dataset own --label =1 | a label is a text of up to 40 characters without =<>|`, got '=1'
+1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a text of up to 40 characters without = | got '<b>'
+1 | {LABELLED} --save mine --dataset own --label '' | a label is words
+1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
+2 | {LABELLED} --label Ours | --label goes with --save NAME
+1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
@@ -340,6 +398,7 @@ COMMANDS = f"""
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
+1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
 1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is no number
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
@@ -378,6 +437,10 @@ COMMANDS = f"""
 1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
 1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
+1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
+1 | {LABELLED.replace("codes.npy", "text.pt", 1)} | text.pt is damaged, or holds more than tensors | torch.save
+1 | {LABELLED.replace("codes.npy", "pickle.pt", 1)} | pickle.pt is damaged, or holds more than tensors | torch.save
+1 | {SHARDED.replace("code[s].npy", "text[.]pt")} | text.pt cannot be read in slices, as shards are
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
@@ -405,6 +468,8 @@ COMMANDS = f"""
 2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
 2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
 2 | {LABELLED} --curves - --per-query - | same file
+1 | {LABELLED} --per-query loop.csv | cannot write loop.csv: Too many levels of symbolic links
+2 | {LABELLED} --save mine --dataset own --per-query results/own/mine.csv | --per-query and --results name the same file
 1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4
@@ -466,6 +531,34 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | labels are needed of both
+1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries are to be drawn out of it
+1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
+1 | {INDEXED} rows-negative.npy | names row -1, and the database has rows 0 to 39
+1 | {INDEXED} rows-twice.npy | names row 3 more than once
+1 | {INDEXED} rows-far.npy | names row 1e+300, and the database has rows 0 to 39
+1 | {INDEXED} rows-half.npy | float64 of shape (2,), expected row numbers of the database
+1 | {INDEXED} rows-nan.npy | float64 of shape (2,), expected row numbers of the database
+1 | {INDEXED} rows-mask.npy | holds a mask, expected row numbers: give numpy.flatnonzero(mask)
+1 | {INDEXED} X.npy | float64 of shape (40, 4), expected row numbers of the database
+1 | {INDEXED} rows-none.npy | int64 of shape (0,), expected row numbers
+1 | {INDEXED} X-words.npy | of shape (40, 4), expected row numbers
+1 | {INDEXED} rows.csv | the first line of rows.csv may be a row number or a name
+1 | {INDEXED} nowhere.npy | there is no file nowhere.npy
+1 | {INDEXED} rows-twice.npy --train 3 | names the training items; leave out --train and --train-per-label
+1 | {INDEXED} rows-few.npy --seed 3 | --seed 3 has no effect
+1 | prepare --from X.npy --name mine --query-from X.npy --train-per-label 3 | training items for each label, give labels
+1 | prepare --from X.npy --name mine --query-from X.npy --queries-per-label 3 | only training items can be drawn
+2 | prepare digits --train-index rows-40.npy | are for your own data (--from)
+2 | explain --run run.txt | give both --run and --qrels
+2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
+2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run
+2 | {EXPLAINED_RUN} --dataset digits | --dataset does not go with --run
+1 | {EXPLAINED_RUN} --metric P@r2 | none of trec_eval, pytrec_eval, ir_measures | gives P@r2; ask for AP
+1 | {EXPLAINED_RUN} --metric APP | unknown metric 'APP'
+1 | {EXPLAINED_RUN} --script calc-map | unknown script of runs 'calc-map' | trec_eval
+1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
+1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
+1 | explain --run run-cut.txt --qrels qrels.txt | line 2 | columns, expected
 1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
@@ -473,6 +566,18 @@ COMMANDS = f"""
 1 | info nowhere.h5 | there is no file nowhere.h5
 1 | info text.h5 | text.h5 is no HDF5 file
 1 | info foreign.h5 | another program
+2 | tune | Missing option | --method
+2 | tune --method itq | Missing option | --bits
+2 | tune --method itq --bits 8 --trials 0 | 0 is not in the range x>=1
+2 | tune --method itq --bits 8 --output codes.npy | 'codes.npy' is a file
+2 | tune --method itq --bits 8 --workers tcp://127.0.0.1:1 --jobs 2 | one trial on each worker
+1 | tune --method iqt --bits 8 | unknown method 'iqt' | 'itq'
+1 | tune --method itq --bits 8 --dataset digts | unknown dataset 'digts' | 'digits'
+1 | tune --method itq --bits 8 --metric APP | unknown metric 'APP' | 'AP'
+1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
+1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
+1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
+1 | tune --method itq --bits 8 --output t | trials.csv is no file of trials | Move it
 2 | info | Missing argument
 2 | list methodes | 'methodes' is not one of
 1 | check method iqt | unknown method 'iqt'
@@ -497,6 +602,7 @@ COMMANDS += [
             "wide": "in wide.npy have 16 columns | in codes.npy 8",
             "few": "3 query codes | 6",
             "flat": "two dimensions",
+            "small-hashes": "If each is a hash of 64 bits, give uint64 or int64, and 64",
             "none": "query codes are empty: shape (0, 8)",
             "threes": "20 values that are not 0 or 1, first 3 in row 0, column 1",
             "mixed": "query codes hold",
@@ -520,6 +626,7 @@ COMMANDS += [
         for name, words in {
             "float-labels": "query labels | whole numbers",
             "word-labels": "Encode names",
+            "latin-labels": "holds words as bytes that are not UTF-8",
             "huge-labels": "9223372036854775808",
             "short-labels": "6 query codes, but labels or affinities for 5 query items",
             "hot": "query labels have shape",

@@ -1,5 +1,6 @@
 """What the benchmarks compare is the same number, made in two ways."""
 
+import csv
 import sys
 from collections import Counter
 from types import SimpleNamespace
@@ -7,17 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from places import ROOT
+from places import ROOT, built_in_methods
 
-from hashbench.affinity import SameLabel
-from hashbench.errors import HashbenchError, TrainingFailure
-from hashbench.learning.loop import Session
+from hashbench.errors import TrainingFailure
+from hashbench.methods.dsh import DSH
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import training as benchmark
 import tuning
 
 sys.path.pop(0)
+
+
+def rows_of(name):
+    with (ROOT / "benchmarks" / name).open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("name", [name for name in benchmark.LOSSES if name not in ("dpsh", "hashnet")])
@@ -82,6 +87,7 @@ def test_methods_that_learn_from_images_have_as_many_trials_each():
         ("photos --network --method dsh --weights w.pth", "--network needs --weights, and neither --method"),
         ("digits --weights w.pth", "--weights are for datasets of images, all of which need them: got digits"),
         ("photos", "--weights are for datasets of images, all of which need them: got photos"),
+        ("photos --weights nowhere.pth", "there is no file nowhere.pth"),
     ],
 )
 def test_options_of_trials_that_would_be_ignored_are_refused(options, told, monkeypatch, capsys):
@@ -93,21 +99,32 @@ def test_options_of_trials_that_would_be_ignored_are_refused(options, told, monk
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("error", [TrainingFailure("dsh stopped"), HashbenchError("there is no file w.pth")])
-def test_a_trial_that_fails_is_one_whose_training_failed(error, monkeypatch):
-    def fit(items, y):
-        raise error
+def test_a_trial_that_fails_keeps_the_reason(tiny, monkeypatch):
+    def fit(self, X, y):
+        raise TrainingFailure("dsh stopped")
 
-    labels = np.arange(20) % 2
-    data = SimpleNamespace(
-        train=np.arange(20), labels=labels, features=np.zeros((20, 2)), images=None, fingerprint="0123456789012345"
-    )
-    data.train_affinity = lambda: SameLabel(labels, labels)
-    method = SimpleNamespace(fit=fit, supervision="pairs", session=Session())
-    monkeypatch.setattr(tuning.registry, "get_method", lambda name: lambda *args, **kwargs: method)
-    trial = tuning.planned("digits", data, 3, {"dsh": [{}]}, (16,), (0,))[0]
-    if isinstance(error, TrainingFailure):
-        assert tuning.judge(data, trial, None)["failure"] == "dsh stopped"
-    else:
-        with pytest.raises(HashbenchError, match="there is no file"):
-            tuning.judge(data, trial, None)
+    monkeypatch.setattr(DSH, "_fit", fit)
+    trial = tuning.planned("tiny", tiny(), 3, {"dsh": [{}]}, (16,), (0,))[0]
+    assert tuning.judge(tiny(), trial, None) == {**trial, "failure": "dsh stopped"}
+
+
+def test_effort_counts_settings_of_every_method_once():
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in tuning.effort().splitlines()]
+    counts = {name: dict(zip(lines[0], cells, strict=True)) for cells in lines[2:] for name in cells[0].split(", ")}
+    assert {*counts} == {f"`{name}`" for name in built_in_methods()}
+    assert sum(len(cells[0].split(", ")) for cells in lines[2:]) == len(counts)
+    rows = [row for row in rows_of("tuning.csv") if (row["method"], row["dataset"]) == ("csq", "cifar10-s1:squeezenet")]
+    assert counts["`csq`"]["cifar10-s1:squeezenet"] == str(len({row["setting"] for row in rows})) == "9"
+    assert counts["`dpn`"]["images, earlier code"] == "11"
+    failed = sum(bool(row["failure"]) for row in rows_of("tuning.csv"))
+    assert failed == sum(int(cells[-1]) * len(cells[0].split(", ")) for cells in lines[2:])
+
+
+def test_committed_trials_are_not_repeated(tiny, monkeypatch, capsys):
+    """Their settings are those that methods declare, in whichever order parameters stand."""
+    data = tiny()
+    fingerprints = {row["dataset"]: row["dataset_fingerprint"] for row in rows_of("tuning.csv")}
+    object.__setattr__(data, "fingerprint", fingerprints["tmc2007"])
+    monkeypatch.setattr(tuning, "Parallel", lambda **options: lambda tasks: [])
+    tuning.run(data, [one for one in tuning.trials("tmc2007", data, 30) if one["method"] in ("dpsh", "talr-ap")])
+    assert capsys.readouterr().out == "0 trials left of 36\n"

@@ -189,3 +189,62 @@ def test_queries_and_database_are_of_one_form():
 def test_errors_call_the_array_by_its_name():
     with pytest.raises(HashbenchError, match=r"^database codes have shape"):
         bits.as_packed([1], name="database codes")
+
+
+HASHES = np.random.default_rng(1).integers(0, 2**64, 20, dtype=np.uint64)
+HASHES[:2] = 2**63 + 5, 3
+OF_HASHES = np.array([[value >> 63 - i & 1 for i in range(64)] for value in HASHES.tolist()], dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("codes", "n_bits"),
+    [
+        (HASHES, None),
+        (HASHES, 64),
+        (HASHES[:, None], None),
+        (HASHES.astype(">u8"), None),
+        (HASHES.view(np.int64), None),  # what databases call BIGINT
+        (HASHES.view(np.int64)[:, None].astype(">i8"), 64),
+        (OF_HASHES.reshape(-1, 8, 8), None),  # of imagehash
+        (OF_HASHES.reshape(-1, 8, 8), 64),
+        ([f"{value:016x}" for value in HASHES.tolist()], None),
+        ([f"0X{value:016X}" for value in HASHES.tolist()], 64),
+    ],
+)
+def test_hashes_of_64_bits_are_the_same_codes_in_every_form(codes, n_bits):
+    packed, found = bits.as_packed(codes, n_bits)
+    assert found == 64
+    np.testing.assert_array_equal(bits.unpack(packed, 64), OF_HASHES)
+
+
+def test_integers_and_hexadecimal_texts_may_be_compared():
+    query, database, n_bits = bits.as_packed_pair(HASHES, [f"{value:016x}" for value in HASHES.tolist()])
+    assert n_bits == 64
+    np.testing.assert_array_equal(query, database)
+    with pytest.raises(HashbenchError, match="query codes are integers of 64 bits, database codes a column for each"):
+        bits.as_packed_pair(HASHES, OF_HASHES)
+
+
+@pytest.mark.parametrize(
+    ("codes", "n_bits", "message"),
+    [
+        (np.arange(5), None, "two dimensions.* If each is a hash of 64 bits, give uint64 or int64, and 64 as the"),
+        (HASHES, 32, "two dimensions.* If each is a hash of 64 bits"),
+        (HASHES.astype(float), None, "two dimensions.* If each is a hash of 64 bits"),
+        (np.zeros((2, 8, 7), dtype=bool), None, r"codes have shape \(2, 8, 7\), expected two dimensions"),
+        (np.zeros((2, 8, 8), dtype=np.uint8), None, r"codes have shape \(2, 8, 8\), expected two dimensions"),
+        (np.zeros((0, 8, 8), dtype=bool), None, "codes are empty"),
+    ],
+)
+def test_what_may_be_no_hashes_is_refused(codes, n_bits, message):
+    with pytest.raises(HashbenchError, match=message):
+        bits.as_packed(codes, n_bits)
+
+
+def test_small_integers_are_hashes_if_they_are_said_to_have_64_bits():
+    assert bits.unpack(bits.as_packed([1, 2], 64)[0], 64)[:, 62:].tolist() == [[False, True], [True, False]]
+
+
+def test_the_order_of_bits_is_fixed_for_integers():
+    with pytest.raises(HashbenchError, match="integers of 64 bits, where the order of bits"):
+        bits.as_packed(HASHES, bit_order="little")

@@ -49,7 +49,7 @@ def make_golden_tables(folder: Path) -> None:
     """
     results = GOLDEN / "tables" / "results"
     installed = {name: get_method(name).group for name in ("constant", "itq", "lsh", "pcah")}
-    with mock.patch("hashbench.reports.aggregate._group", side_effect=lambda method: installed.get(method, "")):
+    with mock.patch("hashbench.reports.aggregate._group", side_effect=lambda method, params: installed.get(method, "")):
         tables.write_tables(folder, tables.make_tables(results, ()))
 
 

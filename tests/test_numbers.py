@@ -9,15 +9,16 @@ import re
 import sys
 import tomllib
 from collections import Counter, defaultdict
-from itertools import product
+from itertools import combinations, product
 from math import isnan
 from statistics import fmean
 
+import numpy as np
 import pytest
 from places import ROOT
 from result_files import rows_in
 
-from hashbench import registry
+from hashbench import evaluate, registry
 from hashbench.reports.folds import fold_cells
 from hashbench.reports.ties import compare
 from hashbench.store.results import read_results
@@ -25,6 +26,7 @@ from hashbench.store.results import read_results
 TIES = ROOT / "docs/tutorials/tie-ranges.md"  # the table of what ties do to a score
 SCRIPTS = ROOT / "README.md"  # the figure of scripts, and the sentence below it
 SPREADS = ROOT / "docs/why-numbers-differ.md"
+PROTOCOLS = ROOT / "docs/explanation/protocols.md"
 SPEED = ROOT / "docs/explanation/speed.md"
 SCALE = ROOT / "docs/scale.md"
 
@@ -124,6 +126,13 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows(monkeypatch):
         assert all(one.low <= one.lowest <= one.value <= one.high or one.lowest <= one.highest for one in rows)
 
 
+def test_the_effort_behind_settings_is_that_of_the_committed_trials(monkeypatch):
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
+    import tuning
+
+    assert f"<!-- effort -->\n{tuning.effort()}\n<!-- end -->" in (ROOT / "docs/explanation/numbers.md").read_text()
+
+
 def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_the_rows(monkeypatch):
     monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
     import script_orders
@@ -172,8 +181,52 @@ def test_numbers_beside_the_figure_of_scripts_are_those_of_the_rows(of_scripts, 
     assert f"{min(by_class.values()):.2f} to {max(by_class.values()):.2f} with the database sorted by class" in text
     assert {f"{value:.2f}" for value in shuffled.values()} == {"0.58"}
     assert "0.58 by all once it is shuffled" in text
-    two = (by_class["calc-top-map"], values(of_scripts, "classifier-10", "by-class")["calc-top-map-here"])
-    assert f"gives {two[0]:.3f} or {two[1]:.3f} depending on the processor alone" in text
+    everything = values(of_scripts, "classifier-10", "by-class")
+    scalar, here = (f"{everything[name]:.3f}" for name in ("calc-top-map", "calc-top-map-here"))
+    assert f"gives {scalar} with the sort of NumPy before 1.25, and {here} with that of NumPy 2.4.6" in text
+    assert f"2.4.6 with AVX-512: {scalar} and {here}." in text_of(SPREADS)
+    stable = {f"{everything[name]:.3f}" for name in ("faiss-cumsum", "callmap", "deepbit", "talr-ap")}
+    exact = {row["metric"]: float(row["exact"]) for row in of_scripts if row["codes"] == "classifier-10"}
+    told = f"{stable.pop()} by stable sorts, {scalar} by NumPy's old sort, which is not stable, and exactly"
+    assert not stable
+    assert f"{told} {exact['AP@1000']:.3f}." in text_of(PROTOCOLS)
+    assert {f"{values(of_scripts, 'classifier-10', 'shuffled')['calc-top-map']:.2f}"} == {"0.58"}
+    itq = {row["metric"]: float(row["exact"]) for row in of_scripts if row["codes"] == "itq-32"}
+    assert f"have AP {itq['AP']:.3f} and AP@1000 {itq['AP@1000']:.3f} on `cifar10-s1`" in text_of(PROTOCOLS)
+
+
+def test_shuffles_of_the_example_leave_the_luck_that_is_told():
+    page, found = SPREADS.read_text(), {}
+    code = re.search(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)[1]
+    exec(re.sub(r"^np\.save.*$", "", code, flags=re.MULTILINE), found)
+    codes, labels = found["codes"], found["labels"]
+    shuffled = []
+    for seed in range(3):
+        order = 100 + np.random.default_rng(seed).permutation(2000)
+        scores = []
+        for code, label in zip(codes[:100], labels[:100], strict=True):
+            first = order[np.argsort((codes[order] != code).sum(axis=1), kind="stable")[:100]]
+            hits = labels[first] == label
+            scores.append((np.cumsum(hits) / np.arange(1, 101))[hits].mean() if hits.any() else 0)
+        shuffled.append(f"{fmean(scores):.3f}")
+    exact = evaluate(codes[:100], codes[100:], (labels[:100], labels[100:]), ["AP@100"]).scores["AP@100"].mean
+    told = f"{', '.join(shuffled[:2])} and {shuffled[2]} in three shuffles, and exactly {exact.mean():.3f}."
+    assert told in text_of(SPREADS)
+
+
+def test_one_order_by_class_gives_the_constant_code_as_much_as_is_told():
+    data = registry.get_dataset("digits").prepare()
+    n_items, n_queries = (np.bincount(data.labels[rows], minlength=10) for rows in (data.database, data.query))
+    best = {frozenset(): 0.0}  # of all orders of the classes, by those that stand first
+    for size in range(1, 11):
+        for first in map(frozenset, combinations(range(10), size)):
+            scores = []
+            for last in first:
+                before, ranks = sum(n_items[list(first - {last})]), np.arange(1, n_items[last] + 1)
+                scores.append(best[first - {last}] + n_queries[last] * (ranks / (before + ranks)).mean())
+            best[first] = max(scores)
+    most = best[frozenset(range(10))] / n_queries.sum()
+    assert f"one order for all queries gives {most:.2f} at most where the database is sorted by class" in text_of(TIES)
 
 
 def test_tables_of_scripts_are_those_of_the_rows(of_scripts, why):
@@ -190,7 +243,7 @@ def test_sentences_on_scripts_are_true_of_the_rows(of_scripts, why):
     exact = {(row["codes"], row["metric"]): float(row["exact"]) for row in of_scripts}
     assert f"gains {exact['hashnet-32', 'AP@1000'] - exact['hashnet-12', 'AP@1000']:.3f} of exact AP@1000" in text
     by_class = values(of_scripts, "hashnet-12", "by-class", scripts=ties_alone["AP@1000"]).values()
-    assert f"12 bits anything from {min(by_class):.3f} to {max(by_class):.3f}." in text
+    assert f"12 bits values from {min(by_class):.3f} to {max(by_class):.3f}." in text
     spread = [
         max(found) - min(found)
         for codes, metric in product(("lsh-12", "lsh-32", "itq-12", "itq-32"), ties_alone)
@@ -389,9 +442,16 @@ def test_earlier_trials_from_images_are_as_told():
 
 def test_earlier_trials_from_images_are_counted():
     counts = Counter(row["method"] for row in rows_of(ROOT / "benchmarks/tuning-earlier.csv"))
-    of_talr_ap = counts.pop("talr-ap")
-    told = f"had {min(counts.values())} to {max(counts.values())} each ({of_talr_ap} of talr-ap:"
-    assert told in text_of(ROOT / "docs/explanation/numbers.md")
+    (shown,) = tables("How settings are chosen", (ROOT / "docs/explanation/numbers.md").read_text())
+    cells = {name: row["images, earlier code"] for row in shown for name in re.findall("`(.+?)`", row["method"])}
+    assert cells.keys() == {*registry.built_in_methods()}
+    assert {name: int(cell) for name, cell in cells.items() if cell != "0"} == counts
+
+
+def test_further_trials_are_counted():
+    further = rows_of(ROOT / "benchmarks/further.csv")
+    assert {row["method"] for row in further} == {"mihash"}
+    assert f"{len(further)} further trials of mihash's bins" in text_of(ROOT / "docs/explanation/numbers.md")
 
 
 def trials_from_images(name, centred_by=""):
@@ -559,6 +619,10 @@ def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_table():
             low, high = found["itq"][1:]
             assert all(found[name][2] > low and found[name][1] < high for name in names), "a range parts from ITQ's"
         passing[suffix] = [sum(folds[fold][name][0] > folds[fold]["itq"][0] for name in names) for fold in "012"]
+    n_pairs = 3 * len(names)
+    assert (
+        f"ITQ stands above in {n_pairs - sum(passing['-database-all'])} of {n_pairs} pairs of method and fold" in text
+    )
     score, scores = told["-database-all"]
     assert (
         f"score {score} with ITQ and {scores} with the {len(names)} methods that learn from labels. Where training saw "
@@ -572,6 +636,21 @@ def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_table():
         f"Of the {len(names)}, {above_lsh['-database-all']} stand above random hyperplanes (LSH) among all, and "
         f"{above_lsh['']} among themselves"
     ) in text
+
+
+@pytest.mark.slow
+def test_ranges_on_unseen_digits_lie_as_is_told(hashbench, tmp_path):
+    text = text_of(ROOT / "docs/tables.md")
+    assert "the ranges of csq and sdh lie below ITQ's and do not meet it, in both columns on each of the three" in text
+    names = [f"digits-unseen3-fold{fold}{suffix}" for fold in range(3) for suffix in ("", "-database-all")]
+    methods = [f"--method={name}" for name in ("itq", "csq", "sdh")]
+    done = hashbench("run", *methods, *(f"--dataset={name}" for name in names), "--bits", 32, "--results", tmp_path)
+    assert done.exit_code == 0
+    cells = {
+        (row["dataset"], row["method"]): row for row in rows_in(tmp_path / "digits-unseen") if row["metric"] == "AP"
+    }
+    for name, method in product(names, ("csq", "sdh")):
+        assert float(cells[name, method]["high"]) < float(cells[name, "itq"]["low"])
 
 
 def by_fold(base, n_unseen, suffix, n_bits):

@@ -1,9 +1,11 @@
 """The names that users and plug-in authors import are listed in one document, and there."""
 
+import ast
 import pydoc
 import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -28,6 +30,12 @@ def test_every_public_name_is_listed_once():
     assert dir(hashbench) == hashbench.__all__
 
 
+def test_type_checkers_read_the_names_that_are_there():
+    (block,) = (node for node in ast.parse(Path(hashbench.__file__).read_text()).body if isinstance(node, ast.If))
+    assert all(alias.name == alias.asname for node in block.body for alias in node.names)  # else they are private
+    assert {node.module: tuple(alias.name for alias in node.names) for node in block.body} == hashbench._NAMES
+
+
 @pytest.mark.parametrize("check", METHOD_CHECKS, ids=lambda check: check.__name__)
 def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```$", (ROOT / "CONTRIBUTING.md").read_text(), re.DOTALL | re.MULTILINE)
@@ -38,7 +46,7 @@ def test_the_method_that_contributing_shows_keeps_the_contract(check, monkeypatc
     check(module.MyMethod)
 
 
-@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tables", "plot"])
+@pytest.mark.parametrize("name", ["evaluate", "evaluate_run", "curves", "run", "tune", "tables", "plot"])
 def test_help_shows_types_as_they_are_written(name):
     signature = pydoc.plain(pydoc.render_doc(getattr(hashbench, name))).splitlines()[2]
     assert signature.startswith(f"{name}(")

@@ -23,6 +23,7 @@ def test_the_card_of_a_method_is_that_of_its_class(name):
             assert card.preset(preset, n_bits) == cls.preset(preset, n_bits)
     from_the_class = cards._card_of_class(name)
     assert card.meanings == from_the_class.meanings
+    assert dict(card.tunable) == dict(from_the_class.tunable)
     assert card.summary == from_the_class.summary
 
 

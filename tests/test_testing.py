@@ -1,12 +1,12 @@
 import csv
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from places import ROOT
 
-from hashbench import evaluate, register_metric, registry, testing
+from hashbench import evaluate, real, register_metric, registry, setting, testing
 from hashbench.errors import HashbenchError
 from hashbench.methods.lsh import LSH
 from hashbench.scoring.metrics import FAMILIES, Family, Metric, Scores, get_metric, is_error
@@ -71,6 +71,17 @@ def test_suite_finds_codes_of_a_wrong_shape(make, change):
             found.append(str(error))
     assert found
     assert all("shape" in complaint or "items at" in complaint for complaint in found)
+
+
+def test_suite_finds_values_to_try_that_are_refused():
+    @dataclass(eq=False, repr=False, kw_only=True)
+    class Mine(LSH):
+        """A method."""
+
+        share: float = setting(0.5, real(0, 1), tunable=(0.5, 2.0))
+
+    with pytest.raises(ConformanceError, match=r"tunable of share holds 2\.0, which is refused: .*'share' parameter"):
+        testing.check_values_to_try_are_allowed(Mine)
 
 
 ODD = {

@@ -9,10 +9,11 @@ import numpy as np
 
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import json_number, markdown_table, plain_table, sheet_text
 
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
+    from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.runner import Demands, Outcome
@@ -52,7 +53,7 @@ def run_jobs(
                 refusals.append(outcome.refusal)
             else:
                 yield outcome
-                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}")
+                progress.done(f"{outcome.job}: {', '.join(outcome.notes)}", is_new=outcome.is_new)
             if position < len(jobs) and is_serial:
                 progress.start(str(jobs[position]))
     if len(refusals) == len(jobs):
@@ -73,10 +74,8 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
         }
         return json.dumps(content, indent=2)
     if form == "csv":
-        from hashbench.store.results import csv_text
-
         rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
-        return csv_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
+        return sheet_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
     n_orders = next(map(len, evaluation.random_orders.values()), 0)
     lines = [
         [
@@ -125,15 +124,16 @@ def _six(value: float | None) -> str:
 def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool = True) -> str:
     """Write the scores of a grid, all scored, likewise; a single outcome need be no grid, then its job is not named."""
     if form == "csv":
-        from hashbench.store.results import COLUMNS, csv_text
+        from hashbench.store.results import COLUMNS
 
-        return csv_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
+        return sheet_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
     if form == "json":
         content = [
             {
                 **{"dataset": outcome.rows[0].dataset, "method": outcome.job.method},
                 **{"n_bits": outcome.job.n_bits, "seed": outcome.job.seed, "params": dict(outcome.job.params)},
                 "scores": json.loads(format_evaluation(_evaluation(outcome), "json")),
+                **({"held_out": {outcome.held_out[0]: outcome.held_out[1]}} if outcome.held_out else {}),
             }
             for outcome in outcomes
         ]
@@ -143,12 +143,19 @@ def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool =
         f"\nOf each query of {name} the {n:,} listed neighbours are relevant, no other item."
         for name, n in listed.items()
     )
+    if any(outcome.held_out for outcome in outcomes):
+        shown = "" if is_grid else f" {_held_out(outcomes[0])},"
+        last = f"\nheld out:{shown} the training items that chose the epoch, as queries to the other ones.{last}"
     return (_grid_table(outcomes) if is_grid else format_evaluation(_evaluation(outcomes[0]), "table")) + last
+
+
+def _held_out(outcome: "Outcome") -> str:
+    return f"{outcome.held_out[0]} {_four(outcome.held_out[1])}" if outcome.held_out else "-"
 
 
 def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     names = list(_evaluation(outcomes[0]).scores)
-    lines = []
+    lines, has_held_out = [], any(outcome.held_out for outcome in outcomes)
     for outcome in outcomes:
         first, *others = _evaluation(outcome).summary.values()
         label = " ".join([outcome.job.method, *(f"{key}={value}" for key, value in outcome.job.params.items())])
@@ -157,10 +164,12 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
                 *(outcome.rows[0].dataset, label, str(outcome.job.n_bits), str(outcome.job.seed)),
                 *(f"{_four(first.mean)} ± {_five(first.tie_sd)}", f"{_four(first.low)}-{_four(first.high)}"),
                 *(_four(other.mean) for other in others),
+                *([_held_out(outcome)] if has_held_out else []),
             ]
         )
     header = ["dataset", "method", "bits", "seed", f"{names[0]} ± sd", f"{names[0]} low-high", *names[1:]]
-    text = plain_table(header, lines, n_left=2)
+    header += ["held out"] * has_held_out
+    text = plain_table(header, lines, n_left=2, is_wrapped=True)
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
     notes = [f"\n{note}" for note in LUCK_AND_WORST_CASE] + [
         f"\n{found.n_undefined} of {len(next(iter(found.scores.values())).mean)} queries of {name} {_fate(found)}"
@@ -185,15 +194,21 @@ def prepare_all(
     """
     from hashbench.cli.descriptions import describe_dataset
     from hashbench.pipeline.preparation import prepare, prepare_own
+    from hashbench.sources.inspection import WARNING
+
+    def told(dataset: "Dataset", what: str) -> str:
+        if WARNING in dataset.about:
+            progress.say(f"Warning: of {dataset.name}, {dataset.about[WARNING]}")
+        return f"{what}\n{describe_dataset(dataset)}"
 
     with Progress() as progress:
         options = replace(options, on_progress=progress.tell)
         for spec in [f"{name}:{kind}" if kind else name for name in names for kind in kinds or [""]]:
             dataset, path, how = prepare(spec, options, force=force)
-            yield f"{how or 'reused'} {path}\n{describe_dataset(dataset)}"
+            yield told(dataset, f"{how or 'reused'} {path}")
         if own is not None:
             dataset, path = prepare_own(own, replace(options, features=(*kinds, None)[0]))
-            yield f"prepared {path}\n{describe_dataset(dataset)}"
+            yield told(dataset, f"prepared {path}")
 
 
 def _evaluation(outcome: "Outcome") -> "Evaluation":

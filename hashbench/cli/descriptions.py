@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from hashbench import registry
-from hashbench.cards import method_card
+from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError, counted
 from hashbench.unseen import split_name
 
@@ -130,11 +130,11 @@ def _describe_named(name: str) -> str:
 
 def describe_dataset(dataset: "Dataset") -> str:
     """Tell what a dataset holds."""
-    from hashbench.sources.inspection import inspect
+    from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     facts = {
         "dataset": dataset.name,
-        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank)},
+        **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank) if key != WARNING},
         "items": _describe_items(dataset),
         "split": (
             f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
@@ -161,6 +161,10 @@ def describe_dataset(dataset: "Dataset") -> str:
     facts["duplicates"] = (
         f"{found.n_queries_in_database:,} queries equal a database item, {found.n_queries_in_train:,} a training item"
     )
+    if found.n_near_database is not None:
+        facts["duplicates"] += f"; nearly: {found.n_near_database:,} and {found.n_near_train:,} more"
+    if warning := warning_of(found, len(dataset.query)):
+        facts[WARNING] = warning
     if found.n_constant or found.n_zero:
         facts["features to note"] = f"{found.n_constant:,} are constant; {found.n_zero:,} items are all zero"
     return _facts(facts)
@@ -193,6 +197,7 @@ def _describe_codes(path: Path) -> str:
                 "content": codes.content,
                 "usage": _describe_usage(code_usage(np.asarray(codes.database[:]), codes.n_bits)),
                 "time": f"{codes.fit_seconds:.3f} s to fit, {codes.encode_seconds:.3f} s to encode",
+                **({} if codes.held_out is None else {"held out": f"{codes.held_out_metric} {codes.held_out:.6f}"}),
             }
         )
 
@@ -235,13 +240,18 @@ def _describe_method(name: str) -> str:
     }
     table = click.HelpFormatter(width=120)
     with table.section("parameters"):
-        table.write_dl([(f"{key}={value}", card.meanings.get(key, "")) for key, value in card.params.items()], 28)
+        table.write_dl([(f"{key}={value}", _meaning(card, key)) for key, value in card.params.items()], 28)
     n_bits = card.params["n_bits"]
     for preset in card.presets:
         settings = sorted(card.preset(preset, n_bits).items())
         with table.section(f"--preset {preset}, at {n_bits} bits"):
             table.write_text(", ".join(f"{key}={value}" for key, value in settings) or "the defaults")
     return f"{_facts(facts)}\n{table.getvalue().rstrip()}"
+
+
+def _meaning(card: MethodCard, name: str) -> str:
+    tried = f" Tried by tune: {', '.join(map(str, card.tunable[name]))}." if name in card.tunable else ""
+    return card.meanings.get(name, "") + tried
 
 
 def _facts(facts: Mapping[str, Any]) -> str:

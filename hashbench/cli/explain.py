@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.cli.options import METHOD, METRIC, several
-from hashbench.cli.scoring import Drawn, are_of_a_file, own_codes, write_drawn
+from hashbench.cli.options import FILE, METHOD, METRIC, several
+from hashbench.cli.outputs import Drawn, refuse_outputs, write_drawn
+from hashbench.cli.scoring import are_of_a_file, files_of, files_of_codes, own_codes, refuse_beside_run
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hashbench.pipeline.own_codes import OwnCodes
+    from hashbench.reports.explain.emulation import Explanation
 
 _METRICS = ("AP", "AP@1000")
+_OF_RUNS = ("run", "qrels", "metrics", "scripts", "value", "figure", "form")
 _ORDERS = "given|by-class|shuffled[:SEED]"
 
 
@@ -23,13 +28,15 @@ _BITS = click.option(
 
 @click.command()
 @partial(own_codes, bits=_BITS)
+@click.option("--run", type=FILE, help="Instead of codes: lists of documents by score, as evaluate reads them.")
+@click.option("--qrels", type=FILE, help="With --run: which documents are relevant to a query.")
 @METHOD
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of kept codes. [0]")
 @METRIC
 @click.option(
     "--database-order",
     metavar=_ORDERS,
-    help="What scripts break ties by; public repositories feed CIFAR-10 by class. [given; of kept codes all three]",
+    help="What scripts break ties by; some repositories feed CIFAR-10 by class. [given; of kept codes all three]",
 )
 @several("--script", "scripts", "Script, repeatable; see `hashbench list scripts`. [all that give the metric]")
 @click.option("--value", metavar="NUMBER", help="Which scripts give this, to its printed digits, which could or not.")
@@ -39,6 +46,8 @@ def explain(
     codes: Path | None,
     dataset: str | None,
     n_bits: tuple[int, ...],
+    run: Path | None,
+    qrels: Path | None,
     methods: tuple[str, ...],
     seed: int | None,
     metrics: tuple[str, ...],
@@ -54,11 +63,13 @@ def explain(
     Each script's value stands beside the exact one, with what makes the difference: one convention switched at a time,
     and the shares add up. Codes are CODES.h5 or your own, as of evaluate. Or they are all codes of a dataset that are
     kept: then the scripts' orders of ties stand beside luck and the worst case, and it says which methods they turn.
+    Of a run with its qrels it shows what trec_eval, pytrec_eval, ir_measures and ranx make of it.
 
     \b
     hashbench explain CODES.h5 --metric AP@1000 --database-order by-class
     hashbench explain CODES.h5 --metric mAP@5000 --value 0.731
     hashbench explain --dataset digits --bits 12 --bits 32
+    hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.explain import emulation, layout
@@ -66,8 +77,10 @@ def explain(
     from hashbench.reports.explain.orders import rearranged
     from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.evaluator import check_counts
-    from hashbench.store.files import check_output
 
+    if run is not None or qrels is not None:
+        _explain_run(run, qrels, metrics, scripts, value, figure, form)
+        return
     if dataset is not None and codes is None and not any(own.values()):
         if scripts or value is not None or figure is not None:
             raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
@@ -80,7 +93,8 @@ def explain(
     if value is not None:
         layout.parse_printed(value)
     if figure is not None:
-        check_output(figure)
+        inputs = files_of_codes(codes, dataset) if are_of_a_file(codes, own) else files_of(own, dataset)
+        refuse_outputs({"--figure": figure}, inputs)
     given = _read(codes, dataset, own)
     check_counts((len(given.query), len(given.database)), (given.affinity.n_queries, given.affinity.n_database))
     database, affinity = rearranged(given.database, given.affinity, database_order)
@@ -94,10 +108,17 @@ def explain(
     silent = {one.name for one in chosen} - {one.evaluator.name for one in found} if scripts else ()
     for name in sorted(silent):
         click.echo(f"{name} gives none of {', '.join(asked)}.", err=True)
+    name = f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, database order: {database_order}"
+    _show(found, name, value, figure, form)
+
+
+def _show(found: "Sequence[Explanation]", name: str, value: str | None, figure: Path | None, form: str) -> None:
+    """Print explanations, or which of them give a value, and draw them, if that is asked for."""
+    from hashbench.reports.explain import layout
+
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
-        name = f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, database order: {database_order}"
         write_drawn(figure, draw(found, name, value))
     if value is None:
         click.echo(layout.format_explanations(found, form))
@@ -105,6 +126,36 @@ def explain(
         click.echo(layout.format_answers(layout.answers(found, value), value, form))
     if form != "json" and any(one.evaluator.name.endswith("-here") for one in found):
         click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
+
+
+def _explain_run(
+    run: Path | None,
+    qrels: Path | None,
+    metrics: tuple[str, ...],
+    scripts: tuple[str, ...],
+    value: str | None,
+    figure: Path | None,
+    form: str,
+) -> None:
+    """Show what tools for runs make of one."""
+    from hashbench.reports.explain import layout, of_runs
+    from hashbench.scoring.compilation import telling_of_compilation
+    from hashbench.sources.run_files import read_qrels, read_run
+
+    refuse_beside_run(_OF_RUNS)
+    if run is None or qrels is None:
+        raise click.UsageError("give both --run and --qrels.")
+    chosen = list(dict.fromkeys(map(of_runs.named, scripts))) or of_runs.TOOLS
+    if value is not None:
+        layout.parse_printed(value)
+    if figure is not None:
+        refuse_outputs({"--figure": figure}, [run, qrels])
+    with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
+        found = of_runs.explain_run(read_run(run), read_qrels(qrels), metrics or ("AP", "NDCG:trec"), chosen)
+    told = {one.evaluator.name for one in found}
+    for name in [one.described.name for one in chosen if scripts and one.described.name not in told]:
+        click.echo(f"Left out: {name}, which gives none of the metrics, or refuses the queries of this run.", err=True)
+    _show(found, run.name, value, figure, form)
 
 
 def _explain_kept(

@@ -6,6 +6,7 @@ import click
 
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
 from hashbench.cli.options import FILE, Word
+from hashbench.cli.outputs import refuse_outputs
 from hashbench.errors import counted
 
 _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
@@ -28,7 +29,9 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
     hashbench export ~/.cache/hashbench/codes/digits/itq-32-s0.model.npz --to onnx --output itq.onnx
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.pipeline.exporting import export as write
+    from hashbench.pipeline.exporting import inputs_of
 
+    refuse_outputs({"--output": output}, inputs_of(file, items))
     report = write(file, target, output, role=role, precision=precision, items=items)
     click.echo(
         f"wrote {output}. Of {counted(report.n_items, 'item')}, read by {report.reader}, {report.n_differing:,} of "
@@ -40,7 +43,9 @@ def encode_new(model: Path, items: str, output: Path, *, packed: bool, device: s
     """Encode new items with a kept model, with the progress on stderr, and tell what was written."""
     from hashbench.cli.progress import Progress
     from hashbench.pipeline.models import encode_items
+    from hashbench.sources.array_files import split_spec
 
+    refuse_outputs({"--output": output}, [model, split_spec(items)[0]])
     with Progress() as progress:
         n_items, n_bits = encode_items(model, items, output, packed=packed, device=device, on_progress=progress.tell)
     form = counted(n_bits, "bit") + (", packed" if packed else "")

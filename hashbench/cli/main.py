@@ -39,6 +39,7 @@ COMMANDS = {  # where each one is, and what it does
     "results": ("results", "Keep the result files in order."),
     "run": ("pipeline", "Prepare, encode and score, whatever of it is not done yet."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
+    "tune": ("tuning", "Choose settings of methods on held-out training items."),
 }
 
 
@@ -161,7 +162,7 @@ def cli() -> None:
     """Score binary codes for retrieval exactly, with every tie accounted for.
 
     \b
-    hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits.csv
+    hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits/itq.csv
     hashbench tables                         all results as the papers' tables
     hashbench plot                           all results as figures
     hashbench diff                           what changed in results/ since the last commit, and does it matter

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @WEIGHTS
 @click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
 @click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
-@click.option("--from", "items", help="Your own data: file (.npy .npz .mat .parquet .csv .hdf5, FILE:KEY) or folder.")
+@click.option("--from", "items", help="Your own file (.npy .npz .mat .pt .parquet .csv .hdf5, FILE:KEY) or folder.")
 @click.option("--name", help="What to call your own dataset.")
 @click.option("--labels", help="File of its labels: classes (n,) or multi-hot.")
 @click.option("--query-from", "query_items", help="File of its queries; by default they are drawn.")
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 @click.option("--train", "n_train", type=click.IntRange(1), help="Training items to draw. [the whole database]")
 @click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
 @click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
+@click.option("--train-index", help="File of the training items: row numbers of the database, the first 0.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
 @click.option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them.")
 @click.option(
@@ -132,8 +133,8 @@ def prepare(
 
     if items is None and any(map(is_given, own)):
         raise click.UsageError(
-            "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw and --skip-bad-images "
-            "are for your own data (--from)."
+            "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw, --train-index and "
+            "--skip-bad-images are for your own data (--from)."
         )
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")
@@ -241,7 +242,7 @@ def run(
     from hashbench.pipeline.runner import Demands, in_order, remaining
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.results import check_folder, merge_rows
+    from hashbench.store.results import check_files, check_folder, merge_rows
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
@@ -256,6 +257,9 @@ def run(
     if dry_run:
         _tell_plan(jobs, remaining(jobs, metrics, demands, results))
         return
+    methods = dict.fromkeys(job.method for job in jobs)
+    for spec in dict.fromkeys(job.dataset for job in jobs):
+        check_files(results, results_name(spec), methods)
     outcomes, written = [], dict[Path, None]()
     try:
         for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):

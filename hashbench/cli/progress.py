@@ -42,7 +42,7 @@ class Progress:
 
         self.n_jobs = n_jobs
         self._silence = _SILENCE if n_jobs or short else 0
-        self.n_done = 0
+        self.n_done = self._n_new = 0
         self._tenths = 0
         self._first_done = 0.0  # when; before, loops may have been compiled
         stderr = cast(IO[str], _Stderr())
@@ -97,12 +97,13 @@ class Progress:
                 self._last_line = time.monotonic()
             self._tenths = n_done * 10 // n_all if n_done < n_all else 0
 
-    def done(self, text: str) -> None:
-        """Close a job with a line."""
+    def done(self, text: str, *, is_new: bool = True) -> None:
+        """Close a job with a line; one that was done before says nothing about the pace of the others."""
         self.n_done += 1
-        if self.n_done == 1:
+        self._n_new += is_new
+        if self._n_new <= 1:
             self._first_done = time.monotonic()
-        left = (time.monotonic() - self._first_done) / max(self.n_done - 1, 1) * (self.n_jobs - self.n_done)
+        left = (time.monotonic() - self._first_done) / max(self._n_new - 1, 1) * (self.n_jobs - self.n_done)
         self._print(text + (f" (at this pace {left / 60:.0f} min left)" if left >= _WORTH_TELLING else ""))
         if self._bar is not None:
             self._bar.update(self._jobs, completed=self.n_done)

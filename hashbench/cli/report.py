@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from hashbench.cli.options import RESULTS
+from hashbench.cli.outputs import refuse_folder, refuse_outputs, results_files
 
 
 @click.command()
@@ -29,12 +30,18 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
     codes and queries.
     """
     from hashbench.cli.progress import Progress
-    from hashbench.reports.html import write_report
+    from hashbench.reports.html import PAGE_SUFFIXES, write_report
 
+    output = output or results / "report.html"
+    others = results_files(Path(against)) if against else []
+    if output.suffix.lower() in PAGE_SUFFIXES:
+        refuse_outputs({"--output": output}, [*results_files(results), *others])
+    elif output.is_dir():
+        refuse_folder(output, ("index.html", "data/*"), [*results_files(results), *others])
     with Progress() as progress:
         page = write_report(
             results,
-            output or results / "report.html",
+            output,
             against=against,
             n_queries=n_queries,
             has_thumbnails=thumbnails,

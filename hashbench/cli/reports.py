@@ -1,12 +1,14 @@
 """The commands that report on results: tables, figures, differences."""
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from hashbench.cli.options import LENGTH, METRIC, RESULTS, completing, several
+from hashbench.cli.outputs import refuse_folder, results_files
 
 _METHODS = several("--method", "methods", "Method that has results, repeatable. [all]")
 _FEATURES = several("--features", "features", "Kind of features, repeatable. [all]")
@@ -68,13 +70,18 @@ def tables(
     from hashbench.reports.aggregate import tell_hidden
     from hashbench.reports.tables import Selection, make_tables, write_tables
 
-    if output is not None and output.resolve() == results.resolve():
+    if output is not None and os.path.realpath(output) == os.path.realpath(results):
         raise click.UsageError(f"{output} is the folder of the results, which tables would be taken for; give another.")
     if names and chosen["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
     if against and not significance:
         raise click.UsageError("--against names whom --significance tests against; give both.")
-    selection = Selection(**chosen)
+    selection, folder = Selection(**chosen), output or results / "tables"
+    is_written = output is not None or (
+        selection == Selection() and not significance and not no_spread and digits is None
+    )
+    if is_written:
+        refuse_folder(folder, ("*.md", "*.csv", "*.tex"), results_files(results))
     is_own = selection.is_of_rows and not names
     made = make_tables(results, names, selection)
     if significance:
@@ -93,13 +100,12 @@ def tables(
     hidden = tell_hidden(made[selection.name].cells) if is_own else ""
     if hidden:
         click.echo(hidden, err=True)
-    if output is None and (selection != Selection() or significance or no_spread or digits is not None):
-        click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
-    else:
-        folder = output or results / "tables"
+    if is_written:
         write_tables(folder, made, **shown)
         ends = ".md, .csv, .tex, -tie-range.csv and, of a paper's, -published.csv and -orders.csv"
         click.echo(f"Written to {folder}: each table as {ends}.", err=True)
+    else:
+        click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
 
 
 @click.command()
@@ -165,10 +171,12 @@ def plot(
     from hashbench.reports.plots.style import Layout
 
     formats = FORMATS[:2] if form == "both" else (form,)
+    folder = output or results / "figures"
+    refuse_folder(folder, [f"*.{one}" for one in formats], results_files(results))
     layout = Layout(width, has_title, bands)
     with Progress() as progress:
         for drawing in draw_figures(results, names, Selection(**chosen), layout, progress.tell):
-            for path in write_figure(drawing, output or results / "figures", formats):
+            for path in write_figure(drawing, folder, formats):
                 click.echo(path)
             if drawing.caption:
                 progress.say(f"{drawing.stem}: {drawing.caption}")

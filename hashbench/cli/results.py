@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.cli.options import RESULTS, completing
+from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
 from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
@@ -103,23 +103,35 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
 @_FILES
 @_AGAINST
 @click.option("--cells", "n_cells", type=click.IntRange(1), default=1, show_default=True, help="How many to run.")
-def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int) -> None:
+@METHOD
+@BITS
+@click.option("--seed", "seeds", type=OneEach(int), multiple=True, help="Seed of the cells, repeatable.")
+@METRIC
+def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: Any) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
     A cell is a dataset, method, parameters, code length and seed. It is chosen among those that are new or changed,
-    always the same one of the same rows, of a dataset that is built in or prepared here; slow methods come last. Rows
+    always the same one of the same rows, of a dataset that is built in or prepared here. Methods most likely to differ
+    come first: learned ones, then quick ones, slow ones, baselines; or name some, and lengths, seeds and metrics. Rows
     that come out otherwise are named, with how what made them differs from here, and the exit code is 1; where methods
     that optimise end within 0.02, as they may on another processor, it is a warning. So is what cannot be run here.
     """
     from hashbench.reports.made import line_of, read_lines
-    from hashbench.reports.submissions import about_rows, changed_cells, read_files, result_files, runnable
+    from hashbench.reports.submissions import (
+        about_rows,
+        changed_cells,
+        chosen_cells,
+        read_files,
+        result_files,
+        runnable,
+    )
     from hashbench.reports.submissions import rerun as run_again
 
     files = result_files(paths or (Path("results"),))
     rows, problems = read_files(files)
     base = _accepted(against)
     _end(problems + about_rows(rows, base))
-    cells, lines = changed_cells(rows, base), read_lines(files)
+    cells, lines = chosen_cells(changed_cells(rows, base), **asked), read_lines(files)
     known, others = runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")

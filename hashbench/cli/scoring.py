@@ -1,6 +1,6 @@
 """The command that scores codes of any origin: evaluate."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -9,18 +9,16 @@ import click
 from click.core import ParameterSource
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, File, completing, on_workers
+from hashbench.cli.options import FILE, METRIC, OUTPUT, RESULTS, completing, on_workers
+from hashbench.cli.outputs import FIGURES, STDOUT, Drawn, place, refuse_outputs, write, write_drawn
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.scoring.evaluation import Evaluation
     from hashbench.scoring.shards import ShardedCodes
-
-FIGURES = (".svg", ".png", ".pdf")
 
 
 class _Array(click.ParamType[str]):
@@ -32,22 +30,6 @@ class _Array(click.ParamType[str]):
         if value == "":
             self.fail("an empty name is no file.", param, ctx)
         return str(value)
-
-
-class Drawn(File):
-    """A file of a figure, whose ending says of what kind; or, where it may hold them, of numbers."""
-
-    def __init__(self, *, or_numbers: bool = False) -> None:
-        super().__init__(allow_dash=or_numbers)
-        self.or_numbers = or_numbers
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: D102
-        path: Path = super().convert(value, param, ctx)
-        known = (*FIGURES, *(("", ".csv") if self.or_numbers else ()))
-        if path.suffix.lower() not in known:
-            numbers = ", or in .csv for numbers" if self.or_numbers else ""
-            self.fail(f"{str(value)!r} is to end in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}{numbers}.", param, ctx)
-        return path
 
 
 _ARRAY = _Array()
@@ -66,8 +48,8 @@ _OWN_CODES = (
     click.option(
         "--query-codes",
         type=_ARRAY,
-        help="Your own, in .npy, .npz, .mat, .h5, .parquet or .csv: bits, packed bytes with --bits, or hexadecimal "
-        "texts.",
+        help="Your own, in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, hexadecimal "
+        "texts, or integers of 64 bits.",
     ),
     click.option(
         "--database-codes",
@@ -154,6 +136,8 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
     "ranks from 1 to all, to this CSV file, - for stdout; or draw those by rank: .svg, .png or .pdf.",
 )
 @click.option("--save", metavar="NAME", help="Add rows of your own codes to the results, under this name.")
+@click.option("--group", help="Group of tables to save your codes in, such as pair-based. [other]")
+@click.option("--label", help="What tables and figures call your saved codes. [NAME codes=own]")
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of the rows: which of several trainings. [0]"
 )
@@ -173,6 +157,8 @@ def evaluate(
     per_query: Path | None,
     curves: Path | None,
     save: str | None,
+    group: str | None,
+    label: str | None,
     seed: int,
     keep_codes: bool,
     results: Path,
@@ -193,8 +179,9 @@ def evaluate(
     from hashbench.scoring.evaluation import DEFAULT_METRICS, RUN_METRICS
     from hashbench.scoring.shards import ShardedCodes
 
-    outputs, progress = [path for path in (per_query, curves) if path is not None], Progress()
+    outputs, progress = {"--per-query": per_query, "--curves": curves}, Progress()
     is_sharded = False
+    shown = {key: value for key, value in (("group", group), ("label", label)) if value is not None}
     if save is None:
         _refuse_options_of_saving()
     if run is not None or qrels is not None or complete:
@@ -205,11 +192,15 @@ def evaluate(
         score, sizes = _of_file(codes, dataset, undefined, outputs)
     else:
         sharding = {"cluster": cluster, "on_progress": progress.tell}
-        mine: Any = _read_own(own, dataset, save, outputs, sharding, undefined=undefined, keep_codes=keep_codes)
+        how = {"undefined": undefined, "keep_codes": keep_codes, "shown": shown}
+        mine: Any = _read_own(own, dataset, save, outputs, sharding, how)
         mine.check_metrics(metrics or DEFAULT_METRICS)
         is_sharded = isinstance(mine, ShardedCodes)
         sizes = mine.n_bits, len(mine.database)
         score = partial(mine.evaluate, undefined=undefined)
+        if save is not None:
+            saved = mine.saved_files(save, results, str(dataset), seed=seed, keep_codes=keep_codes)
+            refuse_outputs({**outputs, **saved}, files_of(own, dataset))
     orders: dict[str, Any] = {} if random_orders is None else {"random_orders": random_orders}
     if random_orders is not None and run is None and not is_sharded:
         orders["on_progress"] = progress.tell  # it takes long
@@ -218,32 +209,33 @@ def evaluate(
     for note in evaluation.notes:
         click.echo(note, err=True)
     if save is not None:
-        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes):
+        for told in mine.save(save, evaluation, results, str(dataset), seed=seed, keep_codes=keep_codes, shown=shown):
             click.echo(told, err=True)
     if per_query is not None:
-        _write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
+        write(per_query, evaluation.per_query.to_csv(index=False, lineterminator="\n"))
     if curves is not None:
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] in (None, "hamming"))))
-        _write_curves(curves, points, save or (codes.stem if codes else "codes"), sizes)
-    click.echo(console.format_evaluation(evaluation, form), err=_STDOUT in map(_place, outputs))
+        _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
+    is_taken = any(path is not None and place(path) == STDOUT for path in outputs.values())
+    click.echo(console.format_evaluation(evaluation, form), err=is_taken)
 
 
 def _refuse_options_of_saving() -> None:
     """Refuse options that say how to save, where nothing is saved."""
     context = click.get_current_context()
-    for key in ("seed", "keep_codes", "results"):
+    for key in ("group", "label", "seed", "keep_codes", "results"):
         if context.get_parameter_source(key) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{key.replace('_', '-')} goes with --save NAME.")
 
 
 def _of_file(
-    codes: Path, dataset: str | None, undefined: str, outputs: Sequence[Path]
+    codes: Path, dataset: str | None, undefined: str, outputs: Mapping[str, Path | None]
 ) -> tuple[Callable[..., "Evaluation"], tuple[int, int]]:
     """Give what scores a codes file of ours, with its code length and the size of its database."""
     from hashbench.pipeline import own_codes, preparation, steps
 
     dataset, sizes = own_codes.made_from(codes, dataset)
-    _refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
+    refuse_outputs(outputs, [codes, *_dataset_files(dataset)])
     loaded, _ = preparation.load_dataset(dataset)
     return partial(steps.score, loaded, codes, undefined=undefined), sizes
 
@@ -252,23 +244,19 @@ def _read_own(
     own: dict[str, Any],
     dataset: str | None,
     save: str | None,
-    outputs: Sequence[Path],
+    outputs: Mapping[str, Path | None],
     sharding: dict[str, Any],
-    *,
-    undefined: str,
-    keep_codes: bool,
+    saving: dict[str, Any],
 ) -> "OwnCodes | ShardedCodes":
     """Read a user's own codes, once nothing speaks against scoring and saving them."""
     from hashbench.pipeline import own_codes, sharded_codes
-    from hashbench.sources.array_files import split_spec
 
     judges = dataset is not None and (save is None or own_codes.names_dataset(dataset))  # else it names a file of rows
     has_own = any(own[key] is not None for key in ("query_labels", "database_labels", "affinity"))
     is_labelled = has_own and not judges
     shards = sharded_codes.shards_of(**own)
-    given = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
-    inputs = [split_spec(value)[0] for value in [*given, *shards]]
-    _refuse_outputs(outputs, [*inputs, *_dataset_files(dataset)])
+    scheduler = sharding["cluster"] and Path(sharding["cluster"].scheduler)
+    refuse_outputs(outputs, [*files_of(own, dataset), *filter(None, [scheduler])])
     how = {**own, "distance": own["distance"] or "hamming", "dataset": None if is_labelled else dataset}
     if shards or sharding["cluster"] is not None:
         if save is not None:
@@ -279,8 +267,7 @@ def _read_own(
     else:
         read = own_codes.read_own
     if save is not None:
-        saving = {"distance": how["distance"], "undefined": undefined, "keep_codes": keep_codes}
-        own_codes.check_saving(save, dataset, is_labelled=is_labelled, **saving)
+        own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=how["distance"], **saving)
     mine = read(**how)
     if judges and not has_own:
         click.echo(
@@ -292,21 +279,42 @@ def _read_own(
 
 
 def _of_run(
-    run: Path | None, qrels: Path | None, complete: bool, undefined: str, outputs: Sequence[Path]
+    run: Path | None, qrels: Path | None, complete: bool, undefined: str, outputs: Mapping[str, Path | None]
 ) -> Callable[..., "Evaluation"]:
     """Give what scores a run."""
     from hashbench.scoring.runs import evaluate_run
     from hashbench.sources.run_files import read_qrels, read_run
 
-    context = click.get_current_context()
-    for parameter in context.command.params:
-        if parameter.name not in _OF_RUNS and context.get_parameter_source(parameter.name) != ParameterSource.DEFAULT:
-            name = parameter.opts[0] if isinstance(parameter, click.Option) else "CODES.h5"
-            raise click.UsageError(f"{name} does not go with --run, whose lists and --qrels say all; leave it out.")
+    refuse_beside_run(_OF_RUNS)
     if run is None or qrels is None:
         raise click.UsageError("give both --run and --qrels.")
-    _refuse_outputs(outputs, [run, qrels])
+    refuse_outputs(outputs, [run, qrels])
     return partial(evaluate_run, read_run(run), read_qrels(qrels), complete=complete, undefined=undefined)
+
+
+def refuse_beside_run(allowed: Sequence[str]) -> None:
+    """Refuse all other options of the command beside a run."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name not in allowed and context.get_parameter_source(parameter.name) != ParameterSource.DEFAULT:
+            name = parameter.opts[0] if isinstance(parameter, click.Option) else "CODES.h5"
+            raise click.UsageError(f"{name} does not go with --run, whose lists and --qrels say all; leave it out.")
+
+
+def files_of_codes(codes: Path, dataset: str | None) -> list[Path]:
+    """Tell which files a codes file of ours, and its dataset, are read from."""
+    from hashbench.pipeline.own_codes import made_from
+
+    return [codes, *_dataset_files(made_from(codes, dataset)[0])]
+
+
+def files_of(own: Mapping[str, Any], dataset: str | None) -> list[Path]:
+    """Tell which files codes of the user's own, and what judges them, are read from."""
+    from hashbench.pipeline.sharded_codes import shards_of
+    from hashbench.sources.array_files import split_spec
+
+    given = [value for key, value in own.items() if key not in _NO_FILES and value is not None]
+    return [*(split_spec(value)[0] for value in [*given, *shards_of(**own)]), *_dataset_files(dataset)]
 
 
 def _dataset_files(dataset: str | None) -> list[Path]:
@@ -319,54 +327,8 @@ def _dataset_files(dataset: str | None) -> list[Path]:
 def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[int, int]) -> None:
     """Write curves as numbers, or draw them."""
     if output.suffix.lower() not in FIGURES:
-        _write(output, points.to_csv(index=False, lineterminator="\n"))
+        write(output, points.to_csv(index=False, lineterminator="\n"))
         return
     from hashbench.reports.plots.curves import draw_curves
 
     write_drawn(output, draw_curves(points, name, *sizes))
-
-
-def write_drawn(output: Path, figure: "Figure") -> None:
-    """Write a figure as what its file's ending says."""
-    from hashbench.reports.plots import figure_bytes
-    from hashbench.store.files import write_bytes
-
-    write_bytes(output, figure_bytes(figure, output.suffix.lower()[1:]))
-
-
-def _refuse_outputs(outputs: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Refuse two outputs to one place, one that cannot be written, and one that would take the place of an input."""
-    from hashbench.store.files import check_output
-
-    for output in outputs:
-        if output != _DASH:
-            check_output(output)
-    if len(set(map(_place, outputs))) < len(outputs):
-        raise click.UsageError("--per-query and --curves name the same file; give each its own.")
-    for output in outputs:
-        for path in inputs:
-            if path.exists() and output.exists() and output.samefile(path):
-                raise click.UsageError(f"{output} is read and would be written over; write to another file.")
-
-
-def _place(output: Path) -> int | Path:
-    """Tell where an output goes: to the open file of a number, or to a file."""
-    from hashbench.store.files import descriptor
-
-    number = _STDOUT if output == _DASH else descriptor(output)
-    return output.resolve() if number is None else number
-
-
-def _write(output: Path, text: str) -> None:
-    """Write to standard output and error as all else is that goes there, after what is."""
-    from hashbench.store.files import write_text
-
-    place = _place(output)
-    if place in (_STDOUT, _STDERR):
-        click.echo(text, nl=False, err=place == _STDERR)
-    else:
-        write_text(output, text)
-
-
-_DASH = Path("-")
-_STDOUT, _STDERR = 1, 2

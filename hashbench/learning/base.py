@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _NEED_A_BACKBONE = ("weights", "image_size", "train_from", "augmentation", "head_epochs")
+_WITHOUT_EFFECT = (*_NEED_A_BACKBONE, "mixed_precision")  # if there is no backbone
 _OF_IMAGES = (*_NEED_A_BACKBONE, "backbone", "pretrained_multiplier")
 
 
@@ -94,8 +95,8 @@ class LearnedHash(HashMethod):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where to train; a GPU's results may differ from run to run in the last digits.
     mixed_precision : bool, default=False
-        Train the network in bfloat16; never the loss, nor the head behind a backbone. It is faster on a GPU,
-        and on a CPU with instructions for it (AMX).
+        Train the backbone in bfloat16. It is faster on a GPU, and on a CPU with instructions for it (AMX). Heads and
+        losses are float64 throughout.
     random_state : int, default=0
         Seed of initial weights, batches and held-out items.
 
@@ -131,7 +132,7 @@ class LearnedHash(HashMethod):
     scaling: str = setting("variance", choice("none", "norm", "variance"))
     epochs: int = setting(30, whole(1))
     batch_size: int = setting(100, whole(2))
-    learning_rate: float = setting(0.1, real(0, closed="neither"))
+    learning_rate: float = setting(0.1, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
     momentum: float = setting(0.9, real(0, 1, closed="left"))
     halve_every: int = setting(10, whole(0))
     weight_decay: float = setting(5e-4, real(0))
@@ -145,6 +146,7 @@ class LearnedHash(HashMethod):
     supervision: ClassVar[Supervision] = "affinity"
     is_slow = True
     criterion: ClassVar[str] = "AP"
+    version = 2  # heads and losses in float64
     libraries = (*HashMethod.libraries, "torch")
     session = Session()
 
@@ -179,7 +181,7 @@ class LearnedHash(HashMethod):
     def check_parameters(self) -> None:
         """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
         super().check_parameters()
-        if self.backbone is None and (useless := [name for name in _NEED_A_BACKBONE if self._is_set(name)]):
+        if self.backbone is None and (useless := [name for name in _WITHOUT_EFFECT if self._is_set(name)]):
             raise HashbenchError(
                 f"{self.label} has no use for {' and '.join(useless)} without a backbone. Add one, such as "
                 "backbone=squeezenet, or leave this out."
@@ -302,7 +304,7 @@ class LearnedHash(HashMethod):
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
         head = networks.make_head(features.shape[1], self.n_bits, n_hidden, generator, normalise=self._normalises)
-        fronted = torch.from_numpy(self._front_end(features)).float()
+        fronted = torch.from_numpy(self._front_end(features)).double()
         if extractor is None:
             self._train(head, fronted, fronted, None, y, generator)
         else:
@@ -332,6 +334,8 @@ class LearnedHash(HashMethod):
             affinity, labels = (SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)), y
         items = Items(inputs, affinity, labels, features, vary)
         own = self._begin(items, generator)
+        if own is not None:
+            own.double()
         loss = Loss(self._loss, own, self._end_step, self._end_epoch)
         named = {one.name: getattr(self, one.name) for one in fields(Settings) if one.name != "name"}
         session = self.session

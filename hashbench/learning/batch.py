@@ -21,7 +21,7 @@ class Batch:
     Parameters
     ----------
     outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch before the sign, float32; the gradient flows through them.
+        Outputs of the batch before the sign, float64; the gradient flows through them.
     rows : ndarray of shape (n_batch,), int64
         Which of the ``all_outputs`` they are.
     all_outputs : Tensor of shape (n_items, n_bits)
@@ -78,7 +78,7 @@ class Batch:
 
     @cached_property
     def features(self) -> "Tensor":
-        """What the front end makes of the batch's features before training: float32 (n_batch, n_features)."""
+        """What the front end makes of the batch's features before training: float64 (n_batch, n_features)."""
         if self.given_features is None:
             raise Refusal("this loss compares features of training items, and none were given.")
         return self.given_features[self.numbers[self.rows]].to(self.outputs.device)

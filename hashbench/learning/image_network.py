@@ -58,12 +58,12 @@ class ImageNetwork(nn.Module):
         self.register_buffer("mean", torch.from_numpy(mean).double())
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Compute outputs (n, n_bits), float32, of RGB images, or of what frozen layers give for them."""
+        """Compute outputs (n, n_bits), float64, of RGB images, or of what frozen layers give for them."""
         features = self.extractor.forward(inputs)
         with torch.autocast(features.device.type, enabled=False):  # the head costs next to nothing
-            features = features.float()
+            features = features.double()
             learn = self.training and features.requires_grad and len(features) > 1
-            centred = features - (features.mean(dim=0) if learn else self.mean.float())
+            centred = features - (features.mean(dim=0) if learn else self.mean)
             if self.norm is not None:
                 centred = nn.functional.normalize(centred, eps=_TINY) * self.norm
             outputs: Tensor = self.head(centred)

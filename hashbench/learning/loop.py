@@ -146,7 +146,7 @@ def train(
     optimizer = networks.make_optimizer(
         settings.optimizer, groups, settings.learning_rate, settings.momentum, settings.weight_decay
     )
-    all_outputs = torch.zeros(len(kept), n_bits, dtype=torch.float32, device=device)
+    all_outputs = torch.zeros(len(kept), n_bits, dtype=torch.float64, device=device)
     state = TrainingState(network, loss.own, optimizer, generator, all_outputs, session.seconds_spent)
     n_kinds = min(count_kinds(affinity), len(kept))
     path, numbers = session.checkpoint, kept.numpy()
@@ -166,8 +166,8 @@ def train(
                 seen = items.seen(kept[rows], generator).to(device)
                 with torch.autocast(device.type, torch.bfloat16, enabled=settings.mixed_precision):
                     outputs = network(seen)
-                outputs = outputs.float()
-                if not outputs.isfinite().all():
+                outputs = outputs.double()
+                if not _is_sane(outputs):
                     raise Stopped(f"in epoch {epoch + 1}: outputs are no longer finite")
                 all_outputs[rows.to(device)] = outputs.detach()
                 step = epoch * n_batches + position
@@ -223,6 +223,11 @@ def _held_out_score(
     return held_out.score(held_codes, kept_codes, affinity.part(held.numpy(), kept.numpy()), criterion)
 
 
+def _is_sane(outputs: "Tensor") -> bool:
+    """Check that training has not diverged: outputs are numbers that float32 could hold."""
+    return bool((outputs.abs() <= float(np.finfo(np.float32).max)).all())
+
+
 def _settle(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> None:
     """Let a network take up what it knows of all items as they are now, if there is any such thing."""
     settle = getattr(network, "settle", None)
@@ -237,7 +242,7 @@ def _bits(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> BoolArray:
 
     with _encoding(network):
         outputs = torch.cat([network(batch) for batch in _batches(network, inputs, rows)])
-    if not outputs.isfinite().all():
+    if not _is_sane(outputs):
         raise Stopped("with outputs that are not finite")
     return np.asarray((outputs > 0).cpu().numpy())
 

@@ -26,16 +26,18 @@ _SHIFT = 8  # images move by up to a part in so many of their height and width
 def reproducible(device: torch.device) -> Iterator[None]:
     """Make the same seed give the same numbers on a CPU, however many processors it has and whatever the caller set.
 
-    Everywhere, products of float32 matrices in float32; on a CPU, one thread and deterministic algorithms alone; on a
-    GPU, sums of some kernels keep an order of their own. PyTorch is left as it was found.
+    Products and convolutions of float32 are computed in float32, not TF32 or bfloat16. On a CPU, PyTorch uses one
+    thread and deterministic algorithms only; on a GPU, the order of some sums varies. PyTorch's settings are restored.
     """
     cpu: Any = torch.backends.mkldnn
     products = (cpu.matmul, cpu.conv, torch.backends.cuda.matmul)
     precisions = [product.fp32_precision for product in products]
     n_threads, was_strict = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+    was_tf32 = torch.backends.cudnn.allow_tf32
     only_warned = torch.is_deterministic_algorithms_warn_only_enabled()
     for product in products:
         product.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
+    torch.backends.cudnn.allow_tf32 = False
     if device.type == "cpu":
         torch.set_num_threads(1)  # how a sum is cut among threads decides its last digits
         torch.use_deterministic_algorithms(True)
@@ -46,6 +48,7 @@ def reproducible(device: torch.device) -> Iterator[None]:
         torch.use_deterministic_algorithms(was_strict, warn_only=only_warned)
         for product, precision in zip(products, precisions, strict=True):
             product.fp32_precision = precision
+        torch.backends.cudnn.allow_tf32 = was_tf32
 
 
 class CentredReLU(nn.ReLU):
@@ -80,6 +83,8 @@ def make_head(
 ) -> nn.Sequential:
     """Make the layers from features to outputs, one output a bit, with ``n_hidden`` units between; 0 for a linear head.
 
+    They are float64. In float32, training amplifies the last bit, in which processors and libraries differ, to the
+    third digit of a score.
     Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1, through a hidden layer
     as well. With ``normalise`` outputs go through batch normalisation, see `fold`.
     """
@@ -88,7 +93,7 @@ def make_head(
         layers += [CentredReLU(), _linear(n_hidden, n_bits, 1 / (n_hidden * CentredReLU.variance), generator)]
     if normalise:
         layers.append(BatchNorm(n_bits))
-    return nn.Sequential(*layers)
+    return nn.Sequential(*layers).double()
 
 
 def fold(head: nn.Sequential) -> None:

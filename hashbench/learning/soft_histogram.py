@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+_NEAR = 1e-9  # bins: saturated codes meet at bin centres, and rounding must not choose the side, on which slopes differ
+
 
 def soft_histogram(codes: Tensor, level_index: Tensor, n_levels: int, n_bins: int) -> Tensor:
     """Count the distances of relaxed codes by interpolation, for each item and level, the item itself left out.
@@ -47,7 +49,7 @@ class _SoftHistogram(torch.autograd.Function):
     def forward(ctx: Any, codes: Tensor, level_index: Tensor, n_levels: int, n_bins: int) -> Tensor:
         n_items, n_bits = codes.shape
         position = (n_bits - codes @ codes.T).mul_(0.5 * n_bins / n_bits).clamp_(0, n_bins)  # in bins; rounding clamped
-        left = position.to(torch.int32).clamp_(max=n_bins - 1)
+        left = (position + _NEAR).to(torch.int32).clamp_(max=n_bins - 1)
         share = (position - left).double().fill_diagonal_(0).flatten()  # of the right bin
         first = torch.arange(0, n_items * n_levels, n_levels, dtype=torch.int32, device=codes.device)
         index = level_index.to(torch.int32, copy=True).add_(first[:, None]).mul_(n_bins + 1).add_(left).flatten()

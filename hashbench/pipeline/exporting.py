@@ -17,10 +17,11 @@ from hashbench.bits import n_bytes, unpack
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.models import encoded, read_inputs
 from hashbench.pipeline.preparation import find_by_content
+from hashbench.sources.array_files import split_spec
 from hashbench.store import hdf5
-from hashbench.store.files import check_output, replacing
+from hashbench.store.files import file_behind, replacing
 from hashbench.store.inputs import check_file
-from hashbench.store.models import SUFFIX, Model, read_model
+from hashbench.store.models import SUFFIX, Model, read_model, read_origin
 
 _SAMPLE = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
@@ -61,11 +62,19 @@ def export(
         useless.append("--precision")
     if useless:
         raise HashbenchError(f"{' and '.join(useless)} has no effect on {what} written for {target}; leave it out.")
-    check_output(output)
+    output = file_behind(output)
     with _needing(target):
         if is_codes:
             return _export_codes(path, target, output, role or "database")
         return _export_model(read_model(path), target, output, precision or "float64", items)
+
+
+def inputs_of(path: Path, items: str | None) -> list[Path]:
+    """Tell which files `export` reads: codes or a model, and items, by default those of the model's dataset."""
+    if items is not None:
+        return [path, split_spec(items)[0]]
+    dataset = None if _holds_codes(path) else find_by_content(read_origin(path)[0].dataset_fingerprint)
+    return [path, *filter(None, [dataset])]
 
 
 def _holds_codes(path: Path) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 T = TypeVar("T")
+TUNED = "tuned"  # beside the parameters that a method comes with: how many settings were tried to choose them
 _OPTIONS = {"n_bits": "--bits", "random_state": "--seed"}  # of parameters that span the grid
 FOR_SOME = ("device", "preset", "validation")  # options that other methods of a grid ignore
 _QUOTED_OR_ONE = re.compile(r"""(?<!\w)(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*")|.""", re.DOTALL)  # or one character
@@ -48,6 +49,7 @@ class Job:
     n_bits: int
     seed: int = 0  # 0 for a method without randomness
     params: Mapping[str, Any] = field(default_factory=dict)  # that differ from the method's defaults
+    n_trials: int = 0  # how many settings were tried to choose these, as a grid file says; 0 if it does not
 
     def __str__(self) -> str:
         params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
@@ -129,39 +131,57 @@ def grid(
 ) -> list[Job]:
     """Span a grid of jobs, each once: methods without randomness run with seed 0 alone, whatever the seeds.
 
-    ``params`` are for all methods, but ``device``, ``validation`` and ``preset`` for those that have them; a preset
-    stands for the settings of that name that the method brings, before the others. Those called ``METHOD:NAME`` are for
+    ``params`` are for the methods that have them, at least one; a preset stands for the settings of that name that the
+    method brings, before the others. Those called ``METHOD:NAME`` are for
     one method, and go before those for all, as do those that a method comes with: ``(name, params)`` in its place.
-    Every value of a `Sweep` makes jobs of its own, and every combination of several.
+    Every value of a `Sweep` makes jobs of its own, and every combination of several. A method may come with ``tuned``
+    too, which is no parameter.
     """
-    variants: list[tuple[str, Mapping[str, Any]]] = [(one, {}) if isinstance(one, str) else one for one in methods]
-    cards = {name: method_card(name) for name, _ in variants}
     lengths, axis_of_seeds = _unique(n_bits), _unique(seeds)
     for length in lengths:
         check_n_bits(length)
-    general, own = _by_method(params, cards)
-    known = {name: settings_of(card) for name, card in cards.items()}
-    for_some = {key for key in FOR_SOME if key in general}
-    for key in sorted(for_some - set().union(*known.values())):
-        raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
+    variants = by_variant(methods, params)
     jobs: dict[str, Job] = {}
-    for spec, (name, brought) in itertools.product(_unique(map(spelled, datasets)), variants):
-        card = cards[name]
-        ours = {key: general[key] for key in general if key in known[name] or key not in for_some}
-        settings = _combinations({**ours, **brought, **own[name]})
+    for spec, (card, said, n_trials) in itertools.product(_unique(map(spelled, datasets)), variants):
         own_seeds = axis_of_seeds if "random_state" in card.params else [0]
-        for setting, length in itertools.product(settings, lengths):
-            changed = _changed(card, _with_preset(card, length, setting), cards.values())
+        for setting, length in itertools.product(_combinations(said), lengths):
+            changed = _changed(card, _with_preset(card, length, setting))
             for seed in own_seeds:
-                key = f"{spec} {name} {length} {seed} {sorted(changed.items())}"
-                jobs.setdefault(key, Job(spec, card, length, seed, changed))
+                key = f"{spec} {card.name} {length} {seed} {sorted(changed.items())}"
+                jobs.setdefault(key, Job(spec, card, length, seed, changed, n_trials))
     for job in jobs.values():  # what is wrong shows before any work is done
         if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
             with contained(f"method {job.method!r}", str(job)):
                 _ = job.estimator
-    for modules in {SCORER, *(card.modules for card in cards.values())}:  # read before work begins, as it will run
+    for modules in {SCORER, *(card.modules for card, _, _ in variants)}:  # read before work begins, as it will run
         code_that_decides(*modules)
     return list(jobs.values())
+
+
+def by_variant(
+    methods: Iterable[str | tuple[str, Mapping[str, Any]]], params: Mapping[str, Any]
+) -> list[tuple[MethodCard, dict[str, Any], int]]:
+    """Return for each method of a grid, as `grid` takes them, its card, all its parameters, and ``tuned`` or 0."""
+    variants: list[tuple[str, Mapping[str, Any]]] = [(one, {}) if isinstance(one, str) else one for one in methods]
+    cards = {name: method_card(name) for name, _ in variants}
+    general, own = _by_method(params, cards)
+    known = {name: settings_of(card) for name, card in cards.items()}
+    _check_known(general, known)
+    found = []
+    for name, brought in variants:
+        ours = {key: general[key] for key in general if key in known[name]}
+        said = {**ours, **{key: brought[key] for key in brought if key != TUNED}, **own[name]}
+        found.append((cards[name], said, _n_trials(name, brought.get(TUNED, 0))))
+    return found
+
+
+def _n_trials(method: str, value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise HashbenchError(
+            f"{TUNED} of {method} is {value!r}, expected the number of settings that were tried to choose its "
+            "parameters. Leave it out if none were."
+        )
+    return value
 
 
 def parse_params(texts: Iterable[str]) -> dict[str, Any]:
@@ -245,19 +265,27 @@ def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> di
     return {**card.preset(str(params["preset"]), n_bits), **others}
 
 
-def _changed(card: MethodCard, params: Mapping[str, Any], cards: Iterable[MethodCard]) -> dict[str, Any]:
-    """Give the parameters that differ from a method's defaults; refuse those it has not, and say who of all has."""
-    free = [key for key in card.params if key not in ("n_bits", "random_state")]
+def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> None:
+    """Refuse parameters for all methods that none of them has."""
+    for key in sorted(general.keys() - set().union(*known.values())):
+        if key in FOR_SOME:
+            raise HashbenchError(f"none of {', '.join(known)} has a {key}, got {general[key]!r}. Leave it out.")
+        raise _unknown(" or ".join(known), key, general[key], set().union(*known.values()) - {*FOR_SOME})
+
+
+def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the parameters that differ from a method's defaults; refuse those it has not."""
     for key in params:
-        if key not in free:
-            if key in _OPTIONS:
-                raise HashbenchError(
-                    f"{key} is no --param, got {params[key]!r}; it has its own option, {_OPTIONS[key]}."
-                )
-            error = unknown_name(f"{card.name} parameter", key, free or ["(none)"])
-            owners = [f"--param {one.name}:{key}={params[key]}" for one in cards if key in one.params]
-            raise HashbenchError(f"{error} For one method alone: {' '.join(owners)}.") if owners else error
+        if key in _OPTIONS or key not in card.params:
+            raise _unknown(card.name, key, params[key], card.params)
     return {key: value for key, value in params.items() if value != card.params[key]}
+
+
+def _unknown(methods: str, key: str, value: Any, names: Iterable[str]) -> HashbenchError:
+    """Build the error for a parameter that no method has, or that has an option of its own."""
+    if key in _OPTIONS:
+        return HashbenchError(f"{key} is no --param, got {value!r}; it has its own option, {_OPTIONS[key]}.")
+    return unknown_name(f"{methods} parameter", key, sorted({*names} - {*_OPTIONS}) or ["(none)"])
 
 
 def _are_installed(libraries: tuple[str, ...]) -> bool:

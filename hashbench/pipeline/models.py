@@ -7,12 +7,13 @@ import numpy as np
 from sklearn.utils import gen_batches
 
 from hashbench._typing import AnyArray, BoolArray, Progress, silent
+from hashbench._validation import class_labels, real_rows
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.steps import BATCH
 from hashbench.sources.array_files import read_array, read_features
 from hashbench.sources.formats import LABEL_KEYS
-from hashbench.store.files import check_output, replacing
+from hashbench.store.files import file_behind, replacing
 from hashbench.store.models import read_model
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def encode_items(
         if "device" not in method.get_params(deep=False):
             raise HashbenchError(f"{path} holds {method.label}, which has no device, got {device!r}. Leave it out.")
         method.set_params(device=device)
-    check_output(output)
+    output = file_behind(output)
     codes = encoded(method, read_inputs(method, items), on_progress)
     with replacing(output) as part, part.open("wb") as file:
         np.save(file, pack(codes) if packed else codes)
@@ -50,8 +51,8 @@ def read_inputs(method: "HashMethod", items: str) -> AnyArray:
     if method.input_kind == "images":
         return read_array(items, ("images",))
     if method.input_kind == "labels":
-        return np.asarray(read_array(items, LABEL_KEYS)).reshape(-1, 1)
-    features = read_features(items)
+        return class_labels(read_array(items, LABEL_KEYS), f"labels of {items}").reshape(-1, 1)
+    features = real_rows(read_features(items), f"features of {items}", "n_features")
     if features.shape[1] != method.n_features_in_:
         raise HashbenchError(
             f"{items} holds {features.shape[1]} features an item, and the model learned from {method.n_features_in_}. "

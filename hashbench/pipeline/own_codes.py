@@ -1,7 +1,7 @@
 """Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -33,7 +33,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import check_method, merge_rows
+from hashbench.store.results import OWN, check_method, check_shown, merge_rows, results_path, settings_path
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
@@ -41,7 +41,6 @@ _SAYS_THE_SAME = {  # where labels of another kind stand beside a dataset of the
     "shared-labels": "give multi-hot labels, or leave yours out",
     "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
 }
-OWN = {"codes": "own"}  # the parameters that mark rows of such codes
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
@@ -106,14 +105,23 @@ class OwnCodes:
             )
 
     def save(
-        self, name: str, scored: Evaluation, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
+        self,
+        name: str,
+        scored: Evaluation,
+        results: Path,
+        dataset: str,
+        *,
+        seed: int = 0,
+        keep_codes: bool = False,
+        shown: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Add rows to ``results`` as if a method called ``name`` had made the codes; say in words what was written.
 
         Queries' scores are kept for tests of significance, and on demand the codes, for figures. ``dataset`` is the
-        name of the dataset, for rows of labels or an affinity of one's own. `check_saving` must have passed.
+        name of the dataset, for rows of labels or an affinity of one's own; ``shown`` the ``group`` and ``label`` under
+        which tables have them. `check_saving` must have passed.
         """
-        params = OWN if self.distance == "hamming" else {**OWN, "distance": self.distance}
+        params = {**OWN, **({} if self.distance == "hamming" else {"distance": self.distance}), **(shown or {})}
         made = Provenance(
             dataset=self.dataset.name if self.dataset else dataset,
             features=self.dataset.features_name if self.dataset else "own",
@@ -133,10 +141,26 @@ class OwnCodes:
         told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
         if self.dataset is None:
             told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
+        else:
+            told.append(
+                "What these codes were learned from cannot be checked. Methods here learn from the "
+                f"{len(self.dataset.train):,} training items of {made.dataset} (hashbench info {made.dataset}); "
+                "compare with their rows only if yours learned from the same."
+            )
         if self.distance == "hamming":
             for one, scores in parts.items():
                 told += self._keep(one, scores, scored.kind, keep_codes)
         return told
+
+    def saved_files(
+        self, name: str, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
+    ) -> dict[str, Path]:
+        """Tell which files `save` writes that others may name, by the option that has it do so."""
+        dataset = self.dataset.name if self.dataset else dataset
+        contents = dict.fromkeys([self.fingerprint, self._reranked_fingerprint]) if keep_codes else ()
+        codes = {f"--keep-codes ({one})": _codes_path(dataset, one, name, self.n_bits, seed) for one in contents}
+        rows = results_path(results, dataset, name)
+        return {"--results": rows, "--results (settings)": settings_path(rows), **codes}
 
     @cached_property
     def _reranked_fingerprint(self) -> str:
@@ -156,11 +180,15 @@ class OwnCodes:
             kept.write({**_readable(kept), **known, score_cache.KINDS: kinds})
         if not keep_codes:
             return []
-        folder = f"{made.dataset}-{made.dataset_fingerprint}"  # beside those of methods
-        file = data_dir() / "codes" / folder / f"{made.method}-{made.n_bits}-s{made.seed}.h5"
+        file = _codes_path(made.dataset, made.dataset_fingerprint, made.method, made.n_bits, made.seed)
         with locked(file):
             hdf5.write_codes(codes, file)
         return [f"Codes with content {codes.content} are kept in {file}."]
+
+
+def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -> Path:
+    """Tell where codes are kept, beside those of methods."""
+    return data_dir() / "codes" / f"{dataset}-{content}" / f"{name}-{n_bits}-s{seed}.h5"
 
 
 def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, int]]:
@@ -263,7 +291,14 @@ def names_dataset(spec: str) -> bool:
 
 
 def check_saving(
-    name: str, dataset: str | None, *, is_labelled: bool, distance: str, undefined: str, keep_codes: bool
+    name: str,
+    dataset: str | None,
+    *,
+    is_labelled: bool,
+    distance: str,
+    undefined: str,
+    keep_codes: bool,
+    shown: Mapping[str, str],
 ) -> None:
     """Refuse what cannot be saved, before anything is scored or written; ``is_labelled`` by labels of one's own."""
     if undefined != "skip":
@@ -272,8 +307,10 @@ def check_saving(
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
     check_method(name)
-    if name.casefold() in map(str.casefold, method_names()):
-        raise HashbenchError(f"{name!r} is the name of a method; save your codes under another.")
+    check_shown({**OWN, **shown})
+    for one in (name, shown.get("label", "")):
+        if one.casefold() in map(str.casefold, method_names()):
+            raise HashbenchError(f"{one!r} is the name of a method; save your codes under another.")
     if dataset is None:
         raise HashbenchError("--save adds rows to the results of a dataset; say which: --dataset NAME.")
     if is_labelled:

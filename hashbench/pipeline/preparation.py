@@ -17,10 +17,11 @@ from hashbench.errors import Damaged, HashbenchError, unknown_name
 from hashbench.registry import dataset_class, dataset_names, get_dataset, is_dataset, modules_of, resolve_dataset
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
+from hashbench.sources.inspection import with_warning
 from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
-from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
-from hashbench.store.inputs import reading
+from hashbench.store.files import HDF5_SUFFIXES, data_dir, is_one_of, locked
+from hashbench.store.inputs import reading, resolved
 from hashbench.store.provenance import code_that_decides
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
@@ -78,6 +79,7 @@ def prepare(spec: str, options: Options | None = None, *, force: bool = False) -
             raise HashbenchError(
                 f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own."
             )
+        dataset = with_warning(dataset)
         hdf5.write_dataset(dataset, path, code, choices | {"stamps": now})
     return dataset, path, how
 
@@ -100,7 +102,7 @@ def _prepare_unseen(
             except Damaged:
                 how = _AGAIN
         whole = prepare(of_base, options, force=force)[0] if is_dataset(base) else hdf5.read_dataset(_file_of(of_base))
-        dataset = leave_out(whole, protocol)
+        dataset = with_warning(leave_out(whole, protocol))
         hdf5.write_dataset(dataset, path, _code_of_unseen(), {"stamps": {"base": whole.fingerprint}})
     return dataset, path, how
 
@@ -155,10 +157,10 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     """
     check_name(own.name, "a dataset's name")
     path = dataset_path(own.name)
-    for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels)):
+    for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels, own.train_index)):
         source, _ = split_spec(spec)
         with reading(source):
-            if path.exists() and source.exists() and path.samefile(source):
+            if is_one_of(path, [source]):
                 raise HashbenchError(f"{spec} is read and would be written over; choose another --name.")
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):
@@ -173,7 +175,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     if kind not in kinds:
         raise unknown_name("feature kind", f"{own.name}:{kind}", kinds, like=kind)
     _refuse_useless(name, kind, options)
-    dataset = get_dataset(name, replace(options, own=own)).prepare()
+    dataset = with_warning(get_dataset(name, replace(options, own=own)).prepare())
     with locked(path):
         hdf5.write_dataset(dataset, path, code="own")
     return dataset, path
@@ -242,8 +244,11 @@ def _is_ann_benchmark(own: OwnData) -> bool:
 
 def _chosen(options: Options) -> dict[str, Any]:
     """Give what the user decided, as a dataset file remembers it."""
-    chosen = {key: getattr(options, key) for key in ("source", "weights", "image_size")}
-    return {key: str(value.resolve()) if isinstance(value, Path) else value for key, value in chosen.items() if value}
+    chosen: dict[str, Any] = {"image_size": options.image_size} if options.image_size else {}
+    for key in ("source", "weights"):
+        if path := getattr(options, key):
+            chosen[key] = str(resolved(path))
+    return chosen
 
 
 def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:

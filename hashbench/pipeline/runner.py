@@ -15,6 +15,7 @@ from hashbench.pipeline.rows import rows_of
 from hashbench.pipeline.steps import ensure_codes, ensure_scores, evaluation_of, kept_scores, model_path
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
+from hashbench.store import hdf5
 from hashbench.store.models import holds_model
 from hashbench.store.origin import Made
 from hashbench.store.results import Row, read_rows
@@ -43,6 +44,12 @@ class Outcome:
     made: Made | None = None  # what made them, if codes found again say so
     n_neighbours: int = 0  # listed for each query, and relevant; 0 if another rule says what is
     notes: tuple[str, ...] = ()  # what was done and what was found again
+    held_out: tuple[str, float] | None = None  # metric and score of the items that chose the epoch, if any did
+
+    @property
+    def is_new(self) -> bool:
+        """Whether anything was done, and not all found again."""
+        return self.has_failed or not all(note.startswith("reused") for note in self.notes)
 
 
 def run(
@@ -121,9 +128,16 @@ def finish(
         has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
         return Outcome(job, None, str(error), has_failed, notes=tuple(notes))
     notes.append(f"{how or 'reused'} scores")
-    rows = rows_of(job.provenance(dataset), scored)
-    told, n_neighbours = tuple(notes), dataset.n_neighbours
-    return Outcome(job, scored, codes=path, rows=rows, made=made, n_neighbours=n_neighbours, notes=told)
+    said = hdf5.read_attributes(path)
+    return Outcome(
+        *(job, scored),
+        codes=path,
+        rows=rows_of(job.provenance(dataset), scored),
+        made=made,
+        n_neighbours=dataset.n_neighbours,
+        notes=tuple(notes),
+        held_out=(said["held_out_metric"], float(said["held_out"])) if "held_out" in said else None,
+    )
 
 
 def remaining(

@@ -71,6 +71,8 @@ def read_sharded(
     check_relevance(labels, coarse, affinity, dataset)
     stored = ShardedArray(find_shards(database_codes) or [database_codes], CODE_KEYS)
     query, _, width = as_packed_pair(read_codes(query_codes), stored[:_TRIED], n_bits, bit_order)
+    if len(stored.shape) == 1 and stored.dtype.kind in "iu":  # those of a slice may all be small
+        n_bits = width
     database = _PackedSlices(stored, width, n_bits, bit_order)
     relevance: Relevance
     if affinity is not None:

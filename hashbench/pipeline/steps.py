@@ -20,7 +20,7 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
-from hashbench.store.files import data_dir, locked
+from hashbench.store.files import data_dir, is_one_of, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.origin import Made
@@ -95,6 +95,7 @@ def encode(
         fit_seconds=fitted - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fitted,
         origin=job.origin(_device_of(method)),
+        **_held_out(method),
     )
 
 
@@ -120,6 +121,8 @@ def ensure_codes(
     """
     path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
     model = model_path(dataset, job)
+    if is_one_of(Path(job.dataset), [path, model]):
+        raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
     with locked(path):
         try:
             if not force:
@@ -277,6 +280,12 @@ def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume
             resume=resume,
             on_epoch=lambda epoch: on_progress(f"epochs, {epoch}", epoch.number, epoch.n_epochs),
         )
+
+
+def _held_out(method: Any) -> dict[str, Any]:
+    """Return the best score of held-out items, whose epoch is kept, and its metric; nothing if none were held out."""
+    scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
+    return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
 
 
 def _supervision(dataset: Dataset, method: "HashMethod") -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError, unknown_name
-from hashbench.pipeline.grid import FOR_SOME, Job, Sweep, grid, settings_of, spelled
+from hashbench.pipeline.grid import FOR_SOME, TUNED, Job, Sweep, grid, settings_of, spelled
 from hashbench.store.inputs import check_file, reading
 
 DEFAULT_DATASETS = ("digits",)
@@ -34,7 +34,7 @@ class Study:
     metrics : tuple of str
         If empty, the default ones.
     params : mapping
-        Parameters of all methods, of one as ``METHOD:NAME``; see `hashbench.pipeline.grid.grid`.
+        Parameters of all methods that have them, of one as ``METHOD:NAME``; see `hashbench.pipeline.grid.grid`.
     """
 
     datasets: tuple[str, ...] = ()
@@ -55,19 +55,27 @@ class Study:
 
         Methods and datasets are picked among its own, where it has some. Methods keep the parameters that it has for
         them; parameters go before its own of the same name, also before those of one method, and its parameters of
-        methods that are not picked are left out.
+        methods that are not picked are left out. A method with other parameters is no longer ``tuned``.
         """
         _refuse_others("method", methods, [name for name, _ in self.methods])
         _refuse_others("dataset", map(spelled, datasets), [*map(spelled, self.datasets)])
         said = params or {}
-        kept = {key: value for key, value in self.params.items() if _still_holds(key, said, methods)}
+        kept = {key: value for key, value in self.params.items() if self._still_holds(key, said, methods)}
         variants = [
-            (name, {key: value for key, value in own.items() if key not in said})
+            (name, {key: value for key, value in own.items() if key not in {*said, *_untuned(name, said)}})
             for name, own in self.methods or [(name, {}) for name in methods]
             if not methods or name in methods
         ]
         given = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
         return replace(self, methods=tuple(variants), params={**kept, **said}, **given)
+
+    def _still_holds(self, key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
+        """Tell whether a parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of unchosen methods alone."""
+        method, _, name = key.rpartition(":")
+        if method or not methods:
+            return name not in said and (not methods or method in methods)
+        owners = {one for one, _ in self.methods if key in settings_of(method_card(one))}
+        return name not in said and (not owners or not owners.isdisjoint(methods))
 
     def jobs(self) -> list[Job]:
         """Span the grid; refuse what cannot be run before any work is done, and warn of seeds that nothing draws by."""
@@ -79,6 +87,12 @@ class Study:
         return jobs
 
 
+def _untuned(method: str, said: Mapping[str, Any]) -> set[str]:
+    """Return the key of tuned settings if parameters of the method are said anew; the device is no setting."""
+    names = [key.rpartition(":") for key in said]
+    return {TUNED} if any(owner in ("", method) and name != "device" for owner, _, name in names) else set()
+
+
 def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
     """Refuse a name that is none of a study's own, if it has any."""
     for name in names:
@@ -87,13 +101,6 @@ def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
                 f"the study has no {kind} {name!r}, only {', '.join(dict.fromkeys(own))}. Choose among these, or add "
                 "it there."
             )
-
-
-def _still_holds(key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
-    """Tell whether a study's parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of an unchosen method."""
-    method, _, name = key.rpartition(":")
-    is_idle = methods and key in FOR_SOME and not any(key in settings_of(method_card(one)) for one in methods)
-    return name not in said and not is_idle and (not methods or method in ("", *methods))
 
 
 def read_study(path: Path) -> Study:
@@ -168,7 +175,7 @@ def read_params(value: Any, what: str) -> dict[str, Any]:
 
 
 def _values(value: Any, what: str) -> Any:
-    values = nonempty_tuple(value, what)
+    values = tuple(None if one == "None" else one for one in nonempty_tuple(value, what))  # which TOML has not
     return Sweep(values) if len(values) > 1 else values[0]
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from pathlib import Path
 
 from hashbench._parallel import n_processors
 from hashbench._typing import Progress, silent
@@ -118,6 +119,7 @@ def _in_processes(
 ) -> Iterator[tuple[int, Outcome]]:
     from joblib import Parallel, delayed, parallel_config
 
+    _hush_new_tracker()
     n_threads = max(1, n_processors() // n_jobs)
     there = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
     tasks = (
@@ -127,6 +129,36 @@ def _in_processes(
     with parallel_config(backend="loky", inner_max_num_threads=n_threads):
         parallel = Parallel(n_jobs, pre_dispatch=n_jobs, batch_size=1, return_as="generator_unordered")
         yield from parallel(tasks)
+
+
+def _hush_new_tracker() -> None:
+    """Keep joblib's tracker of semaphores from stderr, should it be killed: a new one has a KeyError for each older.
+
+    What it inherits as stderr is all that decides; joblib has no setting for it.
+    """
+    from joblib.externals.loky.backend import resource_tracker
+
+    resource_tracker.ensure_running()
+    tracker = resource_tracker._resource_tracker
+    launch = getattr(tracker, "_launch", None)
+    if launch is None or "_launch" in vars(tracker):  # of another version of joblib, or hushed already
+        return
+
+    def launch_silently() -> None:
+        try:
+            stderr = os.dup(2)
+        except OSError:  # closed, so that nothing is printed
+            launch()
+            return
+        try:
+            with Path(os.devnull).open("wb") as nowhere:
+                os.dup2(nowhere.fileno(), 2)
+            launch()
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
+
+    tracker._launch = launch_silently
 
 
 def _do(

@@ -1,8 +1,10 @@
 """Results averaged over seeds, method by method, and what people call each line of them."""
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import starmap
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,12 @@ from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import method_names
+from hashbench.store.results import OWN, SHOWN
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged
 CELL = (*BLOCK, "metric", *LINE, "n_bits")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_NAMES = 4  # of methods in a sentence
 GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods no longer installed come last
 
@@ -150,7 +154,10 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
     Where that does not tell two apart, also the defaults that do; "?" where one lacks a parameter, as a line does that
     is older than it.
     """
-    labels = {line: _named(line[0], changed_params(*line)) for line in set(methods)}
+    names = {line: own_shown(line[1]).get("label", line[0]) for line in methods}
+    n_methods = Counter(name for _, name in {(method, name) for (method, _), name in names.items()})
+    names = {line: f"{name} ({line[0]})" if n_methods[name] > 1 else name for line, name in names.items()}
+    labels = {line: _named(name, changed_params(*line)) for line, name in names.items()}
     alike = defaultdict(list)
     for line, label in labels.items():
         alike[label].append(line)
@@ -167,8 +174,21 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
 def changed_params(method: str, params: str) -> dict[str, Any]:
     """Give the parameters (JSON) that are not a method's defaults; all of them if it is no longer there."""
     card = known_card(method)
-    defaults = card.params if card else {}
-    return {key: value for key, value in json.loads(params).items() if key not in defaults or defaults[key] != value}
+    defaults, shown = card.params if card else {}, own_shown(params)
+    left_out = {*shown, *(OWN if "label" in shown else ())}
+    return {
+        key: value
+        for key, value in json.loads(params).items()
+        if key not in left_out and (key not in defaults or defaults[key] != value)
+    }
+
+
+def own_shown(params: str) -> dict[str, str]:
+    """Give the group and label that users gave their own codes, of parameters (JSON)."""
+    if '"codes"' not in params:
+        return {}
+    read = json.loads(params)
+    return {key: read[key] for key in SHOWN if key in read} if read.get("codes") == OWN["codes"] else {}
 
 
 def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
@@ -193,12 +213,14 @@ def _lines(cells: pd.DataFrame) -> set[tuple[str, str, int]]:
 
 
 def _groups(lines: pd.DataFrame) -> pd.Series:
-    return lines["method"].map({name: _group(name) for name in lines["method"].unique()})
+    there = pd.MultiIndex.from_frame(lines[["method", "params"]])
+    groups = {line: _group(*line) for line in there.unique()}
+    return pd.Series([groups[line] for line in there], lines.index, dtype=object)
 
 
-def _group(method: str) -> str:
+def _group(method: str, params: str) -> str:
     card = known_card(method)
-    return card.group if card else ""
+    return card.group if card else own_shown(params).get("group", "")
 
 
 def known_card(method: str) -> MethodCard | None:
@@ -210,4 +232,10 @@ def known_card(method: str) -> MethodCard | None:
 
 
 def _named(name: str, params: Mapping[str, Any]) -> str:
-    return " ".join([name, *(f"{key}={value}" for key, value in params.items())])
+    return " ".join([name, *starmap(setting_text, params.items())])
+
+
+def setting_text(key: str, value: Any) -> str:
+    """Write a parameter as people see it; a text with line breaks or other control characters as JSON has it."""
+    text = str(value)
+    return f"{key}={json.dumps(text) if _CONTROL.search(text) else text}"

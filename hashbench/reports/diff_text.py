@@ -7,10 +7,17 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import (
+    json_number,
+    markdown_table,
+    markdown_text,
+    plain_table,
+    sheet_text,
+    wrapped,
+)
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
-from hashbench.store.results import COLUMNS, NUMBERS, Row, csv_text
+from hashbench.store.results import COLUMNS, NUMBERS, Row
 
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
@@ -38,8 +45,8 @@ def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
         texts = (_comment(diff, sections, n_lines) for n_lines in _LENGTHS)
         return next((text for text in texts if len(text) < _MOST), "")
     counted = [_counted(section) for section in sections]
-    tables = [f"{title}\n{plain_table(header, lines, n_left=2)}" for title, header, lines in counted]
-    return "\n\n".join([f"{headline(diff)}: {summarise(diff)}", *tables, *footnotes(diff)])
+    tables = [f"{title}\n{plain_table(header, lines, n_left=2, is_wrapped=True)}" for title, header, lines in counted]
+    return "\n\n".join([wrapped(f"{headline(diff)}: {summarise(diff)}"), *tables, *map(wrapped, footnotes(diff))])
 
 
 def summarise(diff: Diff) -> str:
@@ -76,7 +83,7 @@ def complain(diff: Diff, limit: float) -> str:
 
 def _comment(diff: Diff, sections: Iterable[Section], n_lines: int) -> str:
     tables = [_markdown(section, n_lines) for section in sections]
-    return "\n\n".join([f"### {headline(diff)}", summarise(diff), *tables, *footnotes(diff)])
+    return "\n\n".join([f"### {markdown_text(headline(diff))}", summarise(diff), *tables, *footnotes(diff)])
 
 
 def headline(diff: Diff) -> str:
@@ -196,7 +203,7 @@ def _csv(diff: Diff, only_changed: bool) -> str:
             lines.append(["not comparable", *pair.new.key, *numbers, *[""] * 6, pair.reason])
         lines += [["new", *row.key, "", row.value, *[""] * 7] for row in diff.new]
         lines += [["gone", *row.key, row.value, *[""] * 8] for row in diff.gone]
-    return csv_text(header, lines)
+    return sheet_text(header, lines)
 
 
 def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:

@@ -1,11 +1,24 @@
-"""Tables as text, for a terminal and in Markdown, and numbers as JSON knows them."""
+"""Tables as text, for a terminal, in Markdown and as CSV, and numbers as JSON knows them."""
 
 import io
-from collections.abc import Sequence
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from hashbench._validation import FORMULA
+
+_NAME_WIDTH, _PROSE_WIDTH = 40, 100  # characters of a line
+# What Markdown would not show as it is.
+_MARKUP = re.compile(r"[\\`\[<|]|\*(?=\S)|(?<=\S)\*|&(?=#?\w+;)|(?<!\w)_|_(?!\w)|~(?=~)")
 
 
-def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1) -> str:
-    """Lay out a table for a terminal: the first ``n_left`` columns flush left, the others right; no final newline."""
+def plain_table(
+    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1, *, is_wrapped: bool = False
+) -> str:
+    """Lay out a table for a terminal: the first ``n_left`` columns flush left, the others right; no final newline.
+
+    With ``is_wrapped``, those at the left are names with settings, which take several lines if they are long.
+    """
     import rich.box
     from rich.console import Console
     from rich.table import Table
@@ -14,17 +27,26 @@ def plain_table(header: Sequence[str], rows: Sequence[Sequence[str]], n_left: in
     for position, title in enumerate(header):
         table.add_column(title, justify="left" if position < n_left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        names = [wrapped(cell, _NAME_WIDTH) for cell in row[:n_left]] if is_wrapped else row[:n_left]
+        table.add_row(*names, *row[n_left:])
     text = io.StringIO()
     Console(file=text, width=1000, markup=False, emoji=False).print(table)
     return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).strip("\n")
 
 
 def markdown_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], n_left: int = 1, *, is_padded: bool = True
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    n_left: int = 1,
+    *,
+    is_padded: bool = True,
+    is_markup: bool = False,
 ) -> str:
-    """Lay out a table in Markdown, likewise; padded it reads well as plain text too, else it is as short as can be."""
-    grid = [[cell.replace("|", "\\|") for cell in row] for row in (header, *rows)]
+    """Lay out a table in Markdown, likewise; padded it reads well as plain text too, else it is as short as can be.
+
+    Cells are escaped, unless they are Markdown already.
+    """
+    grid = [[cell if is_markup else markdown_text(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) if is_padded else 0 for column in zip(*grid, strict=True)]
     rule = ["-" * (width or 3) for width in widths[:n_left]]
     rule += ["-" * ((width or 4) - 1) + ":" for width in widths[n_left:]]
@@ -33,6 +55,44 @@ def markdown_table(
         for row in (grid[0], rule, *grid[1:])
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def wrapped(text: str, width: int = _PROSE_WIDTH) -> str:
+    """Break a text at blanks into lines of this width, of which later ones are indented."""
+    if len(text) <= width:
+        return text
+    return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def markdown_text(text: str) -> str:
+    r"""Escape text, such as a name from a row, so that Markdown shows it as it is.
+
+    >>> print(markdown_text("n_iter=<b> *|"))
+    n_iter=\<b> \*\|
+    """
+    return _MARKUP.sub(r"\\\g<0>", text)
+
+
+def sheet_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Write CSV for people, who may open it in a spreadsheet: no cell is computed there. It is not to be read back."""
+    from hashbench.store.results import csv_text
+
+    return csv_text(map(as_text, header), (map(as_text, row) for row in rows))
+
+
+def as_text(cell: object) -> object:
+    """Put an apostrophe before a text that begins as a formula does and is no number; leave all else as it is.
+
+    >>> as_text("=1+1"), as_text("-0.5"), as_text("-")
+    ("'=1+1", '-0.5', '-')
+    """
+    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in FORMULA:
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def json_number(value: float) -> float | None:

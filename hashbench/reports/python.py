@@ -1,4 +1,4 @@
-"""From Python: what the commands run, tables and plot do, as data frames, tables and figures."""
+"""From Python: what the commands run, tune, tables and plot do, as data frames, tables and figures."""
 
 from __future__ import annotations  # so that help() shows types as they are written
 
@@ -13,6 +13,7 @@ from hashbench.pipeline.runner import Demands, Outcome, in_order
 from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_methods, read_params
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
+from hashbench.scoring.metrics import get_metric
 from hashbench.store.results import merge_rows, to_frame
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def run(
     metrics : str or sequence of str, optional
         Such as ``AP`` or ``NDCG@100``.
     params : mapping, optional
-        Parameters of all methods, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values is run one after
-        the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
+        Parameters of all methods that have them, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values
+        is run one after the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
     results : str or Path, optional
         A folder: the rows are also merged into its ``<dataset>/<method>.csv`` files, as those of the command are.
     force : bool, default=False
@@ -82,15 +83,7 @@ def run(
     HashbenchError
         If a name or number is none, or no job could run.
     """
-    settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
-    study = Study(
-        datasets=_names(datasets, "datasets"),
-        methods=read_methods(settings, "methods"),
-        n_bits=nonempty_tuple(n_bits, "n_bits"),
-        seeds=nonempty_tuple(seeds, "seeds"),
-        metrics=_names(metrics, "metrics"),
-        params=read_params(params or {}, "params"),
-    )
+    study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
     cluster = None if workers is None else Cluster(workers, trust_workers)
     done: list[Outcome] = []
@@ -107,6 +100,77 @@ def run(
     for refusal in refusals:
         warnings.warn(refusal, stacklevel=2)
     return to_frame([row for outcome in in_order(done, jobs) for row in outcome.rows])
+
+
+def tune(
+    methods: str | Sequence[str] | Mapping[str, Mapping[str, Any]],
+    n_bits: int | Sequence[int],
+    datasets: str | Path | Sequence[str | Path] = "digits",
+    *,
+    output: str | Path,
+    n_trials: int = 9,
+    seeds: int | Sequence[int] = 0,
+    metrics: str | Sequence[str] = "AP",
+    params: Mapping[str, Any] | None = None,
+    resume: bool = False,
+    n_jobs: int = 1,
+    workers: str | None = None,
+    trust_workers: bool = False,
+) -> pd.DataFrame:
+    """Choose settings on held-out training items, never on queries, as ``hashbench tune`` does.
+
+    Parameters
+    ----------
+    methods : str, sequence of str, or mapping
+        Names, or for each name parameters of that method: one value is fixed, a list of values is tried.
+    n_bits : int or sequence of int
+        Code lengths, at each of which all settings are tried.
+    datasets : str, Path, or sequence of them, default="digits"
+        Names, ``NAME:FEATURES``, or dataset files.
+    output : str or Path
+        Folder for ``trials.csv``, and for ``grid.toml``, which ``hashbench run --grid`` takes.
+    n_trials : int, default=9
+        Settings of each method to try, its default ones among them.
+    seeds : int or sequence of int, default=0
+        Of held-out items, settings drawn and training.
+    metrics : str or sequence of str, default="AP"
+        What settings are judged by, each with the same weight.
+    params : mapping, optional
+        Parameters of all methods, of one as ``METHOD:NAME``, likewise.
+    resume : bool, default=False
+        Repeat no trial that ``trials.csv`` holds, failed ones included, and go on with interrupted training.
+    n_jobs : int, default=1
+        Trials side by side, each in a process of its own; -1 for one a processor.
+    workers : str, optional
+        On the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
+    trust_workers : bool, default=False
+        Allow a scheduler on another machine without TLS. Whoever answers there can run code here.
+
+    Returns
+    -------
+    DataFrame
+        One row per method: ``method``, its best ``params``, their ``score``, that of the ``default`` ones,
+        ``n_trials`` and ``n_failed``.
+
+    Raises
+    ------
+    HashbenchError
+        If a name or number is none, or no settings went through all their trials.
+    """
+    import pandas as pd
+
+    from hashbench.pipeline.tuning import TRIALS, Rows, conclude, plan, run_trials
+
+    if n_trials < 1:
+        raise HashbenchError(f"n_trials is {n_trials}, expected 1 or more.")
+    study = _study(methods, n_bits, datasets, seeds, metrics, params)
+    names = [get_metric(name).name for name in study.metrics]
+    trials, folder = plan(study, n_trials), Path(output)
+    cluster = None if workers is None else Cluster(workers, trust_workers)
+    rows: Rows = {}
+    for _, found, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
+        rows |= found
+    return pd.DataFrame([vars(choice) for choice in conclude(study, trials, names, rows, folder)])
 
 
 def tables(
@@ -215,6 +279,19 @@ def plot(
             "Choose one by datasets and features."
         )
     return figures[0]
+
+
+def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:
+    """Make a study of what `run` and `tune` take."""
+    settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
+    return Study(
+        datasets=_names(datasets, "datasets"),
+        methods=read_methods(settings, "methods"),
+        n_bits=nonempty_tuple(n_bits, "n_bits"),
+        seeds=nonempty_tuple(seeds, "seeds"),
+        metrics=_names(metrics, "metrics"),
+        params=read_params(params or {}, "params"),
+    )
 
 
 def _names(value: Any, what: str) -> tuple[str, ...]:

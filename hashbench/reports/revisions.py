@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
+from hashbench.store.inputs import resolved
 from hashbench.store.results import (
     ResultsFile,
     Row,
@@ -132,12 +133,13 @@ def _find_results() -> Path:
 def _files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
     """Give each results file at a commit, with its name for errors."""
     top = _top()
-    if top is None or not results.resolve().is_relative_to(top):
+    place = resolved(results)
+    if top is None or not place.is_relative_to(top):
         raise HashbenchError(
             f"{results} lies outside the git repository {top}, so {text!r} says nothing about it. "
             "Give a folder inside with --results, or two paths."
         )
-    folder = results.resolve().relative_to(top).as_posix()
+    folder = place.relative_to(top).as_posix()
     inside = "" if folder == "." else f"{folder}/"
     listed = _checked("-C", str(top), "ls-tree", "-rz", commit, *([inside] if inside else [])).decode()
     entries = [entry.split("\t", 1) for entry in listed.split("\0") if entry]

@@ -4,16 +4,17 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hashbench._typing import Progress, silent
+from hashbench._validation import has_markup
 from hashbench.cards import MethodCard, method_card
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, counted
+from hashbench.errors import HashbenchError, counted, unknown_name
 from hashbench.pipeline.grid import Job, grid
 from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
 from hashbench.pipeline.runner import run
@@ -190,6 +191,8 @@ def about_makers(rows: _Rows, base: _Rows) -> list[str]:
 
 def _about_row(row: Row) -> Iterator[str]:
     """Say what of a row this version of hashbench knows otherwise; methods of other packages are taken as they are."""
+    if has_markup(row.features):
+        yield f"{_told(row)} has features with one of <>|` in their name. Rename them."
     if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
         yield (
             f"{_told(row)} is {row.value}, {row.low} to {row.high}, though {row.n_queries - row.n_undefined} of "
@@ -226,15 +229,43 @@ def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
     return sorted(cells.values(), key=lambda cell: digest([list(row) for row in cell]))
 
 
+def chosen_cells(
+    cells: Sequence[list[Row]],
+    methods: Collection[str] = (),
+    n_bits: Collection[int] = (),
+    seeds: Collection[int] = (),
+    metrics: Collection[str] = (),
+) -> list[list[Row]]:
+    """Keep of cells what is asked for, all where nothing is; refuse what none of them has."""
+    asked = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(one).name for one in metrics]}
+    for field, values in asked.items():
+        there = {getattr(row, field) for cell in cells for row in cell}
+        for value in values if cells else ():
+            if value not in there:
+                raise unknown_name(f"new or changed cell's {field}", str(value), map(str, there))
+    kept = [
+        [row for row in cell if all(not values or getattr(row, field) in values for field, values in asked.items())]
+        for cell in cells
+    ]
+    if cells and not any(kept):
+        raise HashbenchError("no new or changed row has all that is asked for together. Ask for less.")
+    return [cell for cell in kept if cell]
+
+
 def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
-    """Part the cells that can be run here, slow methods last, from others: of each its dataset, method, and why.
+    """Part the cells that can be run here, those most likely to differ first, from others: dataset, method, and why.
 
     Those that can have built-in or prepared data, and a known method with these parameters.
     """
     jobs = [(_job_of(cell[0]), cell) for cell in cells]
     others = {f"{cell[0].dataset} {cell[0].method} ({why})" for why, cell in jobs if isinstance(why, str)}
     known = [(job, cell) for job, cell in jobs if isinstance(job, Job)]
-    return sorted(known, key=lambda one: one[0].card.is_slow), sorted(others)
+    return sorted(known, key=lambda one: _unlikeliness(one[0].card)), sorted(others)
+
+
+def _unlikeliness(card: MethodCard) -> tuple[bool, bool, bool]:
+    """Rank a method by how likely its digits are to differ: learned ones, quick ones, slow ones, baselines."""
+    return card.group == "baseline", "epochs" not in card.params, card.is_slow
 
 
 def _job_of(row: Row) -> Job | str:
@@ -273,7 +304,7 @@ def rerun(
     if outcome.refusal:
         return [f"{job} ends here with: {outcome.refusal}"], []
     made = {row.metric: row for row in outcome.rows}
-    other = [row for row in cell if made[row.metric] != row]
+    other = [row for row in cell if _is_other(row, made[row.metric])]
     why = _why(line, outcome.made)
     alike = [] if _is_exact(job.card) else [row for row in other if _is_alike(row, made[row.metric])]
     problems = [
@@ -306,7 +337,10 @@ def _is_exact(card: MethodCard) -> bool:
 def _is_alike(row: Row, other: Row) -> bool:
     """Tell if rows differ only as the same run on another processor may."""
     pairs = [(getattr(row, name), getattr(other, name)) for name in NUMBERS]
-    is_near = all(one == two or round(abs(float(one) - float(two)), 6) <= _TOLERANCE for one, two in pairs)
+    is_near = all(
+        one == two or not one or (two != "" and round(abs(float(one) - float(two)), 6) <= _TOLERANCE)
+        for one, two in pairs
+    )
     return is_near and other._replace(**{name: getattr(row, name) for name in NUMBERS}) == row
 
 

@@ -1,4 +1,4 @@
-"""Arrays in the files people keep them in: .npy, .npz, .mat, .parquet, .csv and HDF5."""
+"""Arrays in the files people keep them in: .npy, .npz, .mat, .pt, .parquet, .csv and HDF5."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashbench._typing import AnyArray, Float32Array
+from hashbench._typing import AnyArray, Float32Array, IntArray
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.sources.formats import (
     CODE_KEYS,
     FEATURE_KEYS,
     LABEL_KEYS,
     MATRIX_KEYS,
+    ROW_KEYS,
     Lazy,
     in_memory,
     load_sparse,
@@ -22,14 +23,15 @@ from hashbench.sources.formats import (
     opened_mat,
     opened_npy,
     opened_npz,
+    opened_torch,
     row_blocks,
     shown,
 )
-from hashbench.sources.tables import Table
+from hashbench.sources.tables import Table, may_be_hexadecimal
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
-SUFFIXES = (".npy", ".npz", ".mat", ".parquet", ".csv", *HDF5_SUFFIXES)
+SUFFIXES = (".npy", ".npz", ".mat", ".pt", ".pth", ".parquet", ".csv", *HDF5_SUFFIXES)
 _CSV_FACTOR = 2  # bytes of memory for one of a table, at least: measured 2 for numbers of 17 digits, 14 for one digit
 _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
@@ -47,7 +49,7 @@ def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
     """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
-        return _whole(find_array(arrays, path, key, keys)[1], path)
+        return _as_text(_whole(find_array(arrays, path, key, keys)[1], path), spec)
 
 
 def read_features(spec: str) -> Float32Array:
@@ -72,14 +74,42 @@ def read_items(spec: str, labels: str | None = None) -> Items:
         features = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
         name = next((name for name in LABEL_KEYS if name in arrays), None)
         if labels and is_same:
-            found = _whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path)
+            found = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
         elif not labels and name is not None:
-            found = _whole(arrays[name], path)
+            found = _as_text(_whole(arrays[name], path), spec)
         words = arrays.words if isinstance(arrays, Table) and key is None else []
     if labels and not is_same:
         found = read_array(labels, LABEL_KEYS)
     left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
     return Items(features, found, left_out)
+
+
+def read_rows(spec: str, n_rows: int) -> IntArray:
+    """Read numbers of some of ``n_rows`` rows, the first 0, from ``PATH`` or ``PATH:KEY``; give them ascending."""
+    path, key = split_spec(spec)
+    with opened_arrays(path) as arrays:
+        name, stored = find_array(arrays, path, key, ROW_KEYS)
+        rows = _whole(stored, path)
+    if isinstance(arrays, Table) and name == "0":
+        raise HashbenchError(f"the first line of {spec} may be a row number or a name; put the name `row` before it.")
+    if rows.ndim == 2 and 1 in rows.shape:  # a column, or a row as MATLAB has them
+        rows = rows.ravel()
+    if rows.dtype == bool:
+        raise HashbenchError(f"{spec} holds a mask, expected row numbers: give numpy.flatnonzero(mask).")
+    if rows.ndim != 1 or not rows.size or rows.dtype.kind not in "iuf" or not (rows == np.floor(rows)).all():
+        raise HashbenchError(
+            f"{spec} holds {rows.dtype} of shape {rows.shape}, expected row numbers of the database of shape (n,)."
+        )
+    outside = (rows < 0) | (rows >= n_rows)
+    if outside.any():
+        raise HashbenchError(
+            f"{spec} names row {rows[outside][0]}, and the database has rows 0 to {n_rows - 1}. "
+            "Count rows of the database from 0."
+        )
+    different, counts = np.unique(rows.astype(np.int64), return_counts=True)
+    if (counts > 1).any():
+        raise HashbenchError(f"{spec} names row {different[counts > 1][0]} more than once; name each once.")
+    return different
 
 
 def read_codes(spec: str) -> AnyArray:
@@ -89,7 +119,8 @@ def read_codes(spec: str) -> AnyArray:
         name, stored = find_array(arrays, path, key, CODE_KEYS)
         codes = _whole(stored, path)
     if isinstance(arrays, Table) and codes.ndim == 1:
-        _refuse_lost_text(codes, name, spec)
+        codes = arrays.as_written(name)
+        _refuse_lost_text(arrays, codes, name, spec)
     return codes
 
 
@@ -106,12 +137,13 @@ def read_matrix(spec: str) -> Any:
     return read_array(spec, MATRIX_KEYS)
 
 
-def _refuse_lost_text(codes: AnyArray, name: str, spec: str) -> None:
-    """Refuse a column whose codes pandas took for numbers, or for its name."""
-    if codes.dtype.kind in "iuf":
+def _refuse_lost_text(table: Table, codes: AnyArray, name: str, spec: str) -> None:
+    """Refuse a column whose codes pandas took for numbers, or for its name; integers of 64 bits are codes, too."""
+    if codes.dtype.kind == "f" or (codes.dtype.kind in "iu" and may_be_hexadecimal(table.first_texts(name))):
         raise HashbenchError(
             f"{spec} holds one column of numbers, expected one for each bit or byte of a code, or texts of "
-            "hexadecimal digits or of 0 and 1: if these they are, write each as 0x and its digits."
+            "hexadecimal digits or of 0 and 1: if these they are, write each as 0x and its digits. Integers of 64 bits "
+            "are read where no cell is empty and not all have the same number of digits, 16 or fewer."
         )
     if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
         raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
@@ -132,10 +164,10 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
 def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
     """Find the arrays of a file by name, each read when asked for; its ending tells the format.
 
-    The array of an ``.npy`` file is called ``features``. A table gives its numeric columns together as ``features``,
-    but for those called like labels and the column ``aside``. A ``.csv`` file may begin with the names of its columns,
-    and each of its lines with a number that pandas gave it. Arrays of HDF5 that are read ``in_slices`` may be larger
-    than memory, as those of .npy may.
+    The array of an ``.npy`` file is called ``features``, and so is a lone tensor of PyTorch. A table gives its numeric
+    columns together as ``features``, but for those called like labels and the column ``aside``. A ``.csv`` file may
+    begin with the names of its columns, and each of its lines with a number that pandas gave it. Arrays of HDF5 that
+    are read ``in_slices`` may be larger than memory, as those of .npy may.
     """
     check_file(path)
     suffix = path.suffix.lower()
@@ -152,6 +184,8 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
         ".npy": opened_npy,
         ".npz": opened_npz,
         ".mat": opened_mat,
+        ".pt": opened_torch,
+        ".pth": opened_torch,
     }.get(suffix, partial(opened_hdf5, in_slices=in_slices))
     with ExitStack() as stack:
         with _reading(path):
@@ -172,6 +206,20 @@ def _reading(path: Path) -> AbstractContextManager[None]:
 def _whole(stored: Any, path: Path) -> AnyArray:
     with _reading(path):
         return in_memory(stored)
+
+
+def _as_text(array: AnyArray, spec: str) -> AnyArray:
+    """Read words that are bytes, as HDF5 and Parquet keep them, as UTF-8."""
+    is_bytes = array.dtype.kind == "S" or (
+        array.dtype.kind == "O" and any(isinstance(one, bytes) for one in array.flat)
+    )
+    if not is_bytes:
+        return array
+    try:
+        words = [one.decode("utf-8") if isinstance(one, bytes) else one for one in array.ravel().tolist()]
+    except UnicodeDecodeError as error:
+        raise HashbenchError(f"{spec} holds words as bytes that are not UTF-8: {error}. Save them as UTF-8.") from error
+    return np.array(words, dtype=object if array.dtype.kind == "O" else np.str_).reshape(array.shape)
 
 
 def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:

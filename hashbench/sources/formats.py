@@ -1,4 +1,4 @@
-"""How arrays are found and read in .npy, .npz, .mat and HDF5: names first, then what is asked for, if it fits."""
+"""How arrays are found and read in .npy, .npz, .mat, .pt and HDF5: names first, then what is asked for, if it fits."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -7,17 +7,20 @@ from math import prod
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from zipfile import ZipFile
+from warnings import catch_warnings
+from zipfile import ZipFile, is_zipfile
 from zlib import decompressobj
 
 import numpy as np
 
 from hashbench._typing import AnyArray
-from hashbench._validation import is_sparse
+from hashbench._validation import as_array, is_sparse
 from hashbench.errors import HashbenchError
+from hashbench.sources._torch import import_torch
 from hashbench.store.inputs import check_fits, check_stored, open_hdf5
 
 FEATURE_KEYS = ("features", "X", "data", "x", "gist", "fea", "embeddings")
+ROW_KEYS = ("train_index", "row", "rows", "train")
 LABEL_KEYS = ("labels", "y", "Y", "label", "class", "target", "L", "gnd")
 CODE_KEYS = ("codes", "code", "hashes", "hash", "B")
 MATRIX_KEYS = ("affinity", "levels", "S")
@@ -30,6 +33,7 @@ _MAT_KINDS = {*_MAT_NUMBERS, *_MAT_ENCODED, _MAT_ARRAY}
 _MAT_CELL, _MAT_TEXT, _MAT_SPARSE, _MAT_DENSE = 1, 4, 5, range(6, 16)  # classes of arrays
 _MAT_COMPLEX = 0x800
 _MAT_HEAD = 1 << 12  # bytes that hold flags, dimensions and name
+_MOST_NESTED = 8  # cell arrays in one another
 
 
 class Lazy(Mapping[str, Any]):
@@ -111,9 +115,17 @@ def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False)
     with open_hdf5(path) as file:
         found = dict(_hdf5_arrays(file, set()))
 
-        def read(name: str) -> OnDisk:
-            check_stored(found[name], f"{shown(name)} of {path}", in_slices=in_slices)
-            return OnDisk(found[name], is_turned=is_turned)
+        def read(name: str) -> Any:
+            stored, what = found[name], f"{shown(name)} of {path}"
+            kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, whatever the file is called
+            if stored.attrs.get("MATLAB_empty"):
+                raise HashbenchError(f"{what} is an empty MATLAB array, expected one with values.")
+            if kind == b"cell":
+                return _of_cells(_hdf5_cells(stored, what), what)
+            check_stored(stored, what, in_slices=in_slices)
+            if kind == b"char":
+                return _hdf5_text(stored)
+            return OnDisk(stored, is_turned=is_turned or kind is not None)
 
         yield Lazy(found, read)
 
@@ -131,6 +143,56 @@ def _hdf5_arrays(group: Any, seen: set[int], prefix: str = "") -> Iterator[tuple
             if address not in seen:
                 seen.add(address)
                 yield from _hdf5_arrays(value, seen, f"{prefix}{name}/")
+
+
+def _hdf5_text(stored: Any) -> AnyArray:
+    """Read a MATLAB char array, whose columns in HDF5 are its rows, as one text per row."""
+    columns = stored[()].reshape(len(stored), -1).T
+    return np.array([column.astype("<u2").tobytes().decode("utf-16-le") for column in columns])
+
+
+def _hdf5_cells(stored: Any, what: str, depth: int = 0) -> AnyArray:
+    """Follow the references of a MATLAB cell array, which lead to other arrays of the same file."""
+    import h5py
+
+    if not h5py.check_ref_dtype(stored.dtype):
+        raise ValueError("it is damaged: a cell array without references")
+    check_fits(stored.nbytes, what)
+    cells = np.empty(stored.shape[::-1], dtype=object)
+    for place, reference in np.ndenumerate(stored[()].T):
+        cell = stored.file[reference]
+        kind = cell.attrs.get("MATLAB_class")
+        if kind == b"cell" and cells.size == 1 and depth < _MOST_NESTED:
+            cells[place] = _hdf5_cells(cell, what, depth + 1)
+            continue
+        check_stored(cell, what)
+        if cell.attrs.get("MATLAB_empty"):  # its values are its shape
+            cells[place] = np.empty(0, dtype=np.str_ if kind == b"char" else np.float64)
+        else:
+            cells[place] = _hdf5_text(cell) if kind == b"char" else cell[()].T
+    return cells
+
+
+def _of_cells(cells: AnyArray, what: str) -> AnyArray:
+    """Read a MATLAB cell array with one text, or one number, in each cell; it may lie in the one cell of another."""
+    while cells.size == 1 and isinstance(inner := cells.item(), np.ndarray) and inner.dtype.kind == "O":
+        cells = inner
+    values = np.empty(cells.shape, dtype=object)
+    for place, cell in np.ndenumerate(cells):
+        array = np.asarray(cell)
+        is_empty_text = array.dtype.kind == "U" and not array.size
+        if array.dtype.kind not in "biufU" or (array.size != 1 and not is_empty_text):
+            raise HashbenchError(
+                f"{what} is a cell array, and its cell at row {place[0]} (the first is 0) holds {array.dtype} of "
+                f"shape {array.shape}, expected one text, or one number, in each."
+            )
+        values[place] = "" if is_empty_text else array.item()
+    if len({isinstance(value, str) for value in values.flat}) != 1:
+        raise HashbenchError(
+            f"{what} is a cell array that is empty or mixes texts and numbers, expected one text, or one number, in "
+            "each cell."
+        )
+    return np.array(values.tolist())
 
 
 @contextmanager
@@ -160,9 +222,57 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
             value = value.toarray()
         if not isinstance(value, np.ndarray):
             raise HashbenchError(f"{shown(name)} of {path} is no array.")
-        return value
+        return _of_cells(value, f"{shown(name)} of {path}") if kind == "cell" else value
 
     yield Lazy(found, read)
+
+
+@contextmanager
+def opened_torch(path: Path) -> Iterator[Mapping[str, Any]]:
+    """Find the tensors of a file of PyTorch: a lone one, called ``features``, or those of a dict, in others too."""
+    torch = import_torch()
+    n_bytes = path.stat().st_size
+    if is_zipfile(path):
+        with ZipFile(path) as members:
+            n_bytes = sum(info.file_size for info in members.infolist())
+    check_fits(n_bytes, str(path))
+    try:
+        with catch_warnings(action="ignore"), torch.sparse.check_sparse_tensor_invariants():
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception as error:  # it raises its own on damaged files, with advice to run whatever they hold
+        raise HashbenchError(
+            f"{path} is damaged, or holds more than tensors, lists and dicts, such as a model or NumPy arrays, which "
+            "could run code and are not read. Save tensors: torch.save({'codes': codes}, FILE)."
+        ) from error
+    found = dict(_torch_arrays({"features": content}, set()))
+    names = {name.removeprefix("features/"): value for name, value in found.items()}
+    yield Lazy(names, lambda name: _of_torch(names[name], f"{shown(name)} of {path}"))
+
+
+def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Find the tensors, and lists of words or numbers, of a dict and of those in it, each once; by number in a list."""
+    for key, value in group.items():
+        is_list = isinstance(value, list | tuple)
+        if isinstance(value, dict) or (is_list and any(hasattr(one, "ndim") for one in value)):
+            if id(value) not in seen:
+                seen.add(id(value))
+                inside = value if isinstance(value, dict) else dict(enumerate(value))
+                yield from _torch_arrays(inside, seen, f"{prefix}{key}/")
+        elif getattr(value, "ndim", 0) or (is_list and value):
+            yield f"{prefix}{key}", value
+
+
+def _of_torch(value: Any, what: str) -> AnyArray:
+    """Read a tensor, of whatever layout and dtype, or a list."""
+    if not isinstance(value, list | tuple):
+        check_fits(value.numel() * value.element_size(), f"{what} of shape {tuple(value.shape)}")  # a view may repeat
+        value = value.detach()
+        if value.is_quantized:
+            value = value.dequantize()
+        value = value.to_dense() if "sparse" in str(value.layout) else value.resolve_conj().resolve_neg()
+    return as_array(value, what)
 
 
 class _MatVariable(NamedTuple):

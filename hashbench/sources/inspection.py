@@ -1,13 +1,15 @@
 """What to know about a dataset before trusting numbers made from it."""
 
-import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from hashbench._typing import AnyArray, IntArray
+from hashbench._typing import IntArray
 from hashbench.dataset import Dataset
+from hashbench.errors import counted
+from hashbench.sources.copies import MOST_ITEMS, find_near, row_digests
+
+WARNING = "warning"  # what a dataset says of copies about itself
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,8 @@ class Inspection:
 
     n_queries_in_database: int  # whose features (or images) equal those of a database item, byte for byte
     n_queries_in_train: int
+    n_near_database: int | None  # further ones, nearly equal to a database item; None without features or of too many
+    n_near_train: int | None
     n_constant: int  # features that have one value in all items; 0 if there are images only
     n_zero: int  # items whose features are all zero
     class_sizes: IntArray | None  # items a class; None without labels
@@ -25,18 +29,23 @@ class Inspection:
 def inspect(dataset: Dataset) -> Inspection:
     """Look for duplicates between roles, constant features and missing labels."""
     features, labels = dataset.features, dataset.labels
-    keys = _row_digests(features if features is not None else np.asarray(dataset.images))
-    in_database, in_train = (
-        int(np.isin(keys[dataset.query], keys[rows]).sum()) for rows in (dataset.database, dataset.train)
-    )
+    keys = row_digests(features if features is not None else np.asarray(dataset.images))
+    parts = {role: getattr(dataset, role) for role in ("database", "train")}
+    equal = {role: np.isin(keys[dataset.query], keys[rows]) for role, rows in parts.items()}
+    near: dict[str, int | None] = dict.fromkeys(parts)
+    if features is not None and len(features) <= MOST_ITEMS:
+        is_near = {role: find_near(features, dataset.query, rows) for role, rows in parts.items()}
+        near = {role: int((is_near[role] & ~equal[role]).sum()) for role in parts}
     sizes, n_without = None, 0
     if labels is not None and labels.ndim == 1:
         sizes = np.unique(labels, return_counts=True)[1]
     elif labels is not None:
         sizes, n_without = labels.sum(axis=0, dtype=np.int64), int((labels.sum(axis=1, dtype=np.int64) == 0).sum())
     return Inspection(
-        n_queries_in_database=in_database,
-        n_queries_in_train=in_train,
+        n_queries_in_database=int(equal["database"].sum()),
+        n_queries_in_train=int(equal["train"].sum()),
+        n_near_database=near["database"],
+        n_near_train=near["train"],
         n_constant=0 if features is None else int((features.min(axis=0) == features.max(axis=0)).sum()),
         n_zero=0 if features is None else int((~features.any(axis=1)).sum()),
         class_sizes=sizes,
@@ -44,10 +53,23 @@ def inspect(dataset: Dataset) -> Inspection:
     )
 
 
-def _row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
-    """Shorten each row to 16 bytes; equal rows, and no others in practice, have equal ones."""
-    flat = rows.reshape(len(rows), -1)
-    parts = b"".join(
-        hashlib.blake2b(np.ascontiguousarray(row + row.dtype.type(0)).data, digest_size=16).digest() for row in flat
-    )  # adding zero turns -0.0 into 0.0
-    return np.frombuffer(parts, dtype=np.dtype((np.void, 16)))
+def warning_of(found: Inspection, n_queries: int) -> str:
+    """Say in words that queries have copies among items that they are searched in or learned from; "" if none has."""
+    of_train = found.n_queries_in_train, found.n_near_train or 0, "training"
+    of_database = found.n_queries_in_database, found.n_near_database or 0, "database"
+    n_equal, n_near, role = of_train if any(of_train[:2]) else of_database
+    if not (n_equal or n_near):
+        return ""
+    effect = "methods learn from them" if role == "training" else "each finds its copy"
+    return (
+        f"{n_equal:,} of {counted(n_queries, 'query', 'queries')} equal a {role} item, and {n_near:,} nearly: "
+        f"{effect}, so scores are too high. Take such items out."
+    )
+
+
+def with_warning(dataset: Dataset) -> Dataset:
+    """Give a dataset that says about itself whether queries have copies."""
+    about = {key: text for key, text in dataset.about.items() if key != WARNING}
+    if text := warning_of(inspect(dataset), len(dataset.query)):
+        about[WARNING] = text
+    return dataset if about == dataset.about else replace(dataset, about=about)

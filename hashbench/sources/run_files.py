@@ -14,7 +14,9 @@ T = TypeVar("T")
 _RUN = ("query", "Q0", "document", "rank", "score", "name of the run")
 _QRELS = ("query", "0", "document", "grade")
 _FACTOR = 6  # bytes of memory for each of a file
-_ZIPPED = 6  # bytes of text for each of a zipped file
+_ZIPPED = 6  # bytes of text for each of a zipped file, at first; what is unzipped beyond that is checked as it comes
+_LONGEST = 1 << 16  # characters of a line
+_CHECKED = 1 << 26  # characters between two checks
 
 
 def read_run(path: Path | str) -> dict[str, dict[str, float]]:
@@ -93,7 +95,17 @@ def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str
     check_fits(path.stat().st_size * _FACTOR * (_ZIPPED if is_zipped else 1), str(path))
     n_found = 0
     with reading(path, "lines of text"), _opened(path, is_zipped) as text:
-        for number, line in enumerate(text, start=1):
+        n_unchecked = 0
+        for number, line in enumerate(iter(lambda: text.readline(_LONGEST + 1), ""), start=1):
+            if len(line) > _LONGEST:
+                raise HashbenchError(
+                    f"{path} line {number} has more than {_LONGEST:,} characters, expected {len(columns)} columns: "
+                    f"{', '.join(columns)}. Check that it is the right file."
+                )
+            n_unchecked += len(line)
+            if n_unchecked > _CHECKED:
+                check_fits(n_unchecked * _FACTOR, f"{path} from line {number:,} on")
+                n_unchecked = 0
             cells = line.split()
             if len(cells) == len(columns):
                 n_found += 1

@@ -33,9 +33,17 @@ class ShardedArray:
     def __init__(self, specs: Sequence[str], keys: tuple[str, ...]) -> None:
         self._keys = keys
         headers = []
+        seen: dict[tuple[int, int, str], str] = {}
         for spec in specs:
-            with _opened(spec, keys) as stored:
+            with _opened(spec, keys) as (name, stored):
                 headers.append((stored.shape, stored.dtype))
+            file = split_spec(spec)[0].stat()
+            other = seen.setdefault((file.st_dev, file.st_ino, name), spec)
+            if len(seen) < len(headers):
+                raise HashbenchError(
+                    f"{spec} comes twice among the shards{f', first as {other}' * (other != spec)}, so that its items "
+                    "would count twice. Name each once."
+                )
             shape, dtype = headers[-1]
             if 0 in shape or not shape:
                 raise HashbenchError(f"{spec} is empty: shape {shape}. Leave it out of the shards, or write it again.")
@@ -60,7 +68,7 @@ class ShardedArray:
         return np.concatenate(parts) if parts else np.empty((0, *self.shape[1:]), self.dtype)
 
     def _read(self, place: str, start: int, stop: int) -> AnyArray:
-        with _opened(place, self._keys) as stored, reading(split_spec(place)[0]):
+        with _opened(place, self._keys) as (_, stored), reading(split_spec(place)[0]):
             part = np.array(stored[start:stop])
         if (part.shape, part.dtype) != ((stop - start, *self.shape[1:]), self.dtype):
             raise HashbenchError(f"{place} has changed since it was first opened. Score again, once it stays as it is.")
@@ -111,9 +119,9 @@ def _natural(name: str) -> tuple[list[int | str], str]:
 
 
 @contextmanager
-def _opened(spec: str, keys: tuple[str, ...]) -> Iterator[Any]:
+def _opened(spec: str, keys: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     path, key = split_spec(spec)
     if path.suffix.lower() not in SLICED:
         raise HashbenchError(f"{path} cannot be read in slices, as shards are; write it as one of {', '.join(SLICED)}.")
     with opened_arrays(path, in_slices=True) as arrays:
-        yield find_array(arrays, path, key, keys)[1]
+        yield find_array(arrays, path, key, keys)

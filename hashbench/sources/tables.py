@@ -14,6 +14,9 @@ from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS
 from hashbench.store.inputs import check_fits
 
 _SHOWN = 40  # characters of a cell
+_SIGNS = [-1, 0, 1, "-1", "0", "1"]
+_TRIED = 1_000  # rows of a .csv file whose texts are looked at
+_HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
 
 
 class Table(Mapping[str, AnyArray]):
@@ -30,6 +33,8 @@ class Table(Mapping[str, AnyArray]):
         self.words: list[str] = []
         self._numeric: list[str] = []
         self._mixed: dict[str, int] = {}  # and the first row without a number
+        self._keeps_types = path.suffix.lower() == ".parquet"
+        self._texts: dict[str, AnyArray] = {}  # of Parquet, that are numbers
         for name, (_, column) in zip(table.columns.astype(str), table.items(), strict=True):
             if len(column) and isinstance(column.iloc[0], (list, tuple, np.ndarray)):
                 self.columns[name] = np.stack([np.asarray(cell) for cell in column])
@@ -43,6 +48,8 @@ class Table(Mapping[str, AnyArray]):
             elif stray is not None:
                 self._mixed[name] = stray
             else:
+                if self._keeps_types and any(isinstance(cell, str) for cell in self.columns[name][:1]):
+                    self._texts[name] = self.columns[name]
                 self.columns[name] = numbers
                 self._numeric.append(name)
 
@@ -60,6 +67,17 @@ class Table(Mapping[str, AnyArray]):
                 f"{row} (the first is 0). Mend that cell, or take the column out."
             )
         return np.column_stack([self.columns[key] for key in self._numeric])
+
+    def as_written(self, name: str) -> AnyArray:
+        """Give a column as Parquet keeps it: texts that look like numbers are texts."""
+        return self._texts.get(name, self[name])
+
+    def first_texts(self, name: str) -> list[str]:
+        """Read how the first cells of a column of numbers are written; none of Parquet, which keeps numbers as such."""
+        if self._keeps_types:
+            return []
+        texts = _read_csv(self.path, dtype=str, nrows=_TRIED)
+        return texts.rename(columns=str)[name].tolist()  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self.columns, *(["features"] if self._has_features else [])]))
@@ -82,6 +100,14 @@ def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
     return numbers.to_numpy(), int(np.argmax(is_stray)) if is_stray.any() else None
 
 
+def may_be_hexadecimal(texts: list[str]) -> bool:
+    """Tell whether numbers may be texts of hexadecimal digits: equally long, and short or with zeros before them."""
+    texts = [text.strip() for text in texts]
+    return len(set(map(len, texts))) == 1 and all(
+        text.isdecimal() and (len(text) <= _HEXADECIMAL or text.startswith("0")) for text in texts
+    )
+
+
 def _check_names(names: Iterable[str], path: Path) -> None:
     """Refuse columns of one name, of which the others would pass for something else."""
     for name, n_columns in Counter(filter(None, names)).items():
@@ -101,11 +127,28 @@ def _read_parquet(path: Path) -> Any:
         _check_names(file.schema_arrow.names, path)
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
     n_bytes = max(sum(group.total_byte_size for group in groups), 8 * about.num_rows * about.num_columns)
-    check_fits(n_bytes, f"{path}, a table of {about.num_rows:,} rows,")
+    what = f"{path}, a table of {about.num_rows:,} rows,"
+    check_fits(n_bytes, what)
+    check_fits(n_bytes + _size_of_texts(parquet, path), what)
     return pd.read_parquet(path)
 
 
-def _read_csv(path: Path) -> Any:
+def _size_of_texts(parquet: Any, path: Path) -> int:
+    """Sum the lengths of all texts of a table, which keeps equal ones once, without writing them out."""
+    compute: Any = import_module("pyarrow.compute")
+    with parquet.ParquetFile(path) as file:
+        columns = [file.schema.column(number) for number in range(len(file.schema))]
+    names = [one.path for one in columns if one.physical_type == "BYTE_ARRAY" and not one.max_repetition_level]
+    n_bytes = 0
+    with parquet.ParquetFile(path, read_dictionary=names) as file:
+        for batch in file.iter_batches(columns=names) if names else ():
+            for texts in filter(lambda column: hasattr(column, "dictionary"), batch.columns):
+                lengths = compute.binary_length(texts.dictionary).take(texts.indices)
+                n_bytes += compute.sum(lengths).as_py() or 0
+    return n_bytes
+
+
+def _read_csv(path: Path, **options: Any) -> Any:
     """Read a table whose first line may hold names: words, or 0, 1, 2 and so on as pandas counts columns."""
     import pandas as pd
 
@@ -123,9 +166,11 @@ def _read_csv(path: Path) -> Any:
     has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
     _check_names(names if has_names else (), path)
     index = 0 if has_index and has_names else None
-    table = pd.read_csv(path, header=0 if has_names else None, index_col=index, low_memory=False)  # one dtype a column
+    table = pd.read_csv(
+        path, header=0 if has_names else None, index_col=index, low_memory=False, **options
+    )  # one dtype a column
     may_be_item = is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all()
-    if may_be_item and not (len(names) > 2 and table.isin([-1, 0, 1]).all(axis=None)):  # 2 is no bit
+    if may_be_item and not (len(names) > 2 and table.isin(_SIGNS).all(axis=None)):  # 2 is no bit
         raise HashbenchError(
             f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; put a line of "
             "names, one a column, first."

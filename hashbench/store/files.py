@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,7 +20,12 @@ from hashbench.errors import HashbenchError, JobFailure, one_line
 
 HDF5_SUFFIXES = (".h5", ".hdf5")
 _FULL = "free some space or choose another folder (for the cache: HASHBENCH_DATA)"
-_HINTS = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.ENAMETOOLONG: "choose a shorter name"}
+_HINTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "choose a name that is no link to itself",
+    errno.EISDIR: "choose the name of a file",
+}
 lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
 _DESCRIPTORS = Path("/dev/fd")  # on Linux a link to /proc/self/fd
 _MOST_LINKS = 40
@@ -90,6 +95,7 @@ def write_bytes(path: Path, content: bytes) -> None:
     A link is followed, and what is no file, such as a pipe or a device, is written through.
     """
     with writing(path):
+        _follow(path)
         if _is_special(path):
             number = descriptor(path)
             with open(path if number is None else os.dup(number), "ab") as stream:  # noqa: PTH123
@@ -102,19 +108,40 @@ def write_bytes(path: Path, content: bytes) -> None:
         part.write_bytes(content)
 
 
-def check_output(path: Path) -> None:
-    """Refuse, before any work is done for it, a file whose folder is none or takes no files."""
+def check_output(path: Path, *, is_folder: bool = False) -> None:
+    """Refuse, before any work is done for it, a file whose folder is none or takes no files; or such a folder."""
     with writing(path):
+        _follow(path)
         number = descriptor(path)
         if number is not None:
             os.fstat(number)
         if _is_special(path):
             return
-        folder = next(parent for parent in path.absolute().parents if parent.exists())
+        if path.is_dir() and not is_folder:
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        places = (path.absolute(), *path.absolute().parents)
+        folder = next(place for place in places[0 if is_folder else 1 :] if place.exists())
         if not folder.is_dir():
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+def file_behind(path: Path) -> Path:
+    """Follow a link to the file that is to be written whole; refuse, before any work, what `check_output` does.
+
+    A pipe or a device is refused, too: a file would take its place.
+    """
+    check_output(path)
+    if _is_special(path):
+        raise HashbenchError(f"cannot write {path}: it is a pipe or a device, expected a name for a file.")
+    return path.resolve() if path.is_symlink() else path
+
+
+def is_one_of(output: Path, inputs: Iterable[Path]) -> bool:
+    """Tell whether a file is one of others that exist, by whatever name or link."""
+    output = Path(os.path.realpath(output))  # of nowhere/../FILE the folder may be made before it is written
+    return output.exists() and any(path.exists() and output.samefile(path) for path in inputs)
 
 
 def descriptor(path: Path) -> int | None:
@@ -133,6 +160,12 @@ def _open_file(path: Path) -> Path | None:
             break
         path = place.parent / place.readlink()
     return None
+
+
+def _follow(path: Path) -> None:
+    """Raise OSError where links lead in a circle, or a name cannot be looked up; there need be no file."""
+    with suppress(FileNotFoundError):
+        path.stat()
 
 
 def _is_special(path: Path) -> bool:

@@ -47,6 +47,10 @@ class Codes:
         Wall-clock time of learning, and of encoding queries and database.
     origin : Origin or None
         Commit, machine and day; None if that is not known, as of codes of one's own.
+    held_out : float
+        Score of the training items that were held out to choose the epoch, as queries to the others; None if none were.
+    held_out_metric : str
+        The metric of this score.
     """
 
     query: ByteArray
@@ -55,6 +59,8 @@ class Codes:
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")
     origin: Origin | None = None
+    held_out: float | None = None
+    held_out_metric: str = ""
 
     @property
     def n_bits(self) -> int:
@@ -169,7 +175,7 @@ def _mapped(file: h5py.File, name: str) -> Any:
     stored = file[name]
     offset = stored.id.get_offset()
     is_apt = offset is not None and offset % _ALIGNED == 0 and stored.nbytes >= _MAPPED  # sums depend on alignment
-    is_ours = Path(file.filename).resolve().is_relative_to(data_dir().resolve())
+    is_ours = Path(os.path.realpath(file.filename)).is_relative_to(os.path.realpath(data_dir()))
     if not (is_apt and is_ours) or sys.platform == "win32":
         return whole(file, name)
     check_stored(stored, f"{name} of {file.filename}")
@@ -184,6 +190,8 @@ def write_codes(codes: Codes, path: Path) -> None:
         _put(file, {key: getattr(codes, key) for key in _TIMES})
         if codes.origin is not None:
             _put(file, {"origin": codes.origin.text()})
+        if codes.held_out is not None:
+            _put(file, {key: getattr(codes, key) for key in _HELD_OUT})
         file["query/codes"] = codes.query
         file["database/codes"] = codes.database
 
@@ -211,11 +219,12 @@ def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Cod
     """Give the codes of an open file; refuse those that are not what it says."""
     with _parsing(path, "codes"):
         made = Provenance.read(attributes)
-        times = {key: float(attributes[key]) for key in _TIMES}
+        times: dict[str, Any] = {key: float(attributes[key]) for key in _TIMES}
+        held_out = {key: kind(attributes[key]) for key, kind in _HELD_OUT.items() if key in attributes}
         query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
         stored = str(attributes["content"])
         origin = Origin.read(attributes["origin"]) if "origin" in attributes else None
-        codes = Codes(query, database, made, **times, origin=origin)
+        codes = Codes(query, database, made, **times, origin=origin, **held_out)
     if codes.content != stored:
         raise Damaged(
             f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. Encode again (--force)."
@@ -280,6 +289,7 @@ def read_attributes(path: Path) -> dict[str, Any]:
 
 
 _TIMES = ("fit_seconds", "encode_seconds")
+_HELD_OUT: dict[str, type] = {"held_out": float, "held_out_metric": str}
 _REQUIRED = {
     "codes": (*Provenance.REQUIRED, *_TIMES, "content", "query/codes", "database/codes"),
     "scores": ("scores",),

@@ -38,6 +38,14 @@ def check_file(path: Path) -> None:
             pass
 
 
+def resolved(path: Path) -> Path:
+    """Follow all links of a path, which need not exist; refuse those that lead in a circle."""
+    with reading(path):
+        with suppress(FileNotFoundError):
+            path.stat()
+        return path.resolve()
+
+
 def near_file(path: Path) -> str:
     """Ask whether a file beside the missing one was meant, in a sentence with a space before; else nothing."""
     from difflib import get_close_matches

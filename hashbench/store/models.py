@@ -3,6 +3,7 @@
 Nothing of it is code: no pickles are written or read.
 """
 
+import hashlib
 import json
 import sys
 import zipfile
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 SUFFIX = ".model.npz"
-_FORMAT = 1
+_FORMAT = 2  # 1, of before the first release, had no digest
+_OURS = ("about", "content")  # arrays that no method may have
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -56,6 +58,7 @@ def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
         "parameters": method.get_params(deep=False),
     }
     arrays = to_arrays(method, about)
+    arrays["content"] = np.array(_content_of(arrays))
     with replacing(path) as part, part.open("wb") as file:
         np.savez(file, allow_pickle=False, **arrays)
 
@@ -79,7 +82,7 @@ def read_model(path: str | Path) -> Model:
         If the file is none of ours, damaged, or of a method that is not installed or another version.
     """
     path = Path(path)
-    made, writer = read_origin(path)
+    arrays, made, writer = _read(path)
     cls = get_method(made.method)
     if cls.version != made.method_version:
         raise HashbenchError(
@@ -88,15 +91,16 @@ def read_model(path: str | Path) -> Model:
             "that hashbench."
         )
     with _parsing(path):
-        with zipfile.ZipFile(path) as archive:
-            check_fits(sum(member.file_size for member in archive.infolist()), str(path))
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
         return Model(from_arrays(cls, arrays), made)
 
 
 def read_origin(path: Path) -> tuple[Provenance, str]:
     """Tell what a model was made from, and the version of hashbench that kept it, without making the method."""
+    return _read(path)[1:]
+
+
+def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
+    """Read the arrays of a model, what it was made from and who kept it; refuse one that is not what it says."""
     check_file(path)
     kind = hdf5.read_attributes(path).get("hashbench")
     if kind is not None:
@@ -106,16 +110,36 @@ def read_origin(path: Path) -> tuple[Provenance, str]:
         )
     with _parsing(path):
         with zipfile.ZipFile(path) as archive:
-            check_fits(archive.getinfo("about.npy").file_size, f"about of {path}")
+            check_fits(sum(member.file_size for member in archive.infolist()), str(path))
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
-        found, writer = int(about["format"]), str(about["hashbench"])
-    if found > _FORMAT:
-        raise HashbenchError(
-            f"{path} is a model of format {found}, this hashbench reads up to {_FORMAT}. Upgrade hashbench."
-        )
-    with _parsing(path):
-        return Provenance.read(about["made"]), writer
+            found, writer = int(about["format"]), str(about["hashbench"])
+            if found > _FORMAT:
+                raise HashbenchError(
+                    f"{path} is a model of format {found}, this hashbench reads up to {_FORMAT}. Upgrade hashbench."
+                )
+            if found < _FORMAT:
+                raise Damaged(
+                    f"{path} was kept before the first release of hashbench, without a digest of its content. Fit it "
+                    "again with --keep-model."
+                )
+            arrays = {name: file[name] for name in file.files}
+        stored, content = str(arrays.pop("content")), _content_of(arrays)
+        if stored != content:
+            raise Damaged(
+                f"{path} says it holds content {stored[:16]}, but holds {content}: it is a damaged model. Fit it again "
+                "with --keep-model."
+            )
+        return arrays, Provenance.read(about["made"]), writer
+
+
+def _content_of(arrays: Mapping[str, AnyArray]) -> str:
+    """Give 16 hex digits of a SHA-256 over all arrays, ``about`` too: their names, kinds, shapes and values."""
+    content = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name])
+        content.update(f"{name};{array.dtype.str};{array.shape};".encode() + np.ascontiguousarray(array).tobytes())
+    return content.hexdigest()[:16]
 
 
 def holds_model(path: Path, made: Provenance) -> bool:
@@ -132,6 +156,8 @@ def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyAr
     state = {
         name: _taken_apart(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())
     }
+    if taken := sorted(arrays.keys() & _OURS):
+        raise HashbenchError(f"{type(method).__name__} cannot be kept: {taken[0]} is a name of ours; choose another.")
     return {"about": np.array(json.dumps({**about, "state": state}, sort_keys=True)), **arrays}
 
 

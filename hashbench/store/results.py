@@ -17,10 +17,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hashbench._validation import check_name, check_words
+from hashbench._validation import check_name, check_words, has_markup
 from hashbench.dataset import canonical_json
-from hashbench.errors import HashbenchError, one_line
-from hashbench.store.files import locked_folder, write_text, writing
+from hashbench.errors import HashbenchError, one_line, unknown_name
+from hashbench.store.files import check_output, locked_folder, write_text, writing
 from hashbench.store.inputs import check_file, reading
 from hashbench.store.origin import Made
 from hashbench.store.provenance import settings_name
@@ -75,6 +75,9 @@ COLUMNS = Row._fields
 FILE_COLUMNS = tuple("settings" if column == "params" else column for column in COLUMNS)
 NUMBERS = ("value", "tie_sd", "low", "high")
 UNKNOWN = "unknown"
+OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
+SHOWN = ("group", "label")  # those that say how such rows are shown
+MAX_LABEL = 40  # characters
 _N_KEY, _N_JOB, _PARAMS = 7, 6, COLUMNS.index("params")
 _FIRST = ",".join(FILE_COLUMNS[: _PARAMS + 1]).encode()
 _JOBS, _SETTINGS = ".jobs.csv", ".settings.json"
@@ -368,15 +371,45 @@ def _check_params(text: str) -> None:
     params = json.loads(text)
     if not isinstance(params, dict):
         raise ValueError(f"params {text!r} are no JSON object")
+    if unnamed := [key for key in params if not key.isidentifier()]:
+        raise ValueError(f"params has {unnamed[0]!r}, expected names of parameters: letters, digits and _")
+    check_shown(params)
     if text != canonical_json(params):
         raise ValueError(f"params {text!r} are spelled {canonical_json(params)!r} by hashbench")
+
+
+def check_shown(params: Mapping[str, Any]) -> None:
+    """Refuse a group or label of users' own codes that a table could not show."""
+    if params.get("codes") != OWN["codes"]:
+        return
+    if "group" in params:
+        from hashbench.method import GROUPS
+
+        if params["group"] not in GROUPS:
+            raise unknown_name("group", str(params["group"]), GROUPS)
+    if "label" in params:
+        label = params["label"]
+        if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
+            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
+        check_words(label, "a label")
+
+
+def unshown(params: str) -> str:
+    """Leave out of parameters (JSON) what says only how users' own codes are shown."""
+    if '"codes"' not in params or (read := json.loads(params)).get("codes") != OWN["codes"]:
+        return params
+    return canonical_json({key: value for key, value in read.items() if key not in SHOWN})
+
+
+def _unshown(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (*key[:_PARAMS], unshown(key[_PARAMS]), *key[_PARAMS + 1 :])
 
 
 def _check_numbers(row: Row) -> None:
     """Refuse numbers that no run gives; NaN stands for a mean of no query, and for a range that is not known."""
     value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
-    is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2 and row.n_bits > 0 <= row.seed
-    if is_usual and 0 <= row.n_undefined <= row.n_queries:
+    is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2
+    if is_usual and 0 <= row.n_undefined <= row.n_queries > 0 and row.n_bits > 0 <= row.seed and row.method_version > 0:
         return
     if not all(number != number or 0 <= number <= 1 for number in (value, low, high)):
         raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
@@ -384,19 +417,32 @@ def _check_numbers(row: Row) -> None:
         raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
     if not tie_sd >= 0 or tie_sd > (high - low) / 2 + _ROUNDING:
         raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
-    if not 0 <= row.n_undefined <= row.n_queries:
+    if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
-    if row.n_bits < 1 or row.seed < 0:
-        raise ValueError(f"n_bits is {row.n_bits} and seed {row.seed}")
+    if value != value and row.n_undefined < row.n_queries:
+        n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
+        raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
+    if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:
+        raise ValueError(f"n_bits is {row.n_bits}, seed {row.seed} and method_version {row.method_version}")
 
 
 def check_folder(folder: Path, dataset: str) -> None:
     """Refuse, before any work is done for them, a folder to which rows of a dataset cannot be added."""
-    if Path(dataset).name == dataset:  # else it is no dataset, as is found later
+    if _is_name(dataset):
         read_rows(folder, dataset)
         _check_layout(folder, dataset)
         for path in find_files(_folder_of(folder, dataset)):
             read_made(path)
+
+
+def check_files(folder: Path, dataset: str, methods: Iterable[str]) -> None:
+    """Refuse, before any work is done for them, files of methods that cannot be written."""
+    for method in methods if _is_name(dataset) else ():
+        check_output(results_path(folder, dataset, method))
+
+
+def _is_name(dataset: str) -> bool:
+    return Path(dataset).name == dataset  # else it is no dataset, as is found later
 
 
 def _check_layout(folder: Path, dataset: str) -> None:
@@ -410,9 +456,10 @@ def _check_layout(folder: Path, dataset: str) -> None:
 
 
 def merge_rows(folder: Path, rows: Iterable[Row], made: Made | None = None) -> list[Path]:
-    """Add rows to a folder of results, those of each file whole or not at all; a row of the same key is replaced.
+    """Add rows to a folder of results, those of each file whole or not at all.
 
-    ``made`` says what made them, if that is known, and they are of one job. Gives the files they are in.
+    A row of the same key is replaced, however it is shown. ``made`` says what made them, if that is known, and they are
+    of one job. Gives the files they are in.
     """
     with locked_folder(folder):
         files = _by_file(folder, rows)
@@ -427,19 +474,20 @@ def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int
 
     Gives the files they are in, and the number of rows.
     """
-    rows: _Rows = {}
+    rows: _Rows = {}  # by key, without how they are shown
     lines: dict[Path, dict[tuple[Any, ...], Made]] = {}
     for path in (path for other in others for path in find_files(other)):
         found = unite([read_file(path)])
         for key, row in found.items():
-            if rows.setdefault(key, row) != row:
+            if rows.get(_unshown(key), row)[_N_KEY:] != row[_N_KEY:]:
                 raise _other_numbers(row, path, "a folder before it")
+            rows[_unshown(key)] = row
         for target in _by_file(folder, found.values()):
             lines.setdefault(target, {}).update(read_made(path))
     with locked_folder(folder):
-        known = read_folder(folder)
+        known = {_unshown(key): row for key, row in read_folder(folder).items()}
         for key in known.keys() & rows.keys():
-            if known[key] != rows[key]:
+            if known[key][_N_KEY:] != rows[key][_N_KEY:]:
                 raise _other_numbers(known[key], folder, "a folder that is to be added")
         for path, some in _by_file(folder, rows.values()).items():
             _check_layout(folder, next(iter(some))[0])
@@ -469,7 +517,8 @@ def _add(path: Path, added: _Rows, made: Mapping[tuple[Any, ...], Made]) -> None
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
     known = unite([file]) if file else {}
-    rows = known | added
+    replaced = {*map(_unshown, added)}
+    rows = {key: row for key, row in known.items() if _unshown(key) not in replaced} | added
     entries = read_settings(file) if file and file.settings is not None else {}
     for params in dict.fromkeys(row.params for row in rows.values()):
         entry = entries.setdefault(settings_name(params), {"params": json.loads(params)})
@@ -563,7 +612,7 @@ def _settings_text(entries: Mapping[str, Any]) -> str:
 
 
 def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
-    """Write CSV: quoted where need be, LF, the last line ended too."""
+    """Write CSV: quoted where need be, LF, the last line ended too; see `hashbench.reports.formatting.sheet_text`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

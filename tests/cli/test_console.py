@@ -206,6 +206,15 @@ def test_progress_estimates_what_is_left(capsys, clock):
     assert fourth == "[4/4] done"
 
 
+def test_what_was_done_before_does_not_hasten_the_estimate(capsys, clock):
+    with Progress(6) as progress:
+        for clock[0], is_new in ((1.0, False), (2.0, False), (300.0, True), (390.0, True)):
+            progress.done("done", is_new=is_new)
+    *before, last = capsys.readouterr().err.splitlines()
+    assert before == [f"[{number}/6] done" for number in (1, 2, 3)]
+    assert last == "[4/6] done (at this pace 3 min left)"
+
+
 def test_progress_keeps_short_estimates_to_itself(capsys, clock):
     progress = Progress(4)
     for clock[0] in (0.0, 29.0):
@@ -263,7 +272,7 @@ def test_prepared_dataset_is_described(digits_data):
     assert found["split"] == "200 queries, 1,597 database, 1,000 training"
     assert found["affinity"] == "same-label"
     assert found["classes"] == "10, 174 to 183 items each"
-    assert found["duplicates"] == "0 queries equal a database item, 0 a training item"
+    assert found["duplicates"] == "0 queries equal a database item, 0 a training item; nearly: 0 and 0 more"
     assert found["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
     assert "CC BY" in found["licence"]
     assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
@@ -288,7 +297,7 @@ def test_duplicates_between_roles_are_counted(tiny):
     features[3, 0], features[21] = -0.0, features[3]
     features[21, 0] = 0.0
     found = facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]
-    assert found == "4 queries equal a database item, 3 a training item"
+    assert found == "4 queries equal a database item, 3 a training item; nearly: 0 and 0 more"
 
 
 def test_multi_label_dataset_counts_labels(tiny):
@@ -327,6 +336,8 @@ def test_choices_and_presets_of_a_method_are_told():
     assert "epochs=750" in told[at:]
     assert "epochs=280" in told[told.index("--preset paper") : at]
     assert "preset" not in descriptions.describe("itq")
+    assert " own. Tried by tune: 50.0, 200.0, 800.0. " in " ".join(descriptions.describe("adsh").split())
+    assert "Tried by tune" not in descriptions.describe("itq")
     assert "n_bins=16" in descriptions.describe("talr-ap")  # half the bits
 
 

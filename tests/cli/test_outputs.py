@@ -3,11 +3,15 @@
 import csv
 import io
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from hashbench.store.results import FILE_COLUMNS
 
 
 @pytest.fixture
@@ -119,6 +123,223 @@ def test_an_input_is_not_written_over(hashbench, own, tmp_path):
         assert (done.exit_code, done.stdout) == (2, "")
         assert "is read and would be written over" in done.stderr
     assert (tmp_path / "codes.npy").read_bytes() == before
+
+
+@pytest.fixture
+def files(hashbench, tiny_file, data, empty_folder):
+    """A folder with one file for every input that a command may have, and no others."""
+    (empty_folder / "n").mkdir()
+    tiny_file().rename(empty_folder / "data.h5")
+    rng = np.random.default_rng(0)
+    for name, array in {
+        "X": rng.normal(size=(5, 4)),
+        "codes": rng.random((4, 8)) < 0.5,
+        "labels": np.arange(4) % 2,
+        "vectors": rng.normal(size=(4, 3)),
+    }.items():
+        np.save(empty_folder / f"{name}.npy", array)
+    (empty_folder / "shards.json").write_text('{"shards": ["codes.npy"]}')
+    (empty_folder / "run.txt").write_text("q Q0 a 1 2.5 r\n")
+    (empty_folder / "qrels.txt").write_text("q 0 a 1\n")
+    told = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", "data.h5", "--keep-model").stdout
+    for path, name in zip(told.splitlines(), ("codes.h5", "m.npz"), strict=True):
+        Path(path).rename(empty_folder / name)
+    row = "digits,pixels,itq,44136fa3,16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1"
+    (empty_folder / "r" / "digits").mkdir(parents=True)
+    (empty_folder / "r" / "digits" / "itq.csv").write_text(f"{','.join(FILE_COLUMNS)}\n{row}\n")
+    (empty_folder / "r" / "digits" / "itq.settings.json").write_text('{"44136fa3": {"params": {}}}\n')
+    return empty_folder
+
+
+OWN = "--query-codes codes.npy --database-codes {} --query-labels labels.npy --database-labels labels.npy"
+SCORED = f"evaluate {OWN.format('codes.npy')}"
+RERANKED = f"{SCORED} --query-vectors vectors.npy --database-vectors vectors.npy --metric Recall@1:reranked=2"
+WRITERS = f"""
+X.npy | encode --model m.npz --from X.npy --output
+X.npy | export m.npz --to npz --from X.npy --output
+m.npz | encode --model m.npz --from X.npy --output
+m.npz | export m.npz --to npz --from X.npy --output
+codes.h5 | export codes.h5 --to hex --output
+codes.h5 | evaluate codes.h5 --dataset data.h5 --curves
+codes.h5 | explain codes.h5 --dataset data.h5 --figure
+data.h5 | explain codes.h5 --dataset data.h5 --figure
+codes.npy | explain {OWN.format("codes.npy")} --figure
+labels.npy | {SCORED} --curves
+shards.json | evaluate {OWN.format("shards.json")} --per-query
+codes.npy | evaluate {OWN.format("shards.json")} --per-query
+run.txt | evaluate --run run.txt --qrels qrels.txt --per-query
+qrels.txt | evaluate --run run.txt --qrels qrels.txt --per-query
+vectors.npy | {RERANKED} --per-query
+r/digits/itq.csv | report --results r --output
+r/digits/itq.settings.json | report --results r --output
+r/digits/itq.csv | report --results other --against r/digits/itq.csv --output
+r/digits/itq.settings.json | report --results other --against r/digits/itq.csv --output
+""".strip().splitlines()  # what is read, and a command that ends with where it writes
+
+
+@pytest.mark.parametrize("way", ["hard link", "link", "link to a link", "nowhere/.."])
+@pytest.mark.parametrize("line", WRITERS)
+def test_no_command_writes_over_what_it_reads(hashbench, files, line, way):
+    name, command = line.split(" | ")
+    ending = {"--curves": ".svg", "--figure": ".svg", "report": ".html", "encode": ".npy"}
+    output = files / f"output{next((end for word, end in ending.items() if word in command), '.csv')}"
+    source = files / name
+    if way == "hard link":
+        os.link(source, output)
+    elif way == "nowhere/.." and source.suffix == output.suffix:
+        output = files / "nowhere" / ".." / source.name
+    else:
+        (files / "between").symlink_to(source)
+        output.symlink_to(source if way == "link" else "between")
+    before = {path: path.read_bytes() for path in files.rglob("*") if path.is_file()}
+    done = hashbench(*command.split(), output)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"Error: {output} is read and would be written over" in done.stderr
+    assert {path: path.read_bytes() for path in files.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("tables", "table1.csv"),
+        ("tables", "table1.md"),
+        ("plot", "ap-bits-digits-pixels.svg"),
+        ("report", "index.html"),
+    ],
+)
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_no_file_of_a_folder_leads_to_the_results(hashbench, files, command, name, link):
+    (files / "out").mkdir()
+    link(files / "r" / "digits" / "itq.csv", files / "out" / name)
+    before = (files / "r" / "digits" / "itq.csv").read_bytes()
+    done = hashbench(command, "--results", "r", "--output", "out")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"out/{name} is read and would be written over" in done.stderr
+    assert (files / "r" / "digits" / "itq.csv").read_bytes() == before
+    assert len([*(files / "out").iterdir()]) == 1
+
+
+def test_the_dataset_of_a_model_is_not_written_over(hashbench, tiny_file, data, tmp_path):
+    (data / "datasets").mkdir(parents=True)
+    dataset = tiny_file().rename(data / "datasets" / "tiny.h5")
+    told = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", "tiny", "--keep-model").stdout
+    before = dataset.read_bytes()
+    done = hashbench("export", told.splitlines()[1], "--to", "npz", "--output", dataset)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{dataset} is read and would be written over" in done.stderr
+    assert dataset.read_bytes() == before
+
+
+def test_a_dataset_where_its_codes_would_lie_is_not_written_over(hashbench, tiny_file, data):
+    made = tiny_file()
+    done = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", made)
+    codes = made.rename(done.stdout.strip())
+    before = codes.read_bytes()
+    done = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", codes)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "is read and would be written over" in done.stderr
+    assert codes.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--per-query", "r/own/mine.csv"], "--per-query and --results name the same file"),
+        (["--curves", "r/nowhere/../own/mine.csv"], "--curves and --results name the same file"),
+        (["--results", "codes.npy/r"], "cannot write codes.npy/r/own/mine.csv: Not a directory"),
+    ],
+)
+def test_what_is_saved_is_an_output_too(hashbench, files, options, words):
+    command = [*SCORED.split(), "--save", "mine", "--dataset", "own", "--results", "r", *options]
+    done = hashbench(*command)
+    assert (done.exit_code, done.stdout) == (1 if "cannot" in words else 2, "")
+    assert words in done.stderr
+    assert not (files / "r" / "own").exists()
+
+
+def test_kept_codes_are_not_written_over_while_they_are_read(hashbench, files, data):
+    saving = ["--save", "mine", "--dataset", "own", "--results", "r", "--keep-codes"]
+    assert hashbench(*SCORED.split(), *saving).exit_code == 0
+    (kept,) = (data / "codes").rglob("mine-8-s0.h5")
+    before = kept.read_bytes()
+    codes = ["--query-codes", f"{kept}:database/codes", "--database-codes", f"{kept}:query/codes", "--bits", 8]
+    turned = [*SCORED.split(), *codes, *saving]
+    for command in (turned, [*SCORED.split(), *saving, "--per-query", kept]):
+        done = hashbench(*command)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert kept.read_bytes() == before
+
+
+LOOPS = f"""
+encode --model m.npz --from X.npy --output loop.npy
+export m.npz --to npz --from X.npy --output loop
+evaluate codes.h5 --dataset data.h5 --per-query loop
+evaluate codes.h5 --dataset data.h5 --curves loop.svg
+evaluate codes.h5 --dataset data.h5 --curves loop/x.svg
+explain codes.h5 --dataset data.h5 --figure loop.svg
+run --method lsh --bits 4 --results loop
+tables --results loop
+tables --results r --output loop
+plot --results r --output loop
+report --results r --output loop
+report --results r --output loop.html
+{SCORED} --save mine --dataset own --results loop
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("command", LOOPS)
+def test_links_that_lead_in_a_circle_are_refused_before_any_work(hashbench, files, command):
+    for name in ("loop", "loop.npy", "loop.svg", "loop.html"):
+        (files / name).symlink_to(name)
+    before = {*files.rglob("*")}
+    done = hashbench(*command.split())
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: cannot write loop")
+    assert "Too many levels of symbolic links" in done.stderr
+    assert {*files.rglob("*")} == before
+
+
+def test_a_source_whose_links_lead_in_a_circle_is_refused(hashbench, files):
+    (files / "loop").symlink_to("loop")
+    done = hashbench("prepare", "cifar10-s1", "--source", "loop")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: cannot read loop: ")
+
+
+@pytest.mark.parametrize("command", ["encode --model m.npz --from X.npy --output", "export codes.h5 --to hex --output"])
+def test_what_is_written_whole_takes_the_place_of_no_pipe_and_of_no_link(hashbench, files, command):
+    os.mkfifo(files / "pipe.npy")
+    done = hashbench(*command.split(), "pipe.npy")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "cannot write pipe.npy: it is a pipe or a device" in done.stderr
+    assert (files / "pipe.npy").is_fifo()
+    (files / "link.npy").symlink_to(files / "n" / "target.npy")
+    assert hashbench(*command.split(), "link.npy").exit_code == 0
+    assert (files / "link.npy").is_symlink()
+    assert (files / "n" / "target.npy").is_file()
+
+
+DRAWING = [
+    *("plot ap-bits --results r", "report --results r", "explain codes.h5 --dataset data.h5 --figure a.svg"),
+    "evaluate codes.h5 --dataset data.h5 --per-query a.csv --curves a.svg",
+]
+
+
+@pytest.mark.parametrize("command", DRAWING)
+def test_a_backend_that_matplotlib_does_not_have_is_a_sentence(files, command, data):
+    before = {*files.rglob("*")}
+    done = subprocess.run(
+        [sys.executable, "-c", "from hashbench.cli.main import cli; cli()", *command.split()],
+        env={**os.environ, "MPLBACKEND": "nonsense", "HASHBENCH_DATA": str(data)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1].startswith("Error: matplotlib refuses its settings: ")
+    assert "'nonsense'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {*files.rglob("*")} == before
 
 
 @pytest.mark.usefixtures("empty_folder")

@@ -169,7 +169,7 @@ def test_file_cut_short_is_refused(path, share, hashbench):
     [{"labels": "y.npy"}, {"query_items": "q.npy"}, {"rule": "distance"}, {"n_queries": 5}, {"true_distance": "dot"}],
 )
 def test_choices_that_the_file_has_made_are_refused(path, choice):
-    with pytest.raises(HashbenchError, match="only --neighbours, --train and --seed can be chosen"):
+    with pytest.raises(HashbenchError, match="only --neighbours, --train, --train-index and --seed can be chosen"):
         prepared(path, **choice)
 
 
@@ -212,6 +212,15 @@ def test_features_of_images_are_refused(path):
     options = Options(own=OwnData(name="sift", items=str(path)), features="gist")
     with pytest.raises(HashbenchError, match="features 'gist' are computed of images"):
         AnnBenchmarks(options).prepare()
+
+
+def test_training_vectors_can_be_named_by_their_rows(path, tmp_path):
+    np.save(tmp_path / "rows.npy", [7, 2])
+    dataset = prepared(path, train_index=str(tmp_path / "rows.npy"))
+    assert dataset.train.tolist() == [2, 7]
+    assert "database vectors for training, as listed" in dataset.about["protocol"]
+    with pytest.raises(HashbenchError, match="--train-index names the training items; leave out --train and --seed"):
+        prepared(path, train_index=str(tmp_path / "rows.npy"), seed=3)
 
 
 def test_command_line_prepares_and_runs_it_under_its_name(path, data, hashbench, tmp_path):

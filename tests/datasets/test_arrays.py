@@ -397,6 +397,10 @@ def test_folders_for_training_and_testing_are_the_split(prepare, photos, theirs)
     assert (dataset.query.tolist(), dataset.database.tolist()) == ([18, 19], list(range(18)))
     np.testing.assert_array_equal(dataset.train, dataset.database)
     assert f"2 images of {theirs}/ as queries, 18 of train/ as database" in dataset.about["protocol"]
+    np.save(photos.parent / "rows.npy", [5, 1])
+    dataset, _ = prepare(*items, "--train-index", photos.parent / "rows.npy")
+    assert dataset.train.tolist() == dataset.database[[1, 5]].tolist()
+    assert "18 of train/ as database, 2 of these, as listed, for training" in dataset.about["protocol"]
     dataset, _ = prepare(*items, "--queries", 5)
     assert len(dataset.query) == 5
     assert dataset.about["protocol"].endswith(f"folders {', '.join(sorted([theirs, 'train']))} pooled")
@@ -447,6 +451,34 @@ def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
     assert "images: " not in text  # it is said before the long work
     assert "photos holds 20 items, but" in text
     assert "y.npy labels for 19" in text
+
+
+@pytest.mark.parametrize("form", ["npy", "mat", "csv"])
+def test_training_items_can_be_named_by_their_rows(prepare, save, tmp_path, form):
+    rows = np.array([41, 3, 0, 17])
+    path = save("rows", rows)
+    if form == "mat":
+        savemat(path := tmp_path / "rows.mat", {"other": X, "train_index": rows})
+    elif form == "csv":
+        pd.DataFrame({"row": rows}).to_csv(path := tmp_path / "rows.csv", index=False)
+    dataset, said = prepare(save("X", X[:50]), "--query-from", save("Q", X[50:]), "--train-index", path)
+    assert dataset.train.tolist() == [0, 3, 17, 41]
+    assert "4 of 50 database items for training, as listed" in said
+
+
+@pytest.mark.parametrize("labels", [LABELS, MULTI_HOT], ids=["classes", "multi-hot"])
+def test_training_items_of_each_label_go_with_own_queries(prepare, save, labels):
+    parts = save("X", X[:50]), "--labels", save("y", labels[:50])
+    queries = "--query-from", save("Q", X[50:]), "--query-labels", save("qy", labels[50:])
+    drawn = [prepare(*parts, *queries, "--train-per-label", 2, "--seed", seed)[0] for seed in (1, 2)]
+    n_labels = labels.shape[1] if labels.ndim == 2 else len(set(labels))
+    for dataset in drawn:
+        assert dataset.query.tolist() == list(range(50, 60))
+        assert dataset.database.tolist() == list(range(50))
+        assert len(set(dataset.train)) == 2 * n_labels
+        if labels.ndim == 1:
+            assert np.bincount(labels[dataset.train]).tolist() == [2] * n_labels
+    assert drawn[0].train.tolist() != drawn[1].train.tolist()
 
 
 # ---------------------------------------------------------------- mistakes
@@ -514,7 +546,11 @@ def test_labels_of_other_than_all_images_are_refused(complaint, photos, save):
             ["--query-from", "Q", "--query-labels", "qy"],
             r"labels of the database have shape \(60, 3\) and those of the queries \(5,\)",
         ),
-        ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--queries", 3], "with queries of your own, only --train N"),
+        (
+            {"X": X, "Q": X[:5]},
+            ["--query-from", "Q", "--queries", 3],
+            "only training items can be drawn; leave out",
+        ),
         ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--train", 61], "there are 60 database items, 61 are asked for"),
     ],
 )

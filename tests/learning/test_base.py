@@ -322,8 +322,9 @@ def test_options_of_learned_methods_do_not_reach_others():
     ]
     with pytest.raises(HashbenchError, match=r"none of itq has a validation, got 0\.1\. Leave it out"):
         grid(["digits"], ["itq"], [8], [0], {"validation": 0.1})
-    with pytest.raises(HashbenchError, match="unknown itq parameter 'eta'"):
-        grid(["digits"], ["itq", "dpsh"], [8], [0], {"eta": 0.1})
+    assert [job.params for job in grid(["digits"], ["itq", "dpsh"], [8], [0], {"eta": 0.1})] == [{}, {"eta": 0.1}]
+    with pytest.raises(HashbenchError, match=r"unknown itq or dpsh parameter 'etta'\. Did you mean 'eta'"):
+        grid(["digits"], ["itq", "dpsh"], [8], [0], {"etta": 0.1})
 
 
 def test_options_of_learned_methods_stand_for_their_parameters(hashbench, digits_data, tmp_path):

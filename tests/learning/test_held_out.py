@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from trained import same_network
@@ -52,3 +54,21 @@ def test_validation_that_cannot_choose_is_refused(example):
         TALRAP(16, epochs=2, validation=0.2).fit(X, np.arange(len(X)))
     with pytest.raises(HashbenchError, match=r"validation=0.1 of n_samples=4 items, which is none"):
         TALRAP(4, epochs=2, validation=0.1).fit(X[:4], np.array([0, 0, 1, 1]))
+
+
+def test_the_score_of_held_out_items_is_printed_and_kept_with_the_codes(hashbench, digits, digits_data, tmp_path):
+    labels = digits.labels[digits.train]
+    method = TALRAP(8, epochs=2, validation=0.2).fit(digits.features[digits.train], labels)
+    expected = max(epoch.score for epoch in method.history_)
+    common = ("--method", "talr-ap", "--bits", 8, "--param", "talr-ap:epochs=2", "--validation", 0.2)
+    run = ("run", *common, "--metric", "AP", "--results", tmp_path / "results")
+    assert f"\nheld out: AP {expected:.4f}, the training items" in hashbench(*run).stdout
+    (found,) = json.loads(hashbench(*run, "--format", "json").stdout)
+    assert found["held_out"] == {"AP": pytest.approx(expected, abs=1e-12)}
+    path = hashbench("encode", *common).stdout.strip()
+    assert f"\nheld out:   AP {expected:.6f}" in hashbench("info", path).stdout
+    lines = hashbench(*run, "--method", "itq").stdout.splitlines()
+    assert lines[0].split("  ")[-1].strip() == "held out"
+    assert [line.split()[-1] for line in lines[2:4]] == [f"{expected:.4f}", "-"]
+    without = hashbench("run", "--method", "itq", "--bits", 8, "--results", tmp_path / "results")
+    assert "held out" not in without.stdout

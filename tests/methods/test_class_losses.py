@@ -159,18 +159,18 @@ def test_orthohash_does_not_see_the_length_of_outputs_and_without_a_margin_both_
 
 @pytest.mark.parametrize("head", ["mlp", "linear"])
 def test_batch_normalisation_becomes_part_of_the_last_layer(head):
-    inputs = normal(50, 5, dtype=torch.float32)
+    inputs = normal(50, 5)
     n_hidden = 16 if head == "mlp" else 0
     head = networks.make_head(5, 8, n_hidden, torch.Generator().manual_seed(0), normalise=True)
     for _ in range(5):
         head(inputs)  # running statistics
     torch.nn.init.normal_(head[-1].weight)
     torch.nn.init.normal_(head[-1].bias)
-    head = head.double().eval()
+    head = head.eval()
     with torch.no_grad():
-        expected = head(inputs.double())
+        expected = head(inputs)
         networks.fold(head)
-        folded = head(inputs.double())
+        folded = head(inputs)
     assert not any(isinstance(layer, torch.nn.BatchNorm1d) for layer in head)
     np.testing.assert_allclose(folded.numpy(), expected.numpy(), atol=1e-12)
 

@@ -205,6 +205,25 @@ def test_features_whose_squares_leave_float64_are_refused(name, factor, classes)
         registry.get_method(name)(8).fit(X * factor, y)
 
 
+@pytest.mark.parametrize("name", ["bre", "sdh", "sph", "dpsh", "csq", "bihalf", "lsh"])
+def test_new_items_whose_squares_leave_float64_are_refused(name, classes):
+    X, y = classes
+    method = make(name, 4).fit(X, y)
+    for factor in (1e154, 1e250):
+        with pytest.raises(HashbenchError, match=r"got features up to .*, whose squares leave .* Scale the features"):
+            method.transform(X * factor)
+        with pytest.raises(HashbenchError, match="Scale the features"):
+            method.transform(np.where(np.arange(60)[:, None] == 7, X * factor, X))
+
+
+@pytest.mark.parametrize("name", ["dpsh", "sdh", "lsh"])
+def test_new_items_of_any_other_size_are_told_apart(name, classes):
+    X, y = classes
+    method = make(name, 4).fit(X, y)
+    np.testing.assert_array_equal(method.transform(X * 1e151), method.transform(X * 1e100))
+    assert len(method.transform(X * 0)) == len(method.transform(X * 1e-200)) == 60
+
+
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_labels_that_are_not_finite_are_refused(name, classes):
     X, y = classes

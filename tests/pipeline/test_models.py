@@ -84,6 +84,30 @@ def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
     assert not (tmp_path / "codes.npy").exists()
 
 
+@pytest.mark.parametrize(
+    ("method", "items", "words"),
+    [
+        ("itq", np.where(np.arange(3 * 64).reshape(3, 64) == 70, np.nan, 1.0), "not finite in 1 rows, first in row 1."),
+        ("itq", np.where(np.arange(3 * 64).reshape(3, 64) == 1, -np.inf, 1.0), "not finite in 1 rows, first in row 0."),
+        ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are no whole numbers, first nan for item 1"),
+        ("oracle-label", np.array(["1", "2", "3"]), "expected whole numbers of shape (n,)"),
+        ("oracle-label", np.eye(3, 10, dtype=int), "int64 of shape (3, 10), expected whole numbers of shape (n,)"),
+    ],
+)
+@pytest.mark.parametrize("command", ["encode", "export"])
+def test_items_that_no_method_encodes_are_refused(
+    hashbench, digits_data, tmp_path, empty_folder, command, method, items, words
+):
+    model = hashbench("encode", "--method", method, "--bits", 8, "--keep-model").stdout.splitlines()[1]
+    np.save(tmp_path / "new.npy", items)
+    start = ["encode", "--model", model] if command == "encode" else ["export", model, "--to", "onnx"]
+    result = hashbench(*start, "--from", tmp_path / "new.npy", "--output", empty_folder / "o.npy")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.splitlines()[-1].startswith("Error: ")
+    assert words in result.stderr.splitlines()[-1]
+    assert not [*empty_folder.iterdir()]
+
+
 @pytest.mark.parametrize("kind", ["codes", "dataset"])
 def test_a_codes_file_or_a_dataset_is_no_model(hashbench, tiny_file, data, kind):
     hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", tiny_file())

@@ -17,8 +17,9 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline import own_codes
 from hashbench.pipeline.own_codes import check_saving, read_own
 from hashbench.pipeline.preparation import dataset_path
+from hashbench.reports.html.content import make_content
 from hashbench.store import hdf5
-from hashbench.store.results import read_rows
+from hashbench.store.results import read_results, read_rows
 from hashbench.store.score_cache import find_scores
 
 SUMMARY = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
@@ -269,6 +270,7 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
         done = hashbench("evaluate", *of_digits(n_bits), *options, "--format", "csv")
         assert done.exit_code == 0
         assert f"1 row of 'mine', {n_bits} bits, written to" in done.stderr
+        assert "What these codes were learned from cannot be checked. Methods here learn from the 1,000" in done.stderr
         rows = read_rows(empty_folder / "results", "digits")
         (row,) = (row for row in rows if (row.method, row.n_bits) == ("mine", n_bits))
         assert re.search(rf"AP,{row.value},{row.tie_sd},0\.\d+,,{row.low},{row.high},200,0", done.stdout)
@@ -284,6 +286,24 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
     lacking = hashbench("plot", "precision-recall", "--bits", 16)
     assert "hashbench evaluate --dataset digits --save mine --keep-codes" in lacking.stderr
     assert "is known how long" in hashbench("plot", "time-quality", "--method", "mine", "--bits", 12).stderr
+
+
+def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, digits_data, of_digits, empty_folder):
+    assert hashbench("run", "--method", "lsh", "--bits", 16, "--metric", "AP").exit_code == 0
+    save = ["evaluate", *of_digits(16), "--metric", "AP", "--save", "mine", "--keep-codes"]
+    assert hashbench(*save).exit_code == 0
+    assert hashbench(*save, "--group", "pair-based", "--label", "Ours (full)").exit_code == 0
+    rows = [row for row in read_rows(empty_folder / "results", "digits") if row.method == "mine"]
+    shown = {"codes": "own", "group": "pair-based", "label": "Ours (full)"}
+    assert [json.loads(row.params) for row in rows] == [shown]  # what was saved without them is replaced
+    assert hashbench("results", "check").exit_code == 0
+    selection = ["--dataset", "digits", "--metric", "AP", "--significance"]
+    table = hashbench("tables", *selection, "--against", "Ours (full)", "--output", "paper").stdout
+    assert re.search(r"^\| \*pair-based\* +\| +\|\n\| Ours \(full\) +\| [^|]*0\.\d+[^|]*\|$", table, re.MULTILINE)
+    assert "Ours (full) & " in (empty_folder / "paper" / "selection.tex").read_text()
+    assert hashbench("plot", "precision-recall", "--bits", 16, "--format", "svg").exit_code == 0
+    content = make_content(read_results("results"))
+    assert {(line["label"], line["group"]) for line in content["lines"]} >= {("Ours (full)", "pair-based")}
 
 
 def test_saved_again_rows_are_replaced_and_diff_tells(hashbench, save, codes, empty_folder):
@@ -331,7 +351,7 @@ def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, e
 
 def test_labels_of_ones_own_take_no_name_of_a_prepared_dataset_in_whatever_case(tiny):
     hdf5.write_dataset(tiny(name="Flowers"), dataset_path("Flowers"))
-    saving = {"is_labelled": True, "distance": "hamming", "undefined": "skip", "keep_codes": False}
+    saving = {"is_labelled": True, "distance": "hamming", "undefined": "skip", "keep_codes": False, "shown": {}}
     check_saving("mine", "trees", **saving)
     for name in ("Flowers", "flowers"):
         with pytest.raises(HashbenchError, match="'Flowers' is a dataset with labels of its own"):

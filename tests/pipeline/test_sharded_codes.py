@@ -105,12 +105,21 @@ def packed(order):
     return lambda codes: np.packbits(codes, axis=1, bitorder=order)
 
 
+def integers(codes):
+    """Write codes as integers of 64 bits, of which the first alone is large."""
+    found = codes @ (1 << np.arange(12))
+    found[0] = -found[0] - 2**40
+    return found
+
+
 FORMS = {  # each with what has to be said of it
     "zeros and ones": (lambda codes: codes.astype(np.uint8), {}),
     "signs": (lambda codes: np.where(codes, 1.0, -1.0), {}),
     "packed": (packed("little"), {"n_bits": 12}),
     "most significant first": (packed("big"), {"n_bits": 12, "bit_order": "big"}),
     "signed": (lambda codes: (packed("big")(codes) ^ 0x80).view(np.int8), {"n_bits": 12}),
+    "integers": (integers, {}),
+    "squares": (lambda codes: np.pad(codes, ((0, 0), (0, 4))).reshape(-1, 4, 4), {}),
     "texts": (lambda codes: np.array([bytes(row).hex()[:3] for row in packed("big")(codes)]), {}),
 }
 

@@ -113,6 +113,29 @@ def test_the_committed_study_holds_the_variants_of_the_results():
         assert any(json.loads(row.params).items() >= params.items() for row in RESULTS if row.method == name)
 
 
+def test_a_method_says_how_many_settings_were_tried_for_it_and_none_as_a_text(study):
+    path = study("bits = 8\n[methods.dpsh]\ntuned = 9\neta = 'None'\nlearning_rate = 0.3\n[methods.lsh]")
+    read = read_study(path)
+    assert read.methods[0] == ("dpsh", {"tuned": 9, "eta": None, "learning_rate": 0.3})
+    assert [(job.n_trials, dict(job.params)) for job in read.jobs()] == [(9, {"learning_rate": 0.3}), (0, {})]
+    for name, value in (("epochs", 2), ("learning_rate", 0.1), ("dpsh:eta", 3.0), ("preset", "tuned")):
+        assert [job.n_trials for job in read.changed(["dpsh"], params={name: value}).jobs()] == [0], name
+    for changed in (read.changed(params={"device": "cpu"}), read.changed(methods=["dpsh"], n_bits=[16])):
+        assert changed.jobs()[0].n_trials == 9
+    assert read.changed(methods=["dpsh", "lsh"], params={"lsh:n_bits": 8}).methods[0][1]["tuned"] == 9
+
+
+@pytest.mark.parametrize("value", ['"9 trials"', "true", "-1", "[9, 10]"])
+def test_a_number_of_settings_that_is_none_is_refused(value, study):
+    with pytest.raises(HashbenchError, match=r"tuned of itq is .*, expected the number of settings that were tried"):
+        read_study(study(f"bits = 8\n[methods.itq]\ntuned = {value}")).jobs()
+
+
+def test_a_number_of_settings_is_no_parameter_of_the_command(hashbench):
+    told = hashbench("run", "--method", "itq", "--bits", 8, "--param", "tuned=9", "--dry-run").stderr
+    assert "unknown itq parameter 'tuned'" in told
+
+
 # ---------------------------------------------------------------- options beside it
 
 
@@ -162,6 +185,17 @@ def test_what_a_file_says_for_some_methods_is_not_asked_of_others_that_are_picke
     assert hashbench(*command, "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
     assert " validation=0.1 " in hashbench(*command, "dpsh").stdout
     assert "none of lsh has a device, got 'cpu'. Leave it out." in hashbench(*command, "lsh", "--device", "cpu").stderr
+
+
+def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study):
+    path = study('bits = 8\nmethods = ["lsh", "itq", "agh"]\nparams = {n_iter = 15, n_anchors = 70}')
+    command = ["encode", "--grid", path, "--dry-run"]
+    jobs = {"lsh 8", "itq n_iter=15 8", "agh n_anchors=70 n_iter=15 8"}
+    assert {line[7:].partition(" bits")[0] for line in hashbench(*command).stdout.splitlines()[:-1]} == jobs
+    assert hashbench(*command, "--method", "lsh").stdout.startswith("digits lsh 8 bits seed 0: ")
+    other = hashbench(*command, "--method", "itq", "--method", "lsh", "--param", "n_iter=5").stdout
+    assert "digits itq n_iter=5 8 bits" in other
+    assert "unknown lsh parameter 'n_iter'" in hashbench(*command, "--method", "lsh", "--param", "n_iter=5").stderr
 
 
 @pytest.mark.filterwarnings("error")

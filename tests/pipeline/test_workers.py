@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -58,6 +59,29 @@ def test_a_process_that_dies_fails_its_own_job_alone(data):
     assert outcomes[6].has_failed
     assert "lsh 6 bits seed 0 ended without a word: its process was killed" in outcomes[6].refusal
     assert all(outcomes[n_bits].rows for n_bits in (4, 8))
+
+
+KILLED_TRACKER = """
+import os, signal, sys
+from joblib.externals.loky.backend.resource_tracker import _resource_tracker
+from hashbench.pipeline.grid import grid
+from hashbench.pipeline.runner import Demands
+from hashbench.pipeline.workers import run_side_by_side
+
+outcomes = run_side_by_side(grid(["digits"], ["lsh"], [4, 5, 6, 7], [0], {}), ["AP"], 2, Demands())
+done = [next(outcomes)]
+os.kill(_resource_tracker._pid, signal.SIGKILL)
+print(len([*done, *outcomes]))
+print("still here", file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL there")
+def test_a_killed_tracker_of_joblib_leaves_no_tracebacks(data):
+    done = subprocess.run([sys.executable, "-c", KILLED_TRACKER], capture_output=True, text=True, check=True)
+    assert done.stdout == "4\n"
+    assert "still here" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def in_this_process(jobs, n_jobs, how):

@@ -6,7 +6,7 @@ import pytest
 from places import ROOT
 
 from hashbench.cards import method_card
-from hashbench.reports.aggregate import main_lines, mean_over_seeds, tell_hidden
+from hashbench.reports.aggregate import main_lines, mean_over_seeds, method_labels, tell_hidden
 from hashbench.store.results import read_rows
 
 PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash
@@ -87,3 +87,9 @@ def test_methods_are_named_of_which_lines_are_left_out(machash):
     two = [machash(n_iter=n)._replace(method=name) for n in (7, 8) for name in ("ksh", "bre")]
     assert told(machash(), *two).startswith("Of bre, ksh there are")
     assert told(*(row._replace(method=f"{row.method}{n}") for row in two for n in range(3))).startswith("Of 6 methods")
+
+
+def test_labels_that_users_give_never_hide_which_method_is_meant():
+    params = [json.dumps({"codes": "own", "label": label}) for label in ("Ours", "itq", "One")]
+    lines = [("m1", params[0]), ("m2", params[0]), ("m3", params[1]), ("itq", "{}"), ("m4", params[2])]
+    assert [method_labels(lines)[line] for line in lines] == ["Ours (m1)", "Ours (m2)", "itq (m3)", "itq (itq)", "One"]

@@ -1,4 +1,5 @@
 import csv
+import json
 import os
 import re
 import subprocess
@@ -34,7 +35,7 @@ def all_kinds(empty_folder):
 
 def test_table_shows_each_kind(all_kinds, hashbench):
     lines = hashbench("diff", *all_kinds).stdout.splitlines()
-    assert lines[0] == (
+    assert " ".join(line.strip() for line in lines[: lines.index("")]) == (
         "old.csv -> new.csv: 2 changed, 1 not comparable, 1 new, 1 gone, 1 unchanged. Of the changed, 1 are worse, "
         "1 are not told apart by luck with ties, and 2 of 2 tested are significant."
     )
@@ -136,6 +137,17 @@ def test_many_rows_of_one_side_are_counted_on_a_terminal(empty_folder, hashbench
     assert len(hashbench("diff", "old.csv", "new.csv", "--format", "csv").stdout.splitlines()) == 1 + 42 + 20
 
 
+def test_long_labels_take_several_lines_and_numbers_one(empty_folder, hashbench):
+    params = json.dumps({f"parameter_{number}": number for number in range(40)}, sort_keys=True)
+    for name, value in (("old.csv", 0.5), ("new.csv", 0.4)):
+        write(Path(name), row(value, params=params))
+    lines = hashbench("diff", "old.csv", "new.csv").stdout.splitlines()
+    assert max(map(len, lines)) < 160
+    (first,) = [line for line in lines if "digits:pixels" in line]
+    assert first.split()[2:8] == ["parameter_0=0", "parameter_1=1", "16", "0", "AP", "0.500000"]
+    assert sum("parameter_" in line for line in lines) > 10
+
+
 def test_sides_that_share_no_row_are_told_of(empty_folder, hashbench):
     write(Path("old.csv"), row(method="itq"))
     write(Path("new.csv"), row(method="lsh"))
@@ -159,6 +171,16 @@ def test_pipe_in_a_parameter_does_not_break_the_table(empty_folder, hashbench):
     write(Path("old.csv"), row(params='{"a": "x|y"}'))
     write(Path("new.csv"), row(params='{"a": "z"}'))
     assert r"| lsh a=x\|y |" in hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+
+
+def test_a_parameter_cannot_write_html_or_lines_of_its_own(empty_folder, hashbench):
+    write(Path("old.csv"), row(params='{"a": "<img>"}'))
+    write(Path("new.csv"), row(params='{"a": "x\\n\\u001b[31m"}'))
+    comment = hashbench("diff", "old.csv", "new.csv", "--format", "markdown").stdout
+    table = hashbench("diff", "old.csv", "new.csv").stdout
+    assert r"| lsh a=\<img> |" in comment
+    assert r'| lsh a="x\\n\\u001b\[31m" |' in comment
+    assert r'lsh a="x\n\u001b[31m"' in table
 
 
 @pytest.mark.parametrize("form", ["table", "csv", "json", "markdown"])

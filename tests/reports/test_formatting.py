@@ -1,4 +1,6 @@
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+import pytest
+
+from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table
 
 HEADER, ROWS = ["method", "bits", "AP"], [["lsh", "16", "0.25"], ["sh|a", "128", "-"]]
 
@@ -13,6 +15,25 @@ def test_markdown_can_be_short():
     assert markdown_table(HEADER, ROWS, n_left=2, is_padded=False) == (
         "| method | bits | AP |\n| --- | --- | ---: |\n| lsh | 16 | 0.25 |\n| sh\\|a | 128 | - |"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("n_iter=5", "n_iter=5"),
+        ("<img src=x>", "&lt;img src=x&gt;"),
+        ("**best** _x_ ~~y~~", "**best** _x_ ~~y~~"),
+        ("[a](b) `c`", "[a](b) `c`"),
+        ("&lt; &#60; a & b", "&amp;lt; &amp;#60; a &amp; b"),
+        (r"a\*b*", r"a\*b*"),
+        ("x|y", "x|y"),
+    ],
+)
+def test_text_in_a_cell_is_shown_as_it_is(text, html):
+    markdown_it = pytest.importorskip("markdown_it")
+    parser = markdown_it.MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    assert parser.renderInline(markdown_text(text)) == html
+    assert f"<td>{html}</td>" in parser.render(markdown_table(["name"], [[text]]))
 
 
 def test_plain_table_has_names_at_the_left_and_numbers_at_the_right():

@@ -93,6 +93,18 @@ def test_one_value_that_is_none_of_its_kind_is_refused_in_a_sentence(options, wo
         package.run(**{"methods": "lsh", "n_bits": 8, "datasets": "digits", **options})
 
 
+def test_tune_gives_the_best_settings_that_the_command_writes(hashbench, digits_data, tmp_path):
+    found = package.tune({"itq": {"n_iter": [1, 5]}, "lsh": {}}, 8, output=tmp_path / "one", n_trials=3)
+    assert found[["method", "n_trials", "n_failed"]].to_numpy().tolist() == [["itq", 3, 0], ["lsh", 1, 0]]
+    command = ("tune", "--method", "itq", "--method", "lsh", "--param", "itq:n_iter=1,5", "--bits", 8, "--trials", 3)
+    shown = hashbench(*command, "--output", tmp_path / "two").stdout
+    for name in ("trials.csv", "grid.toml"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert all(f"{score:.4f}" in shown for score in found["score"])
+    with pytest.raises(HashbenchError, match="n_trials is 0, expected 1 or more"):
+        package.tune("itq", 8, output=tmp_path / "three", n_trials=0)
+
+
 def test_figures_and_tables_are_those_of_the_folder(few):
     figure = package.plot("ap-bits", results=few, methods="itq")
     assert {line.get_label() for line in figure.axes[0].get_lines()} >= {"itq"}

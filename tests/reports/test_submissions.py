@@ -10,7 +10,8 @@ import pytest
 from diffing import commit, git, needs_git, row, write
 from places import ROOT
 
-from hashbench.pipeline.grid import Job
+from hashbench.dataset import canonical_json
+from hashbench.pipeline.grid import Job, grid
 from hashbench.reports import submissions
 from hashbench.store.origin import Made
 from hashbench.store.results import merge_rows, read_rows
@@ -49,6 +50,7 @@ SPOILT = {  # what is done to the text of a good file, and what is said of it
     "not sorted": (lambda text: "\n".join([*(lines := text.splitlines())[:1], *lines[:0:-1], ""]), "sorted by key"),
     "two contents": (lambda text: text.replace(FINGERPRINT, "0" * 16, 1), f"{'0' * 16} in digits (pixels)"),
     "other queries": (lambda text: text.replace(",200,0,", ",199,0,", 1), "scores are over all queries of a dataset"),
+    "html": (lambda text: text.replace("pixels", "<img>"), "has features with one of <>|` in their name. Rename them."),
     "no such metric": (lambda text: text.replace(",AP,", ",XP,"), "unknown metric 'XP'"),
     "a metric's other name": (lambda text: text.replace(",AP,", ",mAP,"), "which results call AP. Run it again."),
     "of the future": (lambda text: text.replace(f"{FINGERPRINT},1", f"{FINGERPRINT},99"), "Raise the version"),
@@ -303,9 +305,9 @@ def test_a_metric_of_another_name_is_told_before_anything_is_run_again(hashbench
     assert "calls the metric mAP, which results call AP. Run it again." in result.stderr
 
 
-def rerun_as_if(monkeypatch, method, *changed):
+def rerun_as_if(monkeypatch, method, *changed, tie_sd=0.01):
     """Run a cell of AP and P@10 again, as if these rows came out; give what is wrong, and what is only doubtful."""
-    cell = [ours(method=method, metric=metric) for metric in ("AP", "P@10")]
+    cell = [ours(method=method, metric=metric, tie_sd=tie_sd) for metric in ("AP", "P@10")]
     card = submissions.method_card(method)
     job = Job("digits", card, 16, 0, {})
     rows = [one._replace(**change) for one, change in zip(cell, changed, strict=True)]
@@ -322,6 +324,12 @@ NEAR, FAR = {"value": "0.520000"}, {"value": "0.520001"}
 @pytest.mark.parametrize("method", ["itq", "mihash"])
 def test_the_same_digits_are_nothing_to_tell(monkeypatch, method):
     assert rerun_as_if(monkeypatch, method, {}, {}) == ([], [])
+
+
+@pytest.mark.parametrize("method", ["itq", "mihash"])
+def test_a_deviation_that_was_not_known_is_no_difference(monkeypatch, method):
+    known = {"tie_sd": "0.010000"}
+    assert rerun_as_if(monkeypatch, method, known, known, tie_sd=None) == ([], [])
 
 
 def test_digits_that_another_processor_may_change_are_a_warning(monkeypatch):
@@ -384,6 +392,26 @@ def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench, other
 def test_why_a_cell_cannot_be_run_here_is_told(changes, why):
     one = ours(**changes)
     assert submissions.runnable([[one]]) == ([], [f"{one.dataset} {one.method} ({why})"])
+
+
+def test_methods_most_likely_to_differ_are_run_first():
+    names = ["constant", "bre", "lsh", "dpsh"]
+    jobs = grid(["digits"], names, [16], [0], {})
+    rows = [ours(method=job.method, params=canonical_json(job.estimator.recorded_params())) for job in jobs]
+    known, others = submissions.runnable([[one] for one in rows])
+    assert ([job.method for job, _ in known], others) == (names[::-1], [])
+
+
+@needs_git
+def test_cells_can_be_chosen(hashbench, made):
+    chosen = ("--method", "lsh", "--bits", 8, "--seed", 1, "--metric", "P@10")
+    lines = hashbench("results", "rerun", *chosen).stdout.splitlines()
+    assert lines == [
+        "digits lsh 8 bits seed 1: 1 row ...",
+        "1 of 1 new or changed cell run again: every digit is the same.",
+    ]
+    assert "'lhs'. Did you mean 'lsh'?" in hashbench("results", "rerun", "--method", "lhs").stderr
+    assert "unknown new or changed cell's seed '7'" in hashbench("results", "rerun", "--seed", 7).stderr
 
 
 def test_the_choice_depends_on_the_rows_alone_and_slow_methods_come_last():

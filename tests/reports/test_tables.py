@@ -171,6 +171,14 @@ def test_settings_that_all_lines_of_a_block_have_stand_below_it_once(other, para
     assert note not in table(cell("itq", params='{"n_iter": 7}'), cell("lsh")).to_markdown()
 
 
+def test_names_and_parameters_are_neither_html_nor_formulas():
+    hostile = {"features": "<b>", "params": '{"a": "<i>"}', "dataset_fingerprint": "=1"}
+    made = table(cell("lsh", **hostile), cell("sh", **{**hostile, "value": -0.5}))
+    assert {"<b>", "<i>"}.isdisjoint(re.findall(r"(?<!\\)<\w+>", made.to_markdown()))
+    (row, other) = parsed(made.to_csv())
+    assert (row["dataset_fingerprint"], row["16"], other["16"]) == ("'=1", "0.500000", "-0.500000")
+
+
 def test_no_two_lines_share_a_label():
     params = ("{}", ITQ, '{"n_iter": 50.0}', '{"n_iter": "5"}', '{"n_iter": 5}')
     cells = [cell(value=0.1 * n, params=one) for n, one in enumerate(params, start=1)]

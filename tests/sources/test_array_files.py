@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.io import savemat
 from told import complaint
 
+from hashbench.bits import as_packed
 from hashbench.errors import HashbenchError
 from hashbench.sources import array_files
 from hashbench.sources.array_files import (
@@ -23,6 +24,7 @@ from hashbench.sources.array_files import (
     split_spec,
 )
 from hashbench.sources.formats import FEATURE_KEYS, LABEL_KEYS, in_memory
+from hashbench.store import inputs
 
 X = np.random.default_rng(0).normal(size=(7, 3))
 Y = np.array([0, 1, 2, 1, 0, 2, 1])
@@ -110,6 +112,131 @@ def test_matlab_files_of_version_7_3_have_their_axes_the_other_way_round(tmp_pat
     path = save_hdf5(tmp_path / "a.mat", transposed=True, X=X, y=Y[:, None])
     np.testing.assert_array_equal(read_array(str(path), FEATURE_KEYS), X)
     np.testing.assert_array_equal(find_labels(str(path)), Y[:, None])
+
+
+def save_matlab_73(path):
+    """Write what MATLAB writes with -v7.3: axes reversed, texts as UTF-16, cells as references."""
+
+    def put(group, name, array, kind):
+        stored = group.create_dataset(name, data=array, dtype=h5py.ref_dtype if kind == "cell" else None)
+        stored.attrs["MATLAB_class"] = np.bytes_(kind)
+        return stored
+
+    with h5py.File(path, "w") as file:
+        hidden = file.create_group("#refs#")
+        texts = [np.frombuffer(name.encode("utf-16-le"), "<u2")[:, None] for name in NAMES.tolist()]
+        references = [put(hidden, str(number), text, "char").ref for number, text in enumerate(texts)]
+        names = put(file, "names", np.array([references], dtype=object), "cell")
+        put(file, "nested", np.array([[names.ref]], dtype=object), "cell")
+        put(
+            file, "chars", np.array([[ord(letter) for letter in word] for word in ("cat", "dog")], dtype="u2").T, "char"
+        )
+        put(file, "square", np.arange(9.0).reshape(3, 3).T, "double")
+        put(file, "nothing", np.zeros(2, dtype="u8"), "double").attrs["MATLAB_empty"] = np.uint8(1)
+        circle = put(file, "circle", np.array([[names.ref] * 2], dtype=object), "cell")
+        circle[0] = [circle.ref] * 2
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.mat", "a.h5", "a.hdf5"])
+def test_files_of_matlab_7_3_are_known_by_what_they_say_of_their_arrays(tmp_path, name):
+    path = save_matlab_73(tmp_path / name)
+    np.testing.assert_array_equal(read_array(f"{path}:square", ()), np.arange(9).reshape(3, 3))
+    with opened_arrays(path, in_slices=True) as arrays:
+        np.testing.assert_array_equal(arrays["square"][1:2], [[3, 4, 5]])
+    assert read_array(f"{path}:names", ()).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:nested", ()).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:chars", ()).tolist() == ["cat", "dog"]
+    assert "is an empty MATLAB array" in complaint(read_array, f"{path}:nothing", ())
+    assert "holds references to objects" in complaint(read_array, f"{path}:circle", ())
+
+
+def cells(*values):
+    array = np.empty((len(values), 1), dtype=object)
+    array[:, 0] = values
+    return array
+
+
+def test_cell_arrays_of_matlab_hold_one_text_or_one_number_each(tmp_path):
+    path = tmp_path / "a.mat"
+    bad = {
+        "mixed": cells("a", 1.0),
+        "gap": cells("a", np.zeros((0, 0))),
+        "wide": cells(Y, Y),
+        "deep": cells("a", cells("b")),
+    }
+    savemat(path, {"names": cells(*NAMES), "nested": cells(cells(*NAMES)), "numbers": cells(*Y.tolist()), **bad})
+    assert read_array(f"{path}:names", LABEL_KEYS).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:nested", LABEL_KEYS).tolist() == NAMES[:, None].tolist()
+    assert read_array(f"{path}:numbers", LABEL_KEYS).tolist() == Y[:, None].tolist()
+    for name, words in {
+        "mixed": "mixes texts and numbers",
+        "gap": "its cell at row 1 (the first is 0) holds float64 of shape (0, 0), expected one text, or one number",
+        "wide": "its cell at row 0",
+        "deep": "its cell at row 1",
+    }.items():
+        assert words in complaint(read_array, f"{path}:{name}", LABEL_KEYS)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz", "a.h5", "a.parquet"])
+def test_words_that_are_bytes_are_read_as_utf_8(tmp_path, name):
+    path, words = tmp_path / name, [name.encode() for name in NAMES.tolist()]
+    if path.suffix == ".parquet":
+        save_table(path, pd.DataFrame({"label": words, "x": Y}))
+    else:
+        save(path, label=np.array(words))
+    assert read_array(str(path), LABEL_KEYS).tolist() == NAMES.tolist()
+    if path.suffix == ".parquet":
+        assert find_labels(str(path)).tolist() == NAMES.tolist()
+
+
+def test_words_of_another_encoding_are_refused(tmp_path):
+    path = save(tmp_path / "a.npy", label=np.char.encode(NAMES, "latin1"))
+    assert "a.npy holds words as bytes that are not UTF-8" in complaint(read_array, str(path), LABEL_KEYS)
+
+
+HASHES = np.random.default_rng(0).integers(0, 2**64, 7, dtype=np.uint64)
+HEXADECIMAL = [f"{value:016x}" for value in HASHES.tolist()]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize(
+    "column",
+    [HASHES, HASHES.view(np.int64), HEXADECIMAL, [f"0x{text.upper()}" for text in HEXADECIMAL]],
+    ids=["unsigned", "BIGINT", "digits", "prefix"],
+)
+def test_hashes_of_64_bits_are_read_from_tables(tmp_path, name, column):
+    path = save_table(tmp_path / name, pd.DataFrame({"id": range(7), "hash": column, "label": NAMES}))
+    expected = as_packed(HEXADECIMAL)[0]
+    np.testing.assert_array_equal(as_packed(read_codes(f"{path}:hash"))[0], expected)
+    np.testing.assert_array_equal(as_packed(read_codes(str(path)))[0], expected)
+
+
+def test_digits_that_may_be_hexadecimal_are_texts_in_parquet_and_refused_in_csv(tmp_path):
+    table = pd.DataFrame({"hash": ["1234567890123456", "6543210987654321"]})
+    found = read_codes(str(save_table(tmp_path / "a.parquet", table)))
+    np.testing.assert_array_equal(as_packed(found)[0], as_packed(table["hash"].tolist())[0])
+    for texts in (table["hash"].tolist(), ["12345678", "00000000"], ["0" * 20, "01234567890123456789"]):
+        path = save_table(tmp_path / "a.csv", pd.DataFrame({"hash": texts}))
+        assert "holds one column of numbers" in complaint(read_codes, str(path))
+
+
+def test_a_table_of_one_long_text_in_many_rows_is_refused_before_it_is_written_out(tmp_path, monkeypatch):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for n_rows in (5, 2_000):
+        texts = pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int32()), pa.array(["a" * 1_000]))
+        parquet.write_table(pa.table({"hash": texts, "x": range(n_rows)}), tmp_path / "a.parquet", store_schema=False)
+        monkeypatch.setattr(inputs, "free_memory", lambda: 100_000)
+        if n_rows == 5:
+            assert as_packed(read_codes(str(tmp_path / "a.parquet")))[1] == 4_000
+        else:
+            assert "a table of 2,000 rows, takes" in complaint(read_codes, str(tmp_path / "a.parquet"))
+
+
+def test_hashes_with_a_gap_are_refused(tmp_path):
+    table = pd.DataFrame({"hash": pd.array([None, *HASHES.view(np.int64).tolist()], dtype="Int64")})
+    for name in ("a.csv", "a.parquet"):
+        assert "where no cell is empty" in complaint(read_codes, str(save_table(tmp_path / name, table)))
 
 
 def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
@@ -353,7 +480,7 @@ def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     (tmp_path / name).write_text("1,2\n")
     text = complaint(read_arrays, tmp_path / name)
     assert f"{name} has no known ending" in text
-    assert ".npy, .npz, .mat, .parquet, .csv, .h5, .hdf5" in text
+    assert ".npy, .npz, .mat, .pt, .pth, .parquet, .csv, .h5, .hdf5" in text
 
 
 @pytest.mark.parametrize("name", ["none.npy", "none.npz:X", "none"])

@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.spatial.distance import cdist
 
 from hashbench.dataset import Dataset
 from hashbench.sources.inspection import inspect
@@ -52,6 +53,78 @@ def test_features_decide_where_there_are_images_too():
     assert inspect(make(features, images=images)).n_queries_in_database == 0
 
 
+def near(features, ours, theirs):
+    """Tell of each query whether an item lies within a ten-thousandth of the median distance, pair by pair."""
+    apart = cdist(features[ours].astype(float), features[theirs].astype(float))
+    return (apart <= 1e-4 * np.median(apart)).any(axis=1)
+
+
+@pytest.mark.parametrize("n_features", [1, 3, 8, 200])
+@pytest.mark.parametrize("scale", [1e-3, 1, 1e3])
+def test_near_copies_are_those_that_comparing_all_pairs_finds(n_features, scale):
+    rng = np.random.default_rng(n_features)
+    features = scale * rng.normal(size=(600, n_features))
+    features[:20] = features[300:320] + 1e-6 * scale  # of database items
+    features[20:25] = features[500:505] - 1e-6 * scale  # of training items
+    features[25:28] = features[400:403]
+    features[28:30] = features[403:405] * (1 + 1e-2)
+    features, query, database, train = features.astype(np.float32), *map(np.arange, (0, 100, 450), (100, 600, 600))
+    found = inspect(Dataset("tiny", features, query, database, train, rule="same-label", labels=np.arange(600) % 3))
+    assert found.n_queries_in_database == 3
+    if n_features > 1:  # on a line some of 100 queries are near to another of 500 items by chance
+        assert (found.n_near_database, found.n_near_train) == (25, 5)
+        assert near(features, query, database).sum() == 28
+
+
+def test_near_copies_are_found_far_from_the_origin_and_in_a_crowd():
+    rng = np.random.default_rng(0)
+    features = np.full((3000, 5), 100, dtype=np.float32)
+    features[1000:] += rng.normal(size=(2000, 5)).astype(np.float32)  # the first thousand are all alike
+    features[:10] = features[2000:2010]
+    features[:10, 0] += 2e-5
+    parts = np.arange(10), np.arange(10, 3000), np.arange(10, 20)
+    found = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(3000) % 3))
+    assert found.n_queries_in_database + found.n_near_database == near(features, *parts[:2]).sum() == 10
+    assert found.n_near_train == 0
+
+
+def test_near_copies_of_images_and_of_too_many_items_are_not_looked_for(monkeypatch):
+    found = inspect(make(images=np.zeros((12, 2, 2, 1), dtype=np.uint8)))
+    assert (found.n_near_database, found.n_near_train) == (None, None)
+    monkeypatch.setattr("hashbench.sources.inspection.MOST_ITEMS", 11)
+    found = inspect(make(np.arange(12, dtype=np.float32)[:, None]))
+    assert (found.n_near_database, found.n_near_train) == (None, None)
+
+
+@pytest.mark.parametrize("shift", [0, 1e-6])
+@pytest.mark.parametrize("rows", ["train", "database"])
+def test_copies_are_warned_of_on_stderr_on_the_card_and_on_the_page(hashbench, data, tmp_path, shift, rows):
+    rng = np.random.default_rng(0)
+    items = rng.normal(size=(200, 6)).astype(np.float32)
+    queries = rng.normal(size=(20, 6)).astype(np.float32)
+    queries[:10] = items[:10] + np.float32(shift)
+    train = np.arange(0, 50) if rows == "train" else np.arange(50, 100)
+    arrays = {"X": items, "y": np.arange(200) % 2, "Q": queries, "qy": np.arange(20) % 2, "train": train}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    files = {name: tmp_path / f"{name}.npy" for name in arrays}
+    done = hashbench(
+        *("prepare", "--from", files["X"], "--labels", files["y"], "--query-from", files["Q"]),
+        *("--query-labels", files["qy"], "--train-index", files["train"], "--name", "leaky"),
+    )
+    role, effect = ("training", "methods learn from them") if rows == "train" else ("database", "each finds its copy")
+    counts = f"10 of 20 queries equal a {role} item, and 0 nearly"
+    if shift:
+        counts = f"0 of 20 queries equal a {role} item, and 10 nearly"
+    sentence = f"{counts}: {effect}, so scores are too high. Take such items out."
+    assert done.stderr == f"Warning: of leaky, {sentence}\n"
+    told = dict(line.split(":", 1) for line in hashbench("info", "leaky").stdout.splitlines())
+    assert told["warning"].strip() == sentence
+    hashbench("run", "--dataset", "leaky", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results")
+    hashbench("report", "--results", tmp_path / "results", "--output", tmp_path / "page.html")
+    assert f"<dt>warning</dt><dd>{sentence}</dd>" in (tmp_path / "page.html").read_text()
+
+
 def test_classes_are_counted():
     features = np.arange(12, dtype=np.float32)[:, None]
     labels = np.array([7, 7, 7, -2, 7, -2, 50, 7, 7, 7, 7, 7])
@@ -93,7 +166,7 @@ def test_info_shows_what_may_be_amiss(told):
     features = np.arange(36, dtype=np.float32).reshape(12, 3) + 1
     features[1], features[10], features[2], features[4] = features[0], features[0], 0, 0
     facts = told(make(features))
-    assert facts["duplicates"].strip() == "3 queries equal a database item, 2 a training item"
+    assert facts["duplicates"].strip() == "3 queries equal a database item, 2 a training item; nearly: 0 and 0 more"
     assert facts["features to note"].strip() == "0 are constant; 2 items are all zero"
     assert facts["classes"].strip() == "3, 4 to 4 items each"
 

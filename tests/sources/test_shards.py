@@ -106,6 +106,20 @@ def test_shards_that_differ_or_are_empty_are_refused(tmp_path, other, words):
     assert words.format(a=specs[0]) in complaint(ShardedArray, specs, ())
 
 
+def test_a_shard_that_is_named_twice_is_refused_under_whatever_name(tmp_path, uneven):
+    np.save(tmp_path / "a.npy", ROWS)
+    (tmp_path / "b.npy").symlink_to("a.npy")
+    (tmp_path / "c.npy").hardlink_to(tmp_path / "a.npy")
+    with h5py.File(tmp_path / "d.h5", "w") as file:
+        file["codes"] = ROWS
+    for first, second in (("a.npy", "a.npy"), ("a.npy", "b.npy"), ("a.npy", "c.npy"), ("d.h5", "d.h5:codes")):
+        specs = [f"{tmp_path}/{first}", f"{tmp_path}/{second}"]
+        said = complaint(ShardedArray, specs, ("codes",))
+        assert said.startswith(f"{specs[1]} comes twice among the shards")
+        assert (f"first as {specs[0]}" in said) == (first != second)
+    assert len(ShardedArray(uneven, ())) == 20  # two arrays of one file
+
+
 def test_files_that_cannot_be_read_in_slices_are_refused_as_shards_and_read_whole_alone(tmp_path):
     np.savez(tmp_path / "a.npz", X=ROWS)
     assert complaint(ShardedArray, [f"{tmp_path}/a.npz"], ()) == (

@@ -109,12 +109,19 @@ def test_everything_in_a_dataset_file_is_listed_with_its_dtype(tiny_file, change
         assert "matrix/" in name or array.ndim in n_axes
 
 
-def test_everything_in_a_codes_file_is_listed(folder):
+def test_everything_in_a_codes_file_is_listed(folder, hashbench, monkeypatch):
     paths, attributes = listed("A codes file")
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("HASHBENCH_DATA", "data")
+        command = ("encode", "--method", "hashnet", "--bits", 8, "--param", "epochs=1", "--validation", 0.2)
+        with h5py.File(hashbench(*command).stdout.strip()) as file:
+            assert {*file.attrs} == {*attributes, "hashbench", "schema_version"}
+    always = {name for name, cells in attributes.items() if "--validation" not in cells[1]}
     found = {}
     with h5py.File(folder / "data/codes/digits/itq-32-s0.h5") as file:
         file.visititems(lambda name, stored: found.update({name: stored[()]} if hasattr(stored, "dtype") else {}))
-        assert {*file.attrs} == {*attributes, "hashbench", "schema_version"}
+        assert {*file.attrs} == {*always, "hashbench", "schema_version"}
         assert file.attrs["schema_version"] == int(re.search(r"`schema_version` \((\d+)\)", PAGE)[1])
     assert {*found} == {*paths}
     assert {array.dtype.name for array in found.values()} == {"uint8"}

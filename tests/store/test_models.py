@@ -2,6 +2,7 @@ import json
 import zipfile
 from collections import Counter
 from dataclasses import replace
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import pytest
 import hashbench
 from hashbench.errors import Damaged, HashbenchError
 from hashbench.methods.lsh import LSH
-from hashbench.store.models import from_arrays, read_model, to_arrays, write_model
+from hashbench.store.models import from_arrays, read_model, read_origin, to_arrays, write_model
 from hashbench.store.provenance import Provenance
 
 X = np.random.default_rng(0).normal(size=(40, 5))
@@ -22,13 +23,25 @@ def path(tmp_path):
     return tmp_path / "lsh.model.npz"
 
 
-def rewrite(path, change):
-    """Change what a model file tells of itself, and its arrays."""
+def rewrite(path, change, *, is_honest=True):
+    """Change what a model file tells of itself, and its arrays; the digest follows if it is honest."""
     with np.load(path) as file:
         arrays = dict(file)
     about = json.loads(str(arrays["about"]))
     change(about, arrays)
-    np.savez(path, **{**arrays, "about": np.array(json.dumps(about))})
+    arrays["about"] = np.array(json.dumps(about, sort_keys=True))
+    if is_honest:
+        arrays["content"] = np.array(content_of({name: arrays[name] for name in arrays if name != "content"}))
+    np.savez(path, **arrays)
+
+
+def content_of(arrays):
+    """What docs/files.md says a model's content is."""
+    if any(array.dtype.hasobject for array in arrays.values()):
+        return ""
+    heads = {name: f"{name};{array.dtype.str};{array.shape};".encode() for name, array in arrays.items()}
+    whole = b"".join(heads[name] + arrays[name].tobytes(order="C") for name in sorted(arrays))
+    return sha256(whole).hexdigest()[:16]
 
 
 def test_a_model_comes_back_with_its_parameters_and_who_made_it(path):
@@ -103,18 +116,71 @@ def version(number):
     ("change", "message"),
     [
         (version(9), r"fitted by version 9 of lsh \(hashbench 0.1.0\), here is version 1"),
-        (lambda about, arrays: about.update(format=2), "of format 2, this hashbench reads up to 1. Upgrade"),
+        (lambda about, arrays: about.update(format=3), "of format 3, this hashbench reads up to 2. Upgrade"),
+        (lambda about, arrays: about.update(format=1), "kept before the first release of hashbench, without a digest"),
         (lambda about, arrays: about["made"].update(method="lhs"), "Did you mean 'lsh'"),
         (lambda about, arrays: about["made"].pop("n_bits"), "no model that hashbench kept, or a damaged one"),
         (lambda about, arrays: about["parameters"].update(n_trees=3), "no model that hashbench kept, or a damaged one"),
         (lambda about, arrays: arrays.pop("mean_"), "no model that hashbench kept, or a damaged one"),
     ],
-    ids=["version", "format", "method", "provenance", "parameters", "array"],
+    ids=["version", "newer", "older", "method", "provenance", "parameters", "array"],
 )
 def test_what_another_hashbench_wrote_is_refused(path, change, message):
     rewrite(path, change)
     with pytest.raises(HashbenchError, match=message):
         read_model(path)
+
+
+def test_the_digest_is_what_the_documentation_says(path):
+    with np.load(path) as file:
+        arrays = dict(file)
+    assert str(arrays.pop("content")) == content_of(arrays)
+
+
+def bent(array, place=(0,)):
+    array = array.copy()
+    array[place] = np.nextafter(array[place], np.inf)
+    return array
+
+
+DAMAGES = {
+    "edited": lambda about, arrays: arrays.update(mean_=arrays["mean_"] + 1),
+    "edited in the last digit": lambda about, arrays: arrays.update(projection_=bent(arrays["projection_"], (2, 3))),
+    "not a number": lambda about, arrays: arrays.update(mean_=np.where(np.arange(5) == 2, np.nan, arrays["mean_"])),
+    "cut": lambda about, arrays: arrays.update(mean_=arrays["mean_"][:-1]),
+    "empty": lambda about, arrays: arrays.update(projection_=arrays["projection_"][:0]),
+    "transposed": lambda about, arrays: arrays.update(projection_=arrays["projection_"].T),
+    "reshaped": lambda about, arrays: arrays.update(mean_=arrays["mean_"][None]),
+    "rounded": lambda about, arrays: arrays.update(projection_=arrays["projection_"].astype(np.float32)),
+    "of other bytes": lambda about, arrays: arrays.update(mean_=arrays["mean_"].astype(">f8")),
+    "rows turned": lambda about, arrays: arrays.update(projection_=arrays["projection_"][::-1]),
+    "missing": lambda about, arrays: arrays.pop("mean_"),
+    "one more": lambda about, arrays: arrays.update(other_=np.zeros(3)),
+    "shorter codes": lambda about, arrays: about["parameters"].update(n_bits=11),
+    "another seed": lambda about, arrays: about["parameters"].update(random_state=4),
+    "of another dataset": lambda about, arrays: about["made"].update(dataset_fingerprint="fedcba9876543210"),
+    "another state": lambda about, arrays: about["state"].update(mean_={"array": "projection_"}),
+    "another digest": lambda about, arrays: arrays.update(content=np.array("0123456789abcdef")),
+    "no digest": lambda about, arrays: arrays.pop("content"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("read", [read_model, read_origin])
+def test_a_damaged_model_is_a_sentence(path, damage, read):
+    rewrite(path, DAMAGES[damage], is_honest=False)
+    with pytest.raises(Damaged, match=r"damaged (model|one)[^\n]* Fit it again with --keep-model\.$"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["about", "content"])
+def test_a_method_does_not_call_an_array_as_the_file_does(name):
+    class Clashes(LSH):
+        def fitted_state(self):
+            return {**super().fitted_state(), name: np.zeros(3)}
+
+    with pytest.raises(HashbenchError, match=f"Clashes cannot be kept: {name} is a name of ours"):
+        to_arrays(Clashes(4).fit(X), {})
 
 
 def test_a_damaged_byte_is_found_wherever_it_is(path):

@@ -423,6 +423,22 @@ def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(pa
     assert contents(path.parent) == before
 
 
+def test_rows_of_own_codes_are_the_same_however_they_are_shown(path, tmp_path, hashbench):
+    plain, ours = ('{"codes": "own"}', '{"codes": "own", "label": "Ours"}')
+    merge(path, [row(params=plain)])
+    merge(path, [row(params=ours)])
+    assert read(path) == [row(params=ours)]
+    part = tmp_path / "part" / "digits" / "itq.csv"
+    merge(part, [row(params=plain), row(params=plain, seed=1)])
+    done = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
+    assert done.stdout.startswith("1 row added;")
+    assert [(one.params, one.seed) for one in read(path)] == [(plain, 0), (plain, 1)]
+    merge(part, [row(params=ours, value="0.600000")])
+    refused = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
+    assert "has other numbers for digits pixels itq" in refused.stderr
+    assert [(one.params, one.seed) for one in read(path)] == [(plain, 0), (plain, 1)]
+
+
 def test_folds_of_a_dataset_share_a_folder(tmp_path):
     names = ["digits-unseen3-fold0", "digits-unseen3-fold1-all", "digits-unseen2-fold0-database-all"]
     written = results.merge_rows(tmp_path, [row(dataset=name) for name in names])

@@ -109,6 +109,8 @@ DIVISORS: dict[str, Callable[[int, int, int], int]] = {  # of AP: from hits abov
     "capped": lambda n_hits, n_relevant, cut: min(n_relevant, cut),
 }
 
+OF_DIVISOR = {"retrieved": "hits above the cut", "relevant": "all relevant items"}  # in words
+
 Mean = Callable[[FloatArray, FloatArray, IntArray], float]
 """From scores of queries, 0 where they have no hit, the probability that they have one, and their relevant items."""
 

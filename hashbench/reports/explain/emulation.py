@@ -1,7 +1,7 @@
 """The same codes through every script, and where each number comes from: its conventions switched in every sequence."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -169,7 +169,7 @@ def _cutoff(name: str) -> int | None:
     return next((value for value in get_metric(name).arguments if isinstance(value, int)), None)
 
 
-_Switches = frozenset[str]  # the conventions of a script that are on; where one is off, ours stands
+Switches = frozenset[str]  # the conventions of a script that are on; where one is off, ours stands
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class _Ranked:
             variant: np.zeros((3, n_queries))
             for one in asked
             if one.evaluator.order is not None
-            for variant in (one, *(_variant(one, on, n_items) for on in _subsets(_switches(one, n_items))))
+            for variant in (one, *(_variant(one, on, n_items) for on in subsets(_switches(one, n_items))))
         }
 
         def rank(queries: slice) -> int:
@@ -236,7 +236,7 @@ class _Ranked:
         asked = self.asked[number]
         script, words = asked.evaluator, _switches(asked, self.n_items)
         ours = self._exact(asked.metric, asked.cut, by.hamming, by.leave_out)
-        values = {on: self._value(asked, on) for on in _subsets(words)}
+        values = {on: self._value(asked, on) for on in subsets(words)}
         last = values[frozenset(words)]
         if math.isnan(last):  # only the mean can make it so
             shares = {switch: math.nan for switch in words if switch == "mean" and not math.isnan(ours.mean)}
@@ -252,7 +252,7 @@ class _Ranked:
         n_undefined = int((self.n_relevant == 0).sum())
         return Explanation(script, asked.metric, value, ours, its, tuple(causes), len(self.n_relevant), n_undefined)
 
-    def _value(self, asked: _Asked, on: _Switches) -> float:
+    def _value(self, asked: _Asked, on: Switches) -> float:
         """Compute what the script would give if only some of its conventions were its own."""
         mean = asked.evaluator.mean if "mean" in on else by.leave_out
         variant = _variant(asked, on, self.n_items)
@@ -289,7 +289,7 @@ class _Ranked:
         return self._exact_scores[key]
 
 
-def shapley_values(values: Mapping[_Switches, float]) -> dict[str, float]:
+def shapley_values(values: Mapping[Switches, float]) -> dict[str, float]:
     """Share the value of all switches among them: what each changes, in the mean over all sequences of switching."""
     switches = sorted(frozenset().union(*values))
     shares = dict.fromkeys(switches, 0.0)
@@ -301,8 +301,10 @@ def shapley_values(values: Mapping[_Switches, float]) -> dict[str, float]:
     return shares
 
 
-def _subsets(switches: Sequence[str] | Mapping[str, str]) -> list[_Switches]:
-    return [frozenset(some) for n_on in range(len(switches) + 1) for some in combinations(switches, n_on)]
+def subsets(switches: Iterable[str]) -> list[Switches]:
+    """List all choices of switches, from none to all."""
+    every = list(switches)
+    return [frozenset(some) for n_on in range(len(every) + 1) for some in combinations(every, n_on)]
 
 
 def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
@@ -310,7 +312,7 @@ def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
     script = asked.evaluator
     words = {
         "mean": EMPTY[script.mean],
-        "divisor": _DIVISORS[script.divisor] if _with_divisor(asked) != asked.metric else "",
+        "divisor": f"divisor: {by.OF_DIVISOR[script.divisor]}" if _with_divisor(asked) != asked.metric else "",
         "cut": "the last item is lost" if _with_cut(asked.metric, asked.cut, n_items) != asked.metric else "",
         "distance": _DISTANCES.get(script.distance, ""),
         "order": "tie order" if script.order is not None else "",
@@ -318,7 +320,7 @@ def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
     return {switch: text for switch, text in words.items() if text}
 
 
-def _variant(asked: _Asked, on: _Switches, n_items: int) -> _Asked:
+def _variant(asked: _Asked, on: Switches, n_items: int) -> _Asked:
     """Give the script with our convention wherever its own is off, and without a quantity of its own."""
     script, divisor = asked.evaluator, asked.metric.partition(":")[2] if asked.metric.startswith("AP@") else ""
     variant = replace(
@@ -339,9 +341,6 @@ def _with_divisor(asked: _Asked) -> str:
 
 def _with_cut(name: str, cut: int, n_items: int) -> str:
     return f"AP@{cut}" if name == "AP" and cut < n_items else name
-
-
-_DIVISORS = {"retrieved": "divisor: hits above the cut", "relevant": "divisor: all relevant items"}
 
 
 _DISTANCES: dict[Distance, str] = {

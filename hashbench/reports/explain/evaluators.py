@@ -32,8 +32,8 @@ _MIHASH = "fcakir/mihash@e6ba59e evaluate.m:16-84, vlfeat@1b9075f vl_pr"
 _SKLEARN = "scikit-learn 1.9"
 _TORCHMETRICS = "torchmetrics 1.9"
 _NDCG = f"{_SKLEARN}; {_TORCHMETRICS}"
-_TREC = "usnistgov/trec_eval@f425365 (10.0-rc3) form_res_rels.c:266-275; pytrec_eval-terrier 0.5.11; ir_measures 0.4.3"
-_RANX = "ranx 0.3.21"
+TREC = "usnistgov/trec_eval@f425365 (10.0-rc3) form_res_rels.c:266-275; pytrec_eval-terrier 0.5.11; ir_measures 0.4.3"
+RANX = "ranx 0.3.21"
 
 _END = "precision at the end of each tie"
 _ABOVE_ZERO = "items of score 0 or less count irrelevant"
@@ -114,28 +114,28 @@ EVALUATORS = (
     Evaluator("retrieval-map-bits-less-d", "torchmetrics RetrievalMAP, of n_bits - d", _TORCHMETRICS,
               order=orders.torch_topk, passed=orders.by_ids,
               own=_ABOVE_ZERO, of_ranks=quantities.of_scores_above_zero),
-    Evaluator("trec_eval", "trec_eval, pytrec_eval, ir_measures; names in the order of the database", _TREC,
+    Evaluator("trec_eval", "trec_eval, pytrec_eval, ir_measures; names in the order of the database", TREC,
               order=orders.descending, divisor="relevant"),
-    Evaluator("trec_eval-unjudged", "the same, with judgements of relevant documents alone", _TREC,
+    Evaluator("trec_eval-unjudged", "the same, with judgements of relevant documents alone", TREC,
               order=orders.descending, mean=by.leave_out, divisor="relevant"),
-    Evaluator("ranx-here", "ranx of a dict, by this machine's numba", _RANX,
+    Evaluator("ranx-here", "ranx of a dict, by this machine's numba", RANX,
               order=orders.numba_reversed, divisor="relevant"),
-    Evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", _RANX,
+    Evaluator("ranx-run-here", "ranx of a Run, by this machine's numba", RANX,
               order=orders.numba_here, divisor="relevant"),
 
     Evaluator("talr-ndcg", "kunhe/TALR, MATLAB", f"{_TALR}/NDCG.m", "NDCG", mean=by.count_one),
     Evaluator("talr-tiendcg", "kunhe/TALR, MATLAB: exact", f"{_TALR}/tieNDCG.m", "NDCG", None, by.count_one,
               cuts="none", own="gains end at 126", of_counts=quantities.ndcg_of_int8),
     Evaluator("sklearn-ndcg", "sklearn ndcg_score, torchmetrics, of 2^level - 1: exact", _NDCG, "NDCG", None),
-    Evaluator("ranx-burges-here", "ranx ndcg_burges of a dict, by this machine's numba", _RANX, "NDCG",
+    Evaluator("ranx-burges-here", "ranx ndcg_burges of a dict, by this machine's numba", RANX, "NDCG",
               orders.numba_reversed),
-    Evaluator("ranx-run-burges-here", "ranx ndcg_burges of a Run, by this machine's numba", _RANX, "NDCG",
+    Evaluator("ranx-run-burges-here", "ranx ndcg_burges of a Run, by this machine's numba", RANX, "NDCG",
               orders.numba_here),
     Evaluator("sklearn-ndcg-linear", "sklearn ndcg_score, torchmetrics, of levels: exact", _NDCG, "NDCG:trec", None),
-    Evaluator("trec_eval-ndcg", "trec_eval, pytrec_eval: ndcg, ndcg_cut", _TREC, "NDCG:trec", orders.descending),
-    Evaluator("ranx-ndcg-here", "ranx ndcg of a dict, by this machine's numba", _RANX, "NDCG:trec",
+    Evaluator("trec_eval-ndcg", "trec_eval, pytrec_eval: ndcg, ndcg_cut", TREC, "NDCG:trec", orders.descending),
+    Evaluator("ranx-ndcg-here", "ranx ndcg of a dict, by this machine's numba", RANX, "NDCG:trec",
               orders.numba_reversed),
-    Evaluator("ranx-run-ndcg-here", "ranx ndcg of a Run, by this machine's numba", _RANX, "NDCG:trec",
+    Evaluator("ranx-run-ndcg-here", "ranx ndcg of a Run, by this machine's numba", RANX, "NDCG:trec",
               orders.numba_here),
 
     Evaluator("calc-top-map-p", "DeepHash-pytorch, curves, topk the whole list", f"{_TOOLS}:236-275", "P@k",
@@ -152,7 +152,7 @@ EVALUATORS = (
     Evaluator("pytorch-deephash-p", "flyingpot/pytorch_deephash", _DEEPHASH, "P@k", orders.numpy_scalar),
     Evaluator("fire-p", "CISiPLab/cisip-FIRe", _FIRE, "P@k", orders.torch_topk, shares_cut=True, cuts="below"),
     # beyond the database it divides by k, and ours by what there is
-    Evaluator("trec_eval-p", "trec_eval, pytrec_eval", _TREC, "P@k", orders.descending, cuts="below"),
+    Evaluator("trec_eval-p", "trec_eval, pytrec_eval", TREC, "P@k", orders.descending, cuts="below"),
 
     Evaluator("calc-top-map-r", "DeepHash-pytorch, curves, topk the whole list", f"{_TOOLS}:236-275", "R@k",
               orders.numpy_scalar, by.leave_out, cuts="below"),
@@ -162,7 +162,7 @@ EVALUATORS = (
     Evaluator("csq-r", "yuanli2333/Hadamard-Matrix-for-hashing", _CSQ, "R@k", orders.numpy_scalar, by.not_a_number),
     Evaluator("rp5-r", "willard-yuan's hashing baselines, MATLAB", f"{_YUAN}/recall_precision5.m:17-31", "R@k",
               mean=by.weighted, distance=by.bytes_of_seven),
-    Evaluator("trec_eval-r", "trec_eval, pytrec_eval", _TREC, "R@k", orders.descending),
+    Evaluator("trec_eval-r", "trec_eval, pytrec_eval", TREC, "R@k", orders.descending),
 
     Evaluator("fire-hit", "CISiPLab/cisip-FIRe, printed as recall", _FIRE, "Hit@k", orders.torch_topk,
               shares_cut=True, cuts="below"),

@@ -13,6 +13,6 @@
 Imports pandas, matplotlib and Jinja2.
 """
 
-from hashbench.reports.html.page import write_report
+from hashbench.reports.html.page import PAGE_SUFFIXES, write_report
 
-__all__ = ["write_report"]
+__all__ = ["PAGE_SUFFIXES", "write_report"]

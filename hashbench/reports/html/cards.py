@@ -12,9 +12,10 @@ from hashbench.errors import HashbenchError
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.reports.aggregate import BLOCK, known_card
 from hashbench.reports.html.content import block_names, metrics_of
+from hashbench.sources.inspection import WARNING
 from hashbench.store import hdf5
 
-_ABOUT = ("protocol", "source", "licence", "citation")
+_ABOUT = (WARNING, "protocol", "source", "licence", "citation")
 
 
 def dataset_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:

@@ -17,10 +17,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from matplotlib.figure import Figure
-
 from hashbench._typing import Progress, silent
-from hashbench.errors import HashbenchError, unknown_name
+from hashbench.errors import HashbenchError, one_line, unknown_name
+
+try:
+    from matplotlib.figure import Figure
+except ValueError as error:  # of its settings; figures are drawn into files, whatever the backend
+    reason = one_line(error).partition(";")[0]
+    raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
+
 from hashbench.reports.plots import code_figures, result_figures
 from hashbench.reports.plots.selection import Block, Selection, choose_blocks, nothing_left
 from hashbench.reports.plots.style import METADATA, Layout, one_look

@@ -1,5 +1,6 @@
 """From cells to what is seen: lines in groups, the paper's values beside ours, marks and their footnotes."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -7,7 +8,7 @@ import pandas as pd
 
 from hashbench.errors import counted
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels
+from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels, setting_text
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, Style
@@ -18,6 +19,7 @@ from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
+_SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # what they begin after, in a label
 
 
 def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], style: Style) -> list[Block]:
@@ -164,7 +166,7 @@ def _parted(
     labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
 ) -> tuple[dict[tuple[str, str, int], str], list[str]]:
     """Take the settings that the lines of a block have in common out of their labels, into a note."""
-    settings = [f"{key}={value}" for key, value in common_settings(block).items()]
+    settings = [setting_text(*one) for one in common_settings(block).items()]
     own = dict(labels)
     for setting in settings:
         own = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in own.items()}
@@ -208,7 +210,7 @@ def _line_of(cell: Any) -> tuple[str, str, int]:
 
 def make_line(label: str, entries: Sequence[Entry]) -> Line:
     """Make a line of entries, its label parted into name and settings."""
-    method, _, settings = label.partition(" ")
+    method, settings, *_ = [*_SETTINGS.split(label, maxsplit=1), ""]
     return Line(method, settings, entries)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hashbench.reports.formatting import markdown_table
+from hashbench.reports.formatting import markdown_table, markdown_text
 
 
 class Style(NamedTuple):
@@ -70,10 +70,12 @@ def markdown(title: str, blocks: Sequence[Block], foot: str = "") -> str:
         rows = []
         for group, body in block.groups:
             rows.append([f"*{group}*", *[""] * (len(header) - 1)])
-            rows += [[line.label, *map(_entry, line.entries)] for line in body]
+            rows += [[markdown_text(line.label), *map(_entry, line.entries)] for line in body]
         first, *others = block.notes
         notes = [f"{first} Data {block.data}." if block.data else first, *others]
-        lines += [f"## {block.title}", "", markdown_table(header, rows), "", "\n\n".join(notes), ""]
+        notes = [markdown_text(note) for note in notes]
+        table = markdown_table(header, rows, is_markup=True)
+        lines += [f"## {markdown_text(block.title)}", "", table, "", "\n\n".join(notes), ""]
     return "\n".join([*lines, *([foot, ""] if foot else [])])
 
 

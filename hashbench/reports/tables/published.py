@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from hashbench.reports.aggregate import changed_params, known_card
+from hashbench.reports.aggregate import changed_params, known_card, setting_text
 from hashbench.reports.tables.layout import LAYOUTS, Layout
 
 WHOSE = ("authors", "authors, quoted", "others")  # values are, nearest first
@@ -90,7 +90,7 @@ class Published(NamedTuple):
         others = [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
         said = {*stated, *self.our_params, *(["head"] if is_head else [])}
         changed = changed_params(self.our_method, params)
-        others += [f"parameter {key}={value}" for key, value in changed.items() if key not in said]
+        others += [f"parameter {setting_text(key, value)}" for key, value in changed.items() if key not in said]
         found += [("parameters", text) for text in others]
         return [(part, text) for part, text in found if text]
 

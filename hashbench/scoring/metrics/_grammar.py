@@ -194,7 +194,7 @@ _RERANKED = ":reranked=m"
 _PATTERN = re.compile(rf"([A-Za-z]+)(@k({_RERANKED})?|@rN)?")
 _LARGEST_CUTOFF = 1 << 40  # beyond any database, and safe in int64
 _NAME = re.compile(
-    r"(?P<stem>[A-Za-z]+)(@(?P<radius>r)?(?P<cutoff>\d+))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
+    r"(?P<stem>[A-Za-z]+)(@(all|ALL|(?P<radius>r)?(?P<cutoff>\d+)))?(:(?P<option>[a-z]+))?(?P<reranked>:reranked=(?P<n_reranked>\d+))?"
 )
 
 
@@ -205,7 +205,7 @@ def get_metric(name: str) -> Metric:
     ----------
     name : str
         ``NAME[@cutoff][:option][:reranked=m]``, such as ``AP``, ``NDCG@100``, ``P@r2``, ``AP@1000:relevant`` or
-        ``Recall@10:reranked=100``.
+        ``Recall@10:reranked=100``; ``@all`` and ``@ALL`` are read as no cutoff.
 
     Returns
     -------

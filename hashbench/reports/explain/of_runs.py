@@ -1,0 +1,188 @@
+"""What tools for runs make of one with ties, and why: their conventions switched in every sequence."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from hashbench._typing import AnyArray, IntArray
+from hashbench.errors import HashbenchError, unknown_name
+from hashbench.reports.explain import conventions as by
+from hashbench.reports.explain import orders
+from hashbench.reports.explain.conventions import Evaluator
+from hashbench.reports.explain.emulation import Cause, Explanation, Range, Switches, shapley_values, subsets
+from hashbench.reports.explain.evaluators import RANX, TREC
+from hashbench.scoring.evaluation import Evaluation
+from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.runs import evaluate_run
+
+Scores = Mapping[str, float]
+Run = Mapping[str, Mapping[str, Any]]
+_GIVEN = ("AP", "AP@k", "NDCG:trec", "NDCG@k:trec", "P@k", "R@k", "RR", "RPrec", "Hit@k")
+_BURGES = ("NDCG", "NDCG@k")  # ranx's ndcg_burges, beside those
+_MISSING = "queries that the run lacks count 0"
+_SINGLE = "scores in 32 bits"
+
+
+def _by_names(scores: Scores) -> list[str]:
+    """Order documents as trec_eval does: of one score the last name first."""
+    keyed = sorted(((score, name.encode(), name) for name, score in scores.items()), reverse=True)
+    return [name for _, _, name in keyed]
+
+
+def _by_numba(scores: Scores, order: Callable[[AnyArray, int], IntArray] = orders.numba_here) -> list[str]:
+    keys = -np.array(list(scores.values()), dtype=np.float64)
+    names = list(scores)
+    return [names[row] for row in order(keys, len(keys))]
+
+
+def _by_numba_reversed(scores: Scores) -> list[str]:
+    return _by_numba(scores, orders.numba_reversed)
+
+
+def _by_numba_twice(scores: Scores) -> list[str]:
+    return _by_numba({name: scores[name] for name in _by_numba(scores)})
+
+
+@dataclass(frozen=True)
+class RunTool:
+    """A tool: what the tables say of it, its order of documents, and where it departs from ours."""
+
+    described: Evaluator
+    order: Callable[[Scores], list[str]]
+    gives: tuple[str, ...] = _GIVEN
+    is_single: bool = False  # it reads scores in 32 bits
+    counts_missing: bool = False  # queries that the run lacks count 0
+    takes: bool | None = None  # runs whose queries are (True), or are not (False), those of the qrels; None: any
+
+
+def _described(name: str, used_by: str, source: str) -> Evaluator:
+    return Evaluator(name, used_by, source, "AP", orders.stable, divisor="relevant")
+
+
+_OF_RANX = _GIVEN + _BURGES
+TOOLS = (
+    RunTool(_described("trec_eval", "trec_eval", TREC), _by_names, is_single=True),
+    RunTool(_described("pytrec_eval", "pytrec_eval, the mean over what it gives", TREC), _by_names, is_single=True),
+    RunTool(_described("ir_measures", "ir_measures", TREC), _by_names, is_single=True, counts_missing=True),
+    RunTool(
+        _described("ranx-here", "ranx of a dict, by this machine's numba", RANX),
+        _by_numba_reversed,
+        _OF_RANX,
+        takes=True,
+    ),
+    RunTool(
+        _described("ranx-run-here", "ranx of a Run, by this machine's numba", RANX), _by_numba, _OF_RANX, takes=True
+    ),
+    RunTool(
+        _described("ranx-comparable-here", "ranx of a Run, make_comparable=True", RANX),
+        _by_numba_twice,
+        _OF_RANX,
+        counts_missing=True,
+    ),
+)
+
+
+def named(name: str) -> RunTool:
+    """Find a tool by its name."""
+    known = {one.described.name: one for one in TOOLS}
+    if name.casefold() not in known:
+        raise unknown_name("script of runs", name, known)
+    return known[name.casefold()]
+
+
+def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[RunTool] = TOOLS) -> list[Explanation]:
+    """Score a run by the tools that give one of the metrics, and say what makes each number differ from ours.
+
+    Parameters
+    ----------
+    run, qrels : dict of str to dict
+        Scores and grades of documents, as of `hashbench.evaluate_run`; documents in the order of the file.
+    metrics : sequence of str
+        AP, NDCG, NDCG:trec, P@k, R@k, RR, RPrec or Hit@k, with whatever cut.
+    tools : sequence of RunTool
+        The tools.
+
+    Returns
+    -------
+    list of Explanation
+        Metric by metric, tools in their order.
+
+    Raises
+    ------
+    HashbenchError
+        If none of the tools gives one of the metrics, or run and qrels do not fit together.
+    """
+    is_same = run.keys() == qrels.keys()
+    able = [one for one in tools if one.takes in (None, is_same)]
+    if not able:
+        raise HashbenchError(
+            "ranx refuses a run whose queries are not those of the qrels, unless it makes them comparable: "
+            "choose --script ranx-comparable-here."
+        )
+    found = []
+    for name in dict.fromkeys(get_metric(name).name for name in metrics):
+        givers = [one for one in able if _pattern(name) in one.gives]
+        if not givers:
+            raise HashbenchError(
+                f"none of {', '.join(one.described.name for one in able)} gives {name}; ask for "
+                f"{', '.join(dict.fromkeys(pattern for one in able for pattern in one.gives))}."
+            )
+        exact = evaluate_run(run, qrels, [name])
+        found += [_explained(one, run, qrels, name, exact) for one in givers]
+    return found
+
+
+def _pattern(name: str) -> str:
+    """Give the pattern of a metric: NDCG with its gains, AP by whatever divisor."""
+    pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
+    return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
+
+
+def _explained(tool: RunTool, run: Run, qrels: Run, name: str, exact: Evaluation) -> Explanation:
+    """Share the difference between our number and the tool's among its conventions."""
+    divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
+    single = _rounded(run) if tool.is_single else run
+    zero, divisor = by.EMPTY[by.count_zero], f"divisor: {by.OF_DIVISOR['relevant']}"
+    is_used = {
+        zero: exact.n_undefined > 0,
+        divisor: divided != name,
+        _MISSING: tool.counts_missing,
+        _SINGLE: single != run,
+        "tie order": True,
+    }
+
+    @cache
+    def evaluated(on: Switches) -> Evaluation:
+        scores = single if _SINGLE in on else run
+        if "tie order" in on:
+            scores = {query: _without_ties(tool.order(of_query)) for query, of_query in scores.items()}
+        return evaluate_run(scores, qrels, [divided if divisor in on else name], complete=_MISSING in on)
+
+    def averaged(on: Switches) -> Range:
+        parts = next(iter(evaluated(on - {zero}).scores.values()))[:3]
+        is_counted = np.ones(len(parts[0]), bool) if zero in on else ~np.isnan(parts[0])
+        return Range(
+            *(float(part[is_counted].mean()) if is_counted.any() else np.nan for part in map(np.nan_to_num, parts))
+        )
+
+    used = [words for words, is_one in is_used.items() if is_one]
+    values = {on: averaged(on).mean for on in subsets(used)}
+    shares = shapley_values(values)
+    causes = tuple(Cause(words, shares[words]) for words in used if shares[words])
+    its = averaged(frozenset(used) - {"tie order"})
+    counts = len(exact.queries or ()), exact.n_undefined
+    return Explanation(tool.described, name, values[frozenset(used)], averaged(frozenset()), its, causes, *counts)
+
+
+def _rounded(run: Run) -> Run:
+    with np.errstate(over="ignore"):
+        return {
+            query: {name: float(np.float32(score)) for name, score in scores.items()} for query, scores in run.items()
+        }
+
+
+def _without_ties(names: Sequence[str]) -> dict[str, float]:
+    return {name: -float(rank) for rank, name in enumerate(names)}

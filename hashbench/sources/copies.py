@@ -1,0 +1,59 @@
+"""Which queries have a copy among other items, or nearly one: what they leak."""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from hashbench._parallel import chunks
+from hashbench._typing import AnyArray, BoolArray, Float32Array, FloatArray, IntArray
+
+MOST_ITEMS = 1_000_000  # among which near-copies are looked for
+NEAR = 1e-4  # of the median distance between a query and an item: how far apart near-copies may be
+_N_SAMPLED = 1_000  # distances of which the median is taken
+_N_DIRECTIONS = 8
+_N_CANDIDATES, _N_COMPARED = 1 << 14, 1 << 10  # items at a query's place in the first direction, in all directions
+_BLOCK = 1 << 14  # rows widened at a time
+
+
+def row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
+    """Shorten each row to 16 bytes; equal rows, and no others in practice, have equal ones."""
+    flat = rows.reshape(len(rows), -1)
+    parts = b"".join(
+        hashlib.blake2b(np.ascontiguousarray(row + row.dtype.type(0)).data, digest_size=16).digest() for row in flat
+    )  # adding zero turns -0.0 into 0.0
+    return np.frombuffer(parts, dtype=np.dtype((np.void, 16)))
+
+
+def find_near(features: Float32Array, query: IntArray, rows: IntArray) -> BoolArray:
+    """Tell of each query whether an item of ``rows`` lies within `NEAR` of the median distance, or at none.
+
+    Distances are Euclidean. On a line in a random direction no two items are farther apart than they are: so only items
+    that are near in a few such directions are compared.
+    """
+    rng = np.random.default_rng(0)
+    pairs = features[rng.choice(query, _N_SAMPLED)], features[rng.choice(rows, _N_SAMPLED)]
+    radius = NEAR * float(np.median(np.linalg.norm(np.subtract(*pairs, dtype=np.float64), axis=1)))
+    directions = np.linalg.qr(rng.normal(size=(features.shape[1], _N_DIRECTIONS)))[0]  # (n_features, up to 8)
+    ours, theirs = (_projected(features, index, directions) for index in (query, rows))
+    order = np.argsort(theirs[:, 0], kind="stable")
+    theirs, rows = theirs[order], rows[order]
+    margin = radius * (1 + 1e-6) + 1e-12 * float(np.abs(theirs[:, 0]).max())  # what rounding may take
+    starts, middles, stops = (np.searchsorted(theirs[:, 0], ours[:, 0] + side) for side in (-margin, 0, margin))
+    starts, stops = np.maximum(starts, middles - _N_CANDIDATES), np.minimum(stops, middles + _N_CANDIDATES)
+    is_near = np.zeros(len(query), dtype=bool)
+    for position in np.flatnonzero(stops > starts):
+        part = slice(starts[position], stops[position])
+        is_candidate = (np.abs(theirs[part] - ours[position]) <= margin).all(axis=1)
+        candidates = features[rows[part][is_candidate][:_N_COMPARED]]
+        apart = np.subtract(candidates, features[query[position]], dtype=np.float64)
+        is_near[position] = (np.linalg.norm(apart, axis=1) <= radius).any()
+    return is_near
+
+
+def _projected(features: Float32Array, index: IntArray, directions: FloatArray) -> FloatArray:
+    blocks: Iterator[FloatArray] = (
+        features[index[rows]].astype(np.float64) @ directions for rows in chunks(0, len(index), _BLOCK)
+    )
+    return np.concatenate(list(blocks))

@@ -1,0 +1,148 @@
+"""The command tune, on a plug-in of another package: what it tries, repeats, records and writes."""
+
+import signal
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from hashbench.pipeline.study import read_study
+from hashbench.pipeline.tuning import read_trials
+
+MINE = """
+'''Mine: notes each fit.'''
+import os
+from dataclasses import dataclass
+from pathlib import Path
+import numpy as np
+from hashbench import HashMethod, real, setting, whole
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Mine(HashMethod):
+    '''Random planes, better with more shift, which beyond 2 fails.'''
+
+    shift: float = setting(0.0, real(0), tunable=(0.0, 1.0, 2.0, 3.0))
+    other: int = setting(1, whole(0))
+    random_state: int = 0
+
+    def _fit(self, X, y):
+        with Path(os.environ["FITS"]).open("a") as file:
+            file.write(f"{self.shift} {self.n_bits}\\n")
+        if self.shift > 2:
+            raise RuntimeError("too far")
+        while Path(os.environ["FITS"] + ".wait").exists() and self.shift > 1:
+            pass
+        self.planes_ = np.random.default_rng(self.random_state).normal(size=(X.shape[1], self.n_bits))
+        self.mean_ = X.mean(axis=0) * min(self.shift, 1)
+
+    def _project(self, X):
+        return (X - self.mean_) @ self.planes_
+"""
+
+
+@pytest.fixture
+def fits(plugin, digits_data, tmp_path, monkeypatch):
+    """Install the plug-in; give what it was fitted with since the last time it was asked."""
+    plugin("mine", MINE)
+    path = tmp_path / "fits.txt"
+    monkeypatch.setenv("FITS", str(path))
+    monkeypatch.chdir(tmp_path)
+
+    def since():
+        found = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return found
+
+    yield since
+    monkeypatch.undo()
+
+
+def test_all_is_tried_told_and_written_and_failures_are_trials(fits, hashbench, tmp_path):
+    command = ("tune", "--method", "mine", "--method", "lsh", "--bits", 8, "--bits", 12)
+    done = hashbench(*command)
+    assert done.exit_code == 0
+    assert sorted(fits()) == sorted(f"{shift} {n_bits}" for shift in (0.0, 1.0, 2.0, 3.0) for n_bits in (8, 12))
+    failed = {
+        (row["setting"], row["n_bits"])
+        for row in read_trials(tmp_path / "tuning/trials.csv").values()
+        if row["failure"]
+    }
+    assert failed == {('{"shift": 3.0}', "8"), ('{"shift": 3.0}', "12")}
+    assert len(read_trials(tmp_path / "tuning/trials.csv")) == 2 * (4 + 1)
+    assert "[8/10] digits mine shift=3.0 12 bits seed 0: failed. method 'mine' failed with RuntimeError" in done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[2:4]]
+    assert [row[0] for row in rows] == ["mine", "lsh"]
+    assert rows[0][-2:] == ["4", "1"]
+    assert float(rows[0][-4]) - float(rows[0][-5]) == pytest.approx(float(rows[0][-3]), abs=2e-4)
+    assert rows[1][1:3] == ["the", "default"]
+    assert "The effort is not equal: mine 4 trials, lsh 1 trial." in done.stdout
+    found = read_study(tmp_path / "tuning" / "grid.toml")
+    assert [(name, own["tuned"]) for name, own in found.methods] == [("mine", 4), ("lsh", 1)]
+    ran = hashbench("run", "--grid", tmp_path / "tuning" / "grid.toml", "--metric", "AP")
+    assert len(ran.stdout.split("\n\n")[0].splitlines()) == 2 + 4
+    assert [job.n_trials for job in found.jobs()] == [4, 4, 1, 1]
+    assert len(fits()) == 2  # with all training items
+
+    hashbench(*command)
+    assert fits() == ["3.0 8", "3.0 12"]  # others are found again
+    again = hashbench(*command, "--resume", "--method", "mine")
+    assert fits() == []
+    assert again.stdout == done.stdout
+
+
+def test_a_killed_command_goes_on_and_repeats_no_finished_trial(fits, tmp_path, script, monkeypatch):
+    (tmp_path / "fits.txt.wait").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    command = ("tune", "--method", "mine", "--bits", 8, "--output", "out")
+    started = script(*command)
+    table, deadline = tmp_path / "out" / "trials.csv", time.monotonic() + 120
+    while not (table.exists() and len(read_trials(table)) == 2):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    started.send_signal(signal.SIGKILL)
+    started.communicate()
+    assert set(fits()) >= {"0.0 8", "1.0 8"}
+    (tmp_path / "fits.txt.wait").unlink()
+    for options in ((), ("--resume",)):
+        done = script(*command, *options)
+        assert "AP" in done.communicate()[0]
+        assert done.returncode == 0
+        assert fits() == ([] if options else ["2.0 8", "3.0 8"])
+    assert len(read_trials(table)) == 4
+
+
+def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monkeypatch):
+    command = ("tune", "--method", "itq", "--param", "n_iter=1,2,5", "--bits", 8, "--output")
+    assert hashbench(*command, tmp_path / "one", "--jobs", 2).exit_code == 0
+    monkeypatch.setenv("HASHBENCH_DATA", str(tmp_path / "data"))
+    assert hashbench(*command, tmp_path / "two").exit_code == 0
+    tables = [read_trials(tmp_path / folder / "trials.csv") for folder in ("one", "two")]
+    one, two = ([row | {"seconds": ""} for row in table.values()] for table in tables)
+    assert one == two
+    assert len(one) == 4
+
+
+def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
+    done = hashbench("tune", "--method", "mine", "--bits", 8, "--param", "shift=3.0")
+    assert done.exit_code == 1
+    assert "no settings went through all their trials" in done.stderr
+    assert not (tmp_path / "tuning" / "grid.toml").exists()
+    assert len(read_trials(tmp_path / "tuning" / "trials.csv")) == 1
+
+
+def test_items_without_relevant_ones_are_told(tiny_file, hashbench, tmp_path):
+    path = tiny_file(labels=np.arange(40))
+    done = hashbench("tune", "--method", "itq", "--bits", 4, "--dataset", path, "--output", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "failed. no held-out item has a relevant item" in done.stderr
+
+
+def test_trials_are_judged_by_any_metrics(tiny_file, hashbench, tmp_path):
+    metrics = ("P@3:reranked=5", "PairwiseError", "P@r2")
+    options = [option for metric in metrics for option in ("--metric", metric)]
+    command = ("tune", "--method", "itq", "--param", "n_iter=1,2", "--bits", 4, "--dataset", tiny_file())
+    done = hashbench(*command, *options, "--output", tmp_path / "out")
+    assert done.exit_code == 0
+    rows = read_trials(tmp_path / "out" / "trials.csv").values()
+    assert Counter(row["metric"] for row in rows) == dict.fromkeys(metrics, 3)

@@ -1,0 +1,199 @@
+"""Settings chosen on held-out training items: what is held out, what is tried, what is judged and chosen."""
+
+import tomllib
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from hashbench import evaluate
+from hashbench.errors import HashbenchError
+from hashbench.methods.dpsh import DPSH
+from hashbench.pipeline import tuning
+from hashbench.pipeline.grid import Sweep
+from hashbench.pipeline.preparation import load_dataset
+from hashbench.pipeline.study import Study, read_study
+from hashbench.pipeline.tuning import Choice, add_trials, choose, grid_text, plan, read_trials, settings_to_try
+
+
+@pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "neighbours"])
+def test_a_split_holds_training_items_alone_and_each_once(rule, tiny):
+    data = tiny(rule, **({"neighbours": np.zeros((8, 1), np.int64)} if rule == "neighbours" else {}))
+    split = tuning.hold_out(data, seed=3)
+    assert (len(split.query), len(split.database), len(split.train)) == (6, 24, 24)
+    rows = np.sort(np.concatenate([split.query, split.database]))
+    np.testing.assert_array_equal(split.features[rows], data.features[data.train])
+    np.testing.assert_array_equal(split.train, split.database)
+    among = tuning.among_held_out(split)
+    assert sorted([*among.query, *among.database]) == sorted(split.query)
+    assert tuning.hold_out(data, seed=3).fingerprint == split.fingerprint != tuning.hold_out(data, seed=4).fingerprint
+
+
+def test_relevance_of_held_out_items_is_that_of_the_dataset(tiny):
+    for rule in ("same-label", "shared-labels", "distance"):
+        data = tiny(rule)
+        split = tuning.hold_out(data, seed=0)
+        whole = data.train_affinity().block(slice(None), slice(None))
+        part = split.affinity().block(slice(None), slice(None))
+        np.testing.assert_array_equal(part, whole[np.ix_(split.query, split.database)])
+
+
+def test_of_listed_neighbours_held_out_items_have_the_same_share(tiny):
+    data = tiny("neighbours", neighbours=np.tile(np.arange(8), (8, 1)))  # a quarter of the database
+    split = tuning.hold_out(data, seed=0)
+    distances = ((split.features[split.query][:, None] - split.features[split.database][None]) ** 2).sum(axis=2)
+    assert split.neighbours.shape == (6, 6)
+    np.testing.assert_array_equal(np.sort(split.neighbours), np.sort(np.argsort(distances, axis=1)[:, :6]))
+    assert tuning.among_held_out(split).neighbours.shape == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"rule": "explicit"}, "says which database items are relevant to its queries, and nothing of held-out"),
+        ({"train": np.arange(8, 15)}, "has 7 training items, and at least 8 are needed"),
+    ],
+)
+def test_what_cannot_be_held_out_is_refused(changes, told, tiny):
+    with pytest.raises(HashbenchError, match=told):
+        tuning.hold_out(tiny(**changes), seed=0)
+
+
+SPACE = {"rate": [0.1, 0.3, 1.0], "margin": [None, 1, 2]}
+
+
+@pytest.mark.parametrize("n_trials", [1, 2, 5, 8, 9, 20])
+@pytest.mark.parametrize("default", [{"rate": 0.3, "margin": None}, {"rate": 0.2, "margin": 2}])
+def test_defaults_come_first_and_no_setting_twice(n_trials, default):
+    tried = settings_to_try(SPACE, default, n_trials, seed=1)
+    n_all = 9 if default["rate"] == 0.3 else 10
+    assert len(tried) == min(n_trials, n_all)
+    assert tried[0] == {}
+    whole = [str({**default, **one}) for one in tried]
+    assert len({*whole}) == len(whole)
+    assert tried == settings_to_try(SPACE, default, n_trials, seed=1)
+
+
+def test_a_large_grid_is_covered_evenly_whatever_the_seed():
+    space = {"a": range(10), "b": range(10), "c": range(10)}
+    draws = [settings_to_try(space, dict.fromkeys(space, 0), 31, seed)[1:] for seed in (0, 1)]
+    assert draws[0] != draws[1]
+    for tried in draws:
+        for key in space:
+            counts = Counter(one[key] for one in tried)
+            assert len(counts) == 10  # 30 drawn at random miss one of ten in a third of all cases
+            assert max(counts.values()) <= 6
+
+
+def test_a_method_without_anything_to_try_has_its_defaults():
+    assert settings_to_try({}, {}, 9, seed=0) == [{}]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_scores_are_those_of_codes_learned_from_the_other_items(digits, tmp_path):
+    study = Study(methods=(("dpsh", {}),), n_bits=(12,), seeds=(5,), params={"epochs": 2, "learning_rate": 0.3})
+    trials = plan(study, n_trials=1)
+    ((_, rows, is_new),) = tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")
+    items = digits.features[digits.train]
+    labels = digits.labels[digits.train]
+    order = np.random.default_rng(5).permutation(1000)
+    held, kept = order[:200], order[200:]
+    codes = DPSH(12, epochs=2, learning_rate=0.3, random_state=5).fit(items[kept], labels[kept]).transform(items)
+    for row in rows.values():
+        for key, query, database in (
+            ("among_held_out", held[:100], held[100:]),
+            ("to_trained", held, kept),
+        ):
+            pair = labels[query], labels[database]
+            expected = evaluate(codes[query], codes[database], pair, [row["metric"]]).summary[row["metric"]].mean
+            assert float(row[key]) == pytest.approx(expected, abs=1e-6)
+    assert read_trials(tmp_path / "trials.csv") == rows
+    assert is_new
+    assert [*tuning.run_trials(trials, ["AP", "NDCG"], tmp_path / "trials.csv")] == [(trials[0], rows, False)]
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_values_of_parameters_fix_them_and_lists_are_tried(digits):
+    params = {"epochs": 2, "itq:n_iter": Sweep((5, 20)), "dpsh:eta": 3.0}
+    trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8,), params=params), 9)
+    assert {trial.job.params.get("epochs") for trial in trials if trial.job.method == "itq"} == {None}
+    assert {trial.job.params.get("epochs") for trial in trials if trial.job.method == "dpsh"} == {2}
+    del params["epochs"]
+    trials = plan(Study(methods=(("dpsh", {}), ("itq", {})), n_bits=(8, 16), params=params), 9)
+    tried = Counter((trial.job.method, trial.setting) for trial in trials)
+    assert tried == dict.fromkeys(
+        [
+            ("dpsh", '{"eta": 3.0}'),
+            ("dpsh", '{"eta": 3.0, "learning_rate": 0.03}'),
+            ("dpsh", '{"eta": 3.0, "learning_rate": 0.3}'),
+            ("itq", "{}"),
+            ("itq", '{"n_iter": 20}'),
+            ("itq", '{"n_iter": 5}'),
+        ],
+        2,
+    )
+    assert {trial.fingerprint for trial in trials} == {digits.fingerprint}
+    with pytest.raises(HashbenchError, match="takes no preset"):
+        plan(Study(methods=(("dsh", {}),), n_bits=(8,), params={"preset": "paper"}), 9)
+
+
+def test_trials_see_no_query(digits_data):
+    data, _ = load_dataset("digits")
+    (trial,) = plan(Study(methods=(("itq", {}),), n_bits=(8,)), 1)
+    split, _ = load_dataset(trial.job.dataset)
+    queries = {row.tobytes() for row in data.features[data.query]}
+    trained = {row.tobytes() for row in data.features[data.train]}
+    assert {row.tobytes() for row in split.features} <= trained
+    assert not {row.tobytes() for row in split.features} & (queries - trained)
+
+
+@pytest.mark.usefixtures("digits_data")
+def test_the_best_is_the_highest_mean_without_a_failure_and_errors_count_down(tmp_path):
+    study = Study(methods=(("hashnet", {}),), n_bits=(8, 16), params={"learning_rate": 0.1})
+    trials = plan(study, 9)  # slopes 10, 5 and 20
+    values = {"10": (0.5, 0.6), "5.0": (0.9, None), "20.0": (0.55, 0.6)}
+
+    def rows(metric, sign):
+        found = {}
+        for trial in trials:
+            slope = str(trial.job.params.get("slope", "10"))
+            value = values[slope][trial.job.n_bits // 16]
+            score = "" if value is None else str(value if sign > 0 else 1 - value)
+            row = (*trial.key(metric), score, score, "1.0", "failed" if value is None else "")
+            found[row[:8]] = dict(zip(tuning.COLUMNS, row, strict=True))
+        return found
+
+    for metric, sign in (("AP", 1), ("PairwiseError", -1)):
+        (choice,) = choose(trials, [metric], rows(metric, sign))
+        assert (choice.params, choice.n_trials, choice.n_failed) == ({"slope": 20.0}, 3, 1)
+        assert (choice.score, choice.default) == pytest.approx((0.575, 0.55))
+
+
+def test_a_grid_file_is_read_as_it_was_meant(tmp_path):
+    params = {"a": None, "b": 1e-05, "c": True, "d": 'w "x"', "e": [1, 2], "f": 30}
+    study = Study(datasets=("mine",), n_bits=(16, 48), seeds=(0, 1))
+    text = grid_text(study, [Choice("m-1", params, 0.5, 0.4, 9, 0), Choice("other", None, 0, 0, 9, 9)], ["AP", "NDCG"])
+    assert text.startswith("# Chosen by hashbench tune: AP, NDCG of held-out training items, seed 0, 1;")
+    assert list(tomllib.loads(text)["methods"]) == ["m-1"]
+    (tmp_path / "grid.toml").write_text(text)
+    found = read_study(tmp_path / "grid.toml")
+    assert found.methods == (("m-1", {"tuned": 9, **params}),)
+    assert (found.datasets, found.n_bits) == (("mine",), (16, 48))
+
+
+def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
+    path = tmp_path / "trials.csv"
+    key = ("mine", "0123", "itq", "1", "{}", "8", "0", "AP")
+    for n_bits, score in (("16", "0.1"), ("8", "0.2"), ("8", "0.3")):
+        row = (*key[:5], n_bits, *key[6:], score, score, "1.0", 'a, "b"\nc')
+        add_trials(path, {row[:8]: dict(zip(tuning.COLUMNS, row, strict=True))})
+    found = read_trials(path)
+    assert [(row["n_bits"], row["to_trained"]) for row in found.values()] == [("8", "0.3"), ("16", "0.1")]
+    assert {row["failure"] for row in found.values()} == {'a, "b"\nc'}
+    odd = ("+x.h5", *key[1:7], "@AP")  # what a spreadsheet would compute stays as it is
+    row = (*odd, "0.1", "0.1", "1.0", "-no")
+    add_trials(path, {odd: dict(zip(tuning.COLUMNS, row, strict=True))})
+    assert read_trials(path)[odd]["failure"] == "-no"
+    path.write_text("dataset,method\na,b\n")
+    with pytest.raises(HashbenchError, match="is no file of trials, which has the columns dataset"):
+        read_trials(path)
