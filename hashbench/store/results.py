@@ -394,11 +394,16 @@ def check_shown(params: Mapping[str, Any]) -> None:
         check_words(label, "a label")
 
 
+def is_own(params: str) -> bool:
+    """Tell whether rows with these parameters (JSON) are of users' own codes."""
+    return '"codes"' in params and bool(json.loads(params).get("codes") == OWN["codes"])
+
+
 def unshown(params: str) -> str:
     """Leave out of parameters (JSON) what says only how users' own codes are shown."""
-    if '"codes"' not in params or (read := json.loads(params)).get("codes") != OWN["codes"]:
+    if not is_own(params):
         return params
-    return canonical_json({key: value for key, value in read.items() if key not in SHOWN})
+    return canonical_json({key: value for key, value in json.loads(params).items() if key not in SHOWN})
 
 
 def _unshown(key: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -469,6 +474,23 @@ def merge_rows(folder: Path, rows: Iterable[Row], made: Made | None = None) -> l
     return list(files)
 
 
+def replace_own(folder: Path, rows: Iterable[Row]) -> tuple[Path, list[Row]]:
+    """Put rows of users' own codes into the place of all rows of the same name, dataset, code length and seed.
+
+    All must be of one such job, and by one distance. Returns the file, and the earlier rows that are gone or have other
+    numbers.
+    """
+    with locked_folder(folder):
+        ((path, added),) = _by_file(folder, rows).items()
+        _check_layout(folder, next(iter(added))[0])
+        jobs = {_unshown(key)[:_N_JOB] for key in added}
+        same = {_unshown(key): row[_N_KEY:] for key, row in added.items()}
+        known = unite([read_file(path)]) if path.exists() else {}
+        earlier = [row for key, row in known.items() if _unshown(key)[:_N_JOB] in jobs]
+        _add(path, added, {}, n_key=_N_JOB)
+    return path, [row for row in earlier if same.get(_unshown(row.key)) != row[_N_KEY:]]
+
+
 def merge_folders(folder: Path, others: Iterable[Path]) -> tuple[list[Path], int]:
     """Add the rows of other folders to one, with what made them; refuse rows that differ before anything is written.
 
@@ -509,16 +531,18 @@ def _by_file(folder: Path, rows: Iterable[Row]) -> dict[Path, _Rows]:
     return files
 
 
-def _add(path: Path, added: _Rows, made: Mapping[tuple[Any, ...], Made]) -> None:
+def _add(path: Path, added: _Rows, made: Mapping[tuple[Any, ...], Made], *, n_key: int = _N_KEY) -> None:
     """Write the files of a method in the order in which a kill between them loses nothing.
 
     Settings come first, so that no row is without, and what made rows comes before them, so that to add them again ends
-    it. A line of what made a job stays as it is while its rows do.
+    it. A line of what made a job stays as it is while its rows do. Rows whose first ``n_key`` fields are those of an
+    added one are replaced.
     """
     file = read_file(path) if path.exists() or path.is_symlink() else None
     known = unite([file]) if file else {}
-    replaced = {*map(_unshown, added)}
-    rows = {key: row for key, row in known.items() if _unshown(key) not in replaced} | added
+    replaced = {_unshown(key)[:n_key] for key in added}
+    left = {key: row for key, row in known.items() if _unshown(key)[:n_key] not in replaced}
+    rows = _shown_alike(left | added, added)
     entries = read_settings(file) if file and file.settings is not None else {}
     for params in dict.fromkeys(row.params for row in rows.values()):
         entry = entries.setdefault(settings_name(params), {"params": json.loads(params)})
@@ -538,6 +562,23 @@ def _add(path: Path, added: _Rows, made: Mapping[tuple[Any, ...], Made]) -> None
     if lines != before:
         write_text(made_path(path), csv_text(Made._fields, sorted(lines.values())))
     write_text(path, rows_text(rows.values()))
+
+
+def _shown_alike(rows: _Rows, added: _Rows) -> _Rows:
+    """Give all rows of users' own codes the group and label of those added, so that they stay one line of a table."""
+    shown = {
+        row.dataset: {key: value for key, value in json.loads(row.params).items() if key in SHOWN}
+        for row in added.values()
+        if is_own(row.params)
+    }
+    if not shown:
+        return rows
+    alike = {}
+    for row in rows.values():
+        if row.dataset in shown and is_own(row.params):
+            row = row._replace(params=canonical_json(json.loads(unshown(row.params)) | shown[row.dataset]))
+        alike[row.key] = row
+    return alike
 
 
 def convert(folder: Path) -> tuple[list[Path], list[Path], int]:

@@ -306,6 +306,49 @@ def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, dig
     assert {(line["label"], line["group"]) for line in content["lines"]} >= {("Ours (full)", "pair-based")}
 
 
+def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, codes, empty_folder):
+    def saved(database, *options):
+        own = ["--query-codes", codes["query_codes"], "--affinity", save("a.npy", LEVELS), "--database-codes", database]
+        done = hashbench("evaluate", *own, "--save", "mine", "--dataset", "flowers", *options)
+        assert done.exit_code == 0
+        return done.stderr, {(row.seed, row.metric): row for row in read_rows(empty_folder / "results", "flowers")}
+
+    ours, others = codes["database_codes"], save("d2.npy", DATABASE ^ QUERY[0])
+    both = ["--metric", "AP", "--metric", "P@10", "--group", "pair-based", "--label", "Ours"]
+    told, first = saved(ours, *both)
+    assert {*first} == {(0, "AP"), (0, "P@10")}
+    assert "removed" not in told
+    assert "removed" not in saved(ours, *both)[0]
+    told, second = saved(others, "--metric", "AP", "--seed", 1)
+    assert {*second} == {(0, "AP"), (0, "P@10"), (1, "AP")}
+    assert "removed" not in told
+    assert {row.params for row in second.values()} == {'{"codes": "own"}'}  # of all seeds as of the last one
+    assert find_scores(second[0, "AP"]) is not None
+    told, third = saved(others, "--metric", "AP", "--label", "Theirs")
+    assert "2 earlier rows of 'mine', 11 bits, seed 0, removed: AP, P@10.\nNot scored again: P@10. Name all" in told
+    assert {*third} == {(0, "AP"), (1, "AP")}
+    assert third[0, "AP"].value == third[1, "AP"].value != first[0, "AP"].value
+    assert {row.params for row in third.values()} == {'{"codes": "own", "label": "Theirs"}'}
+    assert hashbench("results", "check").exit_code == 0
+    assert hashbench("tables", "--dataset", "flowers", "--metric", "AP").stdout.count("Theirs") == 1
+
+
+def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of_digits, empty_folder):
+    for n_bits, label in ((12, "First"), (16, "Second")):
+        options = ["--metric", "AP", "--save", "mine", "--keep-codes", "--label", label]
+        assert hashbench("evaluate", *of_digits(n_bits), *options).exit_code == 0
+    rows = read_rows(empty_folder / "results", "digits")
+    assert [(row.n_bits, json.loads(row.params)["label"]) for row in rows] == [(12, "Second"), (16, "Second")]
+    drawn = hashbench("plot", "code-usage", "--format", "svg")
+    assert drawn.exit_code == 0
+    assert "not in the data folder" not in drawn.stderr  # though codes of 12 bits were kept under another label
+    changed = of_digits(12)
+    np.save(changed[1], ~np.load(changed[1]))
+    done = hashbench("evaluate", *changed, "--metric", "AP", "--save", "mine", "--label", "Second")
+    assert "1 earlier row of 'mine', 12 bits, seed 0, removed: AP." in done.stderr
+    assert "mine-12-s0.h5 keeps other codes, which figures show. Replace them: --keep-codes." in done.stderr
+
+
 def test_saved_again_rows_are_replaced_and_diff_tells(hashbench, save, codes, empty_folder):
     own = ["evaluate", "--query-codes", codes["query_codes"], "--affinity", save("a.npy", LEVELS)]
     own += ["--metric", "AP", "--save", "mine", "--dataset", "flowers"]
