@@ -20,6 +20,7 @@ import numpy as np
 
 from hashbench.cards import method_card
 from hashbench.registry import method_names
+from hashbench.store.results import read_folder
 
 DATASETS = ("digits", "digits-pairs", "digits-unlabelled")
 HASHBENCH = Path(sys.executable).with_name("hashbench")
@@ -76,9 +77,8 @@ def main() -> None:
                 name: seconds_of(Path(folder) / name, n_jobs, n_grids)
                 for name, n_jobs, n_grids in ways[:: -1 if number % 2 else 1]
             }
-            files = [f"{name}/0/results/{dataset}.csv" for name, *_ in ways for dataset in DATASETS]
-            contents = [(Path(folder) / file).read_bytes() for file in files]
-        same = contents[:3] == contents[3:6] == contents[6:]
+            contents = [read_folder(Path(folder) / f"{name}/0/results") for name, *_ in ways]
+        same = contents[0] == contents[1] == contents[2]
         alone = taken["one after the other"]
         jobs.append(alone / taken["side by side"])
         grids.append(chosen.jobs * alone / taken["grids at once"])

@@ -21,7 +21,7 @@ from playwright.sync_api import Browser
 
 from hashbench.registry import method_names
 from hashbench.reports.html import write_report
-from hashbench.store.results import COLUMNS, Row, csv_text
+from hashbench.store.results import Row, merge_rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from browser import CHROMIUM, browsing, visiting
@@ -47,7 +47,8 @@ def make_rows(n_rows: int) -> list[Row]:
     for method, setting, n_bits, seed in islice(choices, n_rows):
         value, width = rng.uniform(0.2, 0.8), rng.uniform(0, 0.1)
         key = ("made-up", "features", method, json.dumps({"setting": setting}), n_bits, seed, "AP")
-        rows.append(Row(*key, *(f"{one:.6f}" for one in (value, value - width, value + width)), 1000, 0, "aaaa", 1))
+        texts = (f"{one:.6f}" for one in (value, width / 10, value - width, value + width))
+        rows.append(Row(*key, *texts, 1000, 0, "aaaa", 1))
     return rows
 
 
@@ -61,7 +62,7 @@ def main() -> None:
         raise SystemExit("there is no chromium to open the page in. Install it: apt-get install chromium.")
     with tempfile.TemporaryDirectory() as name, browsing() as browser:
         folder = Path(name)
-        (folder / "made-up.csv").write_text(csv_text(COLUMNS, make_rows(options.rows)))
+        merge_rows(folder, make_rows(options.rows))
         begin = time.perf_counter()
         page = write_report(folder, folder / "report.html")
         seconds, size = time.perf_counter() - begin, page.stat().st_size

@@ -92,10 +92,20 @@ def _installed_with(module: str) -> frozenset[str]:
 
 
 def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
-    """Digest the code of modules and of all they import, as far as it is hashbench's or lies beside theirs.
+    """Digest the code of modules and of all they import, as `modules_behind` gives them.
 
-    Docstrings and comments do not count, nor what only type checkers read. ``without`` names modules and packages that
-    are left out, with what they alone import.
+    Docstrings and comments do not count, nor what only type checkers read.
+    """
+    digest = hashlib.sha256()
+    for module in modules_behind(modules, without):
+        digest.update(f"{module}\0{_code_of(module)}\0".encode())
+    return digest.hexdigest()[:16]
+
+
+def modules_behind(modules: Iterable[str], without: Iterable[str] = ()) -> list[str]:
+    """Name modules and all they import, as far as it is hashbench's or lies beside theirs, sorted.
+
+    ``without`` names modules and packages that are left out, with what they alone import.
     """
     left_out = tuple(without)
     seen: set[str] = set()
@@ -110,10 +120,7 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
             todo += imports_of(module)
         except (SyntaxError, ValueError) as error:
             raise HashbenchError(f"{file_of(module)} cannot be read as Python: {one_line(error)}. Mend it.") from error
-    digest = hashlib.sha256()
-    for module in sorted(seen):
-        digest.update(f"{module}\0{_code_of(module)}\0".encode())
-    return digest.hexdigest()[:16]
+    return sorted(seen)
 
 
 @cache

@@ -1,12 +1,12 @@
 """Results whose codes are kept, others with wild names or beside a paper's; what a browser finds in their report."""
 
-import csv
 import json
 from collections import defaultdict
 
 import numpy as np
 from click.testing import CliRunner
 from diffing import row, write
+from result_files import rows_in
 
 from hashbench.cli.main import cli
 from hashbench.dataset import Dataset
@@ -80,8 +80,7 @@ def keys(page, table="leaderboard"):
 def means(folder, column="value"):
     """The AP of each code length and method, or an end of its range over ties, averaged over seeds."""
     values = defaultdict(list)
-    with (folder / "results" / "few.csv").open() as file:
-        for cell in csv.DictReader(file):
-            if cell["metric"] == "AP":
-                values[int(cell["n_bits"]), cell["method"]].append(float(cell[column]))
+    for cell in rows_in(folder / "results" / "few"):
+        if cell["metric"] == "AP":
+            values[int(cell["n_bits"]), cell["method"]].append(float(cell[column]))
     return {key: float(np.mean(some)) for key, some in values.items()}

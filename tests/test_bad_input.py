@@ -60,6 +60,17 @@ RESULTS = {
     "empty": "",
     "binary": "\x00\x01\x02",
 }
+NOW, NAMED = HEADER.replace("params", "settings") + ROW.replace("{}", "44136fa3"), '{"44136fa3": {"params": {}}}\n'
+BY_METHOD = {  # rows, settings and what made them
+    "good": (NOW, NAMED),
+    "missing": (NOW, ""),
+    "other": (NOW, NAMED.replace("{}", '{"a": 1}')),
+    "unnamed": (NOW.replace("44136fa3", "0" * 8), NAMED),
+    "cut": (NOW, NAMED[:-4]),
+    "short": (NOW[: NOW.index("44136fa3")] + "\n", NAMED),
+    "newer": (NOW.replace("method_version", "method_version,more"), NAMED),
+    "jobs": (NOW, NAMED, "a,b\n"),
+}
 
 
 def lay_out(folder):
@@ -173,14 +184,17 @@ def lay_out(folder):
     for name in ("loop", "loop.csv", "loop.npy"):
         (folder / name).symlink_to(name)
     os.mkfifo(folder / "pipe.npy")
-    (folder / "wine.csv").write_text(HEADER + ROW.replace("digits", "wine"))
     for name, text in RESULTS.items():
         (folder / "r" / name).mkdir(parents=True)
         (folder / "r" / name / "digits.csv").write_text(text, newline="")
-    for name in ("base", "ours", "theirs"):
-        (folder / f"{name}.csv").write_text(
-            HEADER + ROW.replace("0.5", {"base": "0.5", "ours": "0.45"}.get(name, "0.55"))
-        )
+    for name, (rows, settings, *jobs) in BY_METHOD.items():
+        place = folder / "n" / name / "digits"
+        place.mkdir(parents=True)
+        (place / "itq.csv").write_text(rows)
+        if settings:
+            (place / "itq.settings.json").write_text(settings)
+        for text in jobs:
+            (place / "itq.jobs.csv").write_text(text)
 
 
 OWN = "evaluate --query-codes codes.npy --database-codes codes.npy"
@@ -277,13 +291,35 @@ COMMANDS = f"""
 1 | export none.npz --to onnx --output o.onnx | there is no file none.npz
 1 | export text.npy --to npy --output o.npy | text.npy is neither codes nor a model | .h5 | .model.npz file of encode
 1 | export text.h5 --to onnx --output o.onnx | text.h5 is neither codes nor a model that hashbench kept; export takes
-1 | {ITQ} --results loop | cannot write loop/digits.csv: Too many levels of symbolic links
-1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits.csv: Not a directory
+1 | {ITQ} --results loop | cannot write loop/digits/itq.csv: Too many levels of symbolic links
+1 | {ITQ} --results codes.npy/r | cannot write codes.npy/r/digits/itq.csv: Not a directory
 1 | tables --results r/good --output loop | cannot write loop: Too many levels
 1 | plot --results r/good --output loop | cannot write loop: Too many levels
 1 | report --results r/good --output loop | cannot write loop/index.html: Too many levels
 1 | prepare cifar10-s1 --source loop | cannot read loop: Too many levels
-1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | results merge
+1 | {ITQ} --results r/conflict | line 2, is a conflict marker | <<<<<<< HEAD | lines of both sides
+1 | {ITQ} --results r/good | digits.csv is of the earlier layout | hashbench results convert r/good
+2 | results convert r/good/none | does not exist
+2 | results merge | Missing argument 'FOLDER...'
+2 | results merge nowhere --results n/good | Directory 'nowhere' does not exist
+1 | results merge n/missing --results n/good | itq.settings.json is missing
+1 | results convert n/good | no file of the earlier layout
+1 | results convert r/short | line 2: it has 3 cells, expected 15
+1 | results convert r/twice | a second time
+1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
+1 | results info digits itq --results n/good | says nothing of what made the 1 jobs of itq on digits
+1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
+1 | {ITQ} --results n/missing | itq.settings.json is missing, without which the rows of
+1 | tables --results n/missing | itq.settings.json is missing
+1 | diff n/missing n/good | itq.settings.json is missing
+1 | diff n/good n/missing/digits/itq.csv | itq.settings.json is missing
+1 | results check n/other | 44136fa3 is not what hashbench calls the parameters {{"a": 1}}
+1 | report --results n/unnamed --output r.html | line 2: settings 00000000 are not in the file of settings
+1 | plot ap-bits --results n/cut | itq.settings.json holds no settings
+1 | {ITQ} --results n/short | itq.csv, line 2: it has 4 cells, expected 15
+1 | {ITQ} --results n/newer | has more in its header | Upgrade hashbench
+1 | {ITQ} --results n/jobs | itq.jobs.csv has columns a,b
+1 | {OWN} {OF_LABELS} --save a.jobs --dataset d | 'a.jobs' would write | another name
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
 1 | {ITQ} --results r/crlf | lines that end in CR LF
@@ -329,10 +365,6 @@ COMMANDS = f"""
 2 | diff r/good r/good --fail-on-drop nan | nan is no amount
 2 | diff r/good r/good --resamples -1 | '--resamples': -1 is not in the range x>=0
 2 | diff a b c | unexpected extra argument
-2 | results merge base.csv ours.csv | Missing argument 'THEIRS'
-2 | results merge base.csv ours.csv nowhere.csv | File 'nowhere.csv' does not exist
-1 | results merge r/good/digits.csv r/twice/digits.csv r/good/digits.csv | a second time
-1 | results merge r/good/digits.csv r/good/digits.csv wine.csv | results of digits and wine | same file
 1 | tables --results r/above | line 2: value 1.5, low 0.4 and high 0.6 are not all between 0 and 1
 1 | {ITQ} --results r/infinite | value inf
 1 | diff r/good r/outside | value 0.7 lies outside its range over tie orders, 0.4 to 0.6
@@ -365,7 +397,6 @@ COMMANDS = f"""
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
-1 | results merge r/good/digits.csv r/good/digits.csv r/conflict/digits.csv | conflict marker
 2 | results unite | No such command
 2 | evaluate --run run.txt | both --run and --qrels
 2 | {RUN} --dataset digits | whose lists and --qrels say all
@@ -444,7 +475,7 @@ COMMANDS = f"""
 2 | {LABELLED} --curves labels.npy | 'labels.npy' is to end in .svg
 2 | {LABELLED} --curves - --per-query - | same file
 1 | {LABELLED} --per-query loop.csv | cannot write loop.csv: Too many levels of symbolic links
-2 | {LABELLED} --save mine --dataset own --per-query results/own.csv | --per-query and --results name the same file
+2 | {LABELLED} --save mine --dataset own --per-query results/own/mine.csv | --per-query and --results name the same file
 1 | {LABELLED} --per-query codes.npy/x.csv | cannot write codes.npy/x.csv: Not a directory
 1 | evaluate --query-codes folder.npy --database-codes codes.npy {OF_LABELS} | folder.npy is a folder, expected a file
 1 | {OWN} --query-labels hot.npy --database-labels hot-4.npy | 6 classes | 4

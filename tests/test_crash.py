@@ -44,8 +44,7 @@ def start(tmp_path, monkeypatch):
     def begin(kind):
         (tmp_path / "here").mkdir(exist_ok=True)
         if kind in ("tables", "plot"):
-            (tmp_path / "here" / "results").mkdir(exist_ok=True)
-            shutil.copy(ROOT / "results" / "digits.csv", tmp_path / "here" / "results")
+            shutil.copytree(ROOT / "results" / "digits", tmp_path / "here" / "results" / "digits", dirs_exist_ok=True)
         before = files(tmp_path)
         process = subprocess.Popen(
             [SCRIPT, *WORK[kind]], cwd=tmp_path / "here", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -66,7 +65,7 @@ def files(folder):
 
 
 def content(folder):
-    """What lies in a folder: bytes, or of HDF5, which holds times of running, the arrays."""
+    """What lies in a folder: bytes but for times: of HDF5 the arrays, of what made rows all but day and seconds."""
     found = {}
     for path in sorted(files(folder)):
         if path.suffix == ".h5":
@@ -75,6 +74,8 @@ def content(folder):
                 file.visititems(lambda name, item, arrays=arrays: arrays.update({name: item}))
                 values = {name: item[()] for name, item in arrays.items() if isinstance(item, h5py.Dataset)}
                 found[path.relative_to(folder)] = {name: np.asarray(value).tobytes() for name, value in values.items()}
+        elif path.name.endswith(".jobs.csv"):
+            found[path.relative_to(folder)] = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
         else:
             found[path.relative_to(folder)] = path.read_bytes()
     return found

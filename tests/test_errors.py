@@ -228,7 +228,8 @@ def test_results_with_odd_values_are_named_by_the_tables(hashbench, tmp_path, ch
     fields |= {"metric": "AP", "value": "0.1", "tie_sd": "", "low": "0.1", "high": "0.1"}
     fields |= {"n_queries": 1, "n_undefined": 0}
     path = tmp_path / "digits.csv"
-    results.merge_rows(path, [results.Row(**(fields | change), dataset_fingerprint="a", method_version=1)])
+    row = results.Row(**(fields | change), dataset_fingerprint="a", method_version=1)
+    path.write_text(results.csv_text(results.COLUMNS, [row]))
     result = hashbench("tables", "table1", "--results", tmp_path)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 from effort import QUICK, TRAINED, slow
 from places import ROOT, built_in_methods
+from result_files import contents, rows_in
 
 from hashbench.cli.main import cli
 from hashbench.registry import get_method
@@ -20,7 +21,7 @@ OPTIMISED = [name for name in built_in_methods() if name in TRAINED or get_metho
 def make_digits(results: Path, data: Path) -> Path:
     """Run digits through the whole pipeline, baselines and unsupervised methods at 16 bits with seed 0.
 
-    Returns the results file. `make golden` calls this through ``make_golden.py``. Optimisers of supervised and
+    Returns the folder of results. `make golden` calls this through ``make_golden.py``. Optimisers of supervised and
     learned ones may end in other codes on other processors.
     """
     grid = [f"--method={name}" for name in built_in_methods() if name not in OPTIMISED]
@@ -28,7 +29,7 @@ def make_digits(results: Path, data: Path) -> Path:
 
 
 def make_quick(results: Path, data: Path, name: str) -> Path:
-    """Run digits with one optimised method at 12 bits on quick settings, and return the results file."""
+    """Run digits with one optimised method at 12 bits on quick settings, and return the folder of results."""
     params = [f"--param={key}={value}" for key, value in QUICK.get(name, {}).items()]
     return run(results, data, f"--method={name}", *params, "--bits=12", "--metric=AP")
 
@@ -37,7 +38,7 @@ def run(results: Path, data: Path, *options: str) -> Path:
     command = ["run", *options, "--seed=0", f"--results={results}"]
     result = CliRunner().invoke(cli, command, env={"HASHBENCH_DATA": str(data)}, catch_exceptions=False)
     assert result.exit_code == 0, result.stderr
-    return results / "digits.csv"
+    return results / "digits"
 
 
 def make_golden_tables(folder: Path) -> None:
@@ -53,24 +54,22 @@ def make_golden_tables(folder: Path) -> None:
 
 
 def test_digits_through_the_whole_pipeline_are_as_they_were(tmp_path, data):
-    made = make_digits(tmp_path / "results", data).read_bytes().decode()
-    golden = (GOLDEN / "digits.csv").read_bytes().decode()
-    assert made.splitlines() == golden.splitlines(), "if it must differ: make golden"  # for a readable difference
-    assert made == golden
+    made, golden = make_digits(tmp_path / "results", data), GOLDEN / "digits"
+    assert rows_in(made) == rows_in(golden), "if it must differ: make golden"  # for a readable difference
+    assert contents(made) == contents(golden)
 
 
 def test_golden_file_is_whole():
-    lines = (GOLDEN / "digits.csv").read_text().splitlines()[1:]
-    methods = [line.split(",")[2] for line in lines]
+    methods = [row["method"] for row in rows_in(GOLDEN / "digits")]
     assert sorted(methods) == sorted(6 * sorted(set(methods)))  # six metrics each
     assert {"constant", "itq", "lsh", "oracle-label", "pcah", "random", "sh"} <= set(methods)
 
 
 def test_golden_rows_are_those_of_the_committed_results():
-    committed = (ROOT / "results" / "digits.csv").read_text().splitlines()
-    others = set((GOLDEN / "digits.csv").read_text().splitlines()) - set(committed)
-    methods = " ".join(sorted({f"--method {line.split(',')[2]}" for line in others}))
-    assert not others, f"results/digits.csv has other rows, or none: .venv/bin/hashbench run {methods} --bits 16"
+    committed = rows_in(ROOT / "results" / "digits")
+    others = [row for row in rows_in(GOLDEN / "digits") if row not in committed]
+    methods = " ".join(sorted({f"--method {row['method']}" for row in others}))
+    assert not others, f"results/digits has other rows, or none: .venv/bin/hashbench run {methods} --bits 16"
 
 
 def assert_alike(made: Path, committed: Path, command: str) -> None:
@@ -78,8 +77,8 @@ def assert_alike(made: Path, committed: Path, command: str) -> None:
 
     Whoever changes more raises the version and makes the rows again, by the command.
     """
-    (row,) = read_rows(made)
-    expected = next((other for other in read_rows(committed) if other.key == row.key), None)
+    (row,) = read_rows(made.parent, made.name)
+    expected = next((other for other in read_rows(committed.parent, committed.name) if other.key == row.key), None)
     assert expected, f"{committed.relative_to(ROOT)} lacks the row of {row.method} at {row.n_bits} bits: {command}"
     assert row.method_version == expected.method_version
     assert float(row.value) == pytest.approx(float(expected.value), abs=0.02)
@@ -87,7 +86,7 @@ def assert_alike(made: Path, committed: Path, command: str) -> None:
 
 @pytest.mark.parametrize("name", [*OPTIMISED[:1], *slow(*OPTIMISED[1:])])
 def test_optimised_methods_are_as_they_were_on_quick_settings(name, digits_data, tmp_path):
-    assert_alike(make_quick(tmp_path, digits_data, name), GOLDEN / "quick" / "digits.csv", "make golden")
+    assert_alike(make_quick(tmp_path, digits_data, name), GOLDEN / "quick" / "digits", "make golden")
 
 
 @pytest.mark.slow
@@ -95,7 +94,7 @@ def test_optimised_methods_are_as_they_were_on_quick_settings(name, digits_data,
 def test_committed_rows_are_what_the_code_makes(name, digits_data, tmp_path):
     made = run(tmp_path, digits_data, f"--method={name}", "--bits=12", "--metric=AP")
     command = f".venv/bin/hashbench run --method {name} --bits 12"
-    assert_alike(made, ROOT / "results" / "digits.csv", command)
+    assert_alike(made, ROOT / "results" / "digits", command)
 
 
 @pytest.fixture(scope="module")

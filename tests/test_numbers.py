@@ -16,6 +16,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 from places import ROOT
+from result_files import rows_in
 
 from hashbench import evaluate, registry
 from hashbench.reports.folds import fold_cells
@@ -421,7 +422,7 @@ def test_further_trials_of_mihash_are_as_told():
 def mihash(dataset, n_bins):
     """AP of mihash on features, means of its seeds in the order of code lengths, with so many bins."""
     found = defaultdict(list)
-    for row in rows_of(ROOT / f"results/{dataset}.csv"):
+    for row in rows_in(ROOT / f"results/{dataset}"):
         if (row["method"], row["metric"]) == ("mihash", "AP"):
             params = json.loads(row["params"])
             if (params["n_bins"], params["alpha"], params["head"]) == (n_bins, 2.0, "mlp"):
@@ -511,7 +512,7 @@ def asks_of_network(setting):
 def test_what_dispersion_trades_is_as_in_the_committed_rows():
     found = defaultdict(list)
     for dataset in ("cifar10-s1", "cifar10-s2"):
-        for row in rows_of(ROOT / f"results/{dataset}.csv"):
+        for row in rows_in(ROOT / f"results/{dataset}"):
             if (row["method"], row["features"]) == ("dsh", "squeezenet (JPEG)"):
                 params = json.loads(row["params"])
                 if (params["learning_rate"], params["margin"], params["head"]) == (0.03, 2.0, "mlp"):
@@ -533,7 +534,7 @@ def test_what_dispersion_trades_is_as_in_the_committed_rows():
 def test_what_training_from_images_gives_is_as_in_the_committed_rows():
     text, lengths = (ROOT / "docs/tables.md").read_text(), ("12", "24", "32", "48")
     (shown,), ours, tables_of_ap = tables("From images", text), defaultdict(list), "results/tables/table1"
-    for row in rows_of(ROOT / "results/cifar10-s1.csv"):
+    for row in rows_in(ROOT / "results/cifar10-s1"):
         if row["features"] == "images (JPEG)":
             ours[row["method"], row["metric"], row["n_bits"]].append(float(row["value"]))
     on_features = {
@@ -684,7 +685,7 @@ def test_ranges_on_unseen_digits_lie_as_is_told(hashbench, tmp_path):
     done = hashbench("run", *methods, *(f"--dataset={name}" for name in names), "--bits", 32, "--results", tmp_path)
     assert done.exit_code == 0
     cells = {
-        (row["dataset"], row["method"]): row for row in rows_of(tmp_path / "digits-unseen.csv") if row["metric"] == "AP"
+        (row["dataset"], row["method"]): row for row in rows_in(tmp_path / "digits-unseen") if row["metric"] == "AP"
     }
     for name, method in product(names, ("csq", "sdh")):
         assert float(cells[name, method]["high"]) < float(cells[name, "itq"]["low"])
@@ -693,7 +694,7 @@ def test_ranges_on_unseen_digits_lie_as_is_told(hashbench, tmp_path):
 def by_fold(base, n_unseen, suffix, n_bits):
     """Means over seeds of value, low and high, by fold and method."""
     found = defaultdict(list)
-    for row in rows_of(ROOT / f"results/{base}-unseen.csv"):
+    for row in rows_in(ROOT / f"results/{base}-unseen"):
         name = re.fullmatch(rf"{base}-unseen{n_unseen}-fold(\d){suffix}", row["dataset"])
         if name and (row["metric"], row["n_bits"]) == ("AP", n_bits):
             found[name[1], row["method"]].append([float(row[key]) for key in ("value", "low", "high")])

@@ -252,7 +252,7 @@ def test_a_metric_of_a_package_is_listed_checked_and_scored(plugin, hashbench, t
 def test_scores_of_a_packages_metric_are_computed_anew(plugin, hashbench, digits_data, tmp_path):
     def score():
         found = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "Miss@5", "--results", tmp_path)
-        (row,) = csv.DictReader((tmp_path / "digits.csv").read_text().splitlines())
+        (row,) = csv.DictReader((tmp_path / "digits" / "lsh.csv").read_text().splitlines())
         return found.stderr, float(row["value"])
 
     plugin("miss", MISS, kind="metrics", attribute="miss_at")

@@ -9,7 +9,7 @@ import numpy as np
 
 from hashbench.cli.progress import Progress
 from hashbench.errors import HashbenchError, counted
-from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.reports.formatting import json_number, markdown_table, plain_table, sheet_text
 
 if TYPE_CHECKING:
     from hashbench.adapter import Options, OwnData
@@ -74,10 +74,8 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
         }
         return json.dumps(content, indent=2)
     if form == "csv":
-        from hashbench.store.results import csv_text
-
         rows = [[name, *map(_six, values.by_name.values())] for name, values in summary.items()]
-        return csv_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
+        return sheet_text(("metric", *next(iter(summary.values())).by_name), rows).rstrip("\n")
     n_orders = next(map(len, evaluation.random_orders.values()), 0)
     lines = [
         [
@@ -126,9 +124,9 @@ def _six(value: float | None) -> str:
 def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool = True) -> str:
     """Write the scores of a grid, all scored, likewise; a single outcome need be no grid, then its job is not named."""
     if form == "csv":
-        from hashbench.store.results import COLUMNS, csv_text
+        from hashbench.store.results import COLUMNS
 
-        return csv_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
+        return sheet_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
     if form == "json":
         content = [
             {

@@ -162,7 +162,7 @@ def cli() -> None:
     """Score binary codes for retrieval exactly, with every tie accounted for.
 
     \b
-    hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits.csv
+    hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits/itq.csv
     hashbench tables                         all results as the papers' tables
     hashbench plot                           all results as figures
     hashbench diff                           what changed in results/ since the last commit, and does it matter

@@ -242,8 +242,7 @@ def run(
     from hashbench.pipeline.runner import Demands, in_order, remaining
     from hashbench.pipeline.study import DEFAULT_DATASETS
     from hashbench.scoring.evaluation import DEFAULT_METRICS
-    from hashbench.store.files import check_output
-    from hashbench.store.results import merge_rows, read_rows, results_path
+    from hashbench.store.results import check_files, check_folder, merge_rows
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
@@ -254,23 +253,23 @@ def run(
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)
     for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
-        read_rows(results_path(results, results_name(spec)))
+        check_folder(results, results_name(spec))
     if dry_run:
         _tell_plan(jobs, remaining(jobs, metrics, demands, results))
         return
+    methods = dict.fromkeys(job.method for job in jobs)
     for spec in dict.fromkeys(job.dataset for job in jobs):
-        check_output(results_path(results, results_name(spec)))
-    outcomes = []
+        check_files(results, results_name(spec), methods)
+    outcomes, written = [], dict[Path, None]()
     try:
         for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):
-            merge_rows(results_path(results, outcome.rows[0].dataset), outcome.rows)
+            written |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
             outcomes.append(outcome)
     finally:  # what is done is told, whatever stops the rest
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
             if _is_watched():  # of a script the last line is what went wrong, if anything did
-                files = dict.fromkeys(str(results_path(results, outcome.rows[0].dataset)) for outcome in outcomes)
-                click.echo(f"Rows are in {', '.join(files)}.", err=True)
+                click.echo(f"Rows are in {', '.join(map(str, written))}.", err=True)
 
 
 def _is_watched() -> bool:

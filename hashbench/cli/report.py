@@ -33,7 +33,7 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
     from hashbench.reports.html import PAGE_SUFFIXES, write_report
 
     output = output or results / "report.html"
-    others = [Path(against), *results_files(Path(against))] if against else []
+    others = results_files(Path(against)) if against else []
     if output.suffix.lower() in PAGE_SUFFIXES:
         refuse_outputs({"--output": output}, [*results_files(results), *others])
     elif output.is_dir():

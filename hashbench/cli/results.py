@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.cli.options import BITS, METHOD, METRIC, OneEach
+from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
 from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
@@ -22,33 +22,49 @@ def results() -> None:
 
 
 @results.command()
-@click.argument("base", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("ours", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("theirs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("name", required=False)
-def merge(base: Path, ours: Path, theirs: Path, name: str | None) -> None:
-    """Unite the rows of two versions of a results file by key, and write them to OURS.
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path("results"))
+def convert(folder: Path) -> None:
+    """Convert result files of the earlier layout, one a dataset, to one a dataset and method; none of it is lost.
 
-    BASE is the version both come from. A row that only one side changed, added or deleted is as that side has it. Rows
-    that both changed, each in its own way, stand there between git's markers, and the exit code is 1. NAME is what git
-    calls the file; where it is given and a version is no results file, both sides stand there whole, likewise marked.
-    For git to do it, with a merge of its own where it does not find hashbench:
+    FOLDER is by default results/. A file is removed once its rows are in their new place.
+    """
+    from hashbench.store.results import convert as convert_all
 
-    \b
-    echo 'results/*.csv text eol=lf merge=hashbench' >> .gitattributes
-    git config merge.hashbench.driver \
-        'hashbench results merge %O %A %B %P; s=$?; test $s = 127 && git merge-file %A %O %B || exit $s'
-    """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.store.results import merge_files
+    earlier, files, n_rows = convert_all(folder)
+    click.echo(
+        f"Converted {counted(len(earlier), 'file')} with {counted(n_rows, 'row')} into {counted(len(files), 'file')}."
+    )
 
-    conflicts = merge_files(base, ours, theirs, name)
-    if conflicts:
-        shown = "; ".join(" ".join(map(str, key)) for key in conflicts[:3])
-        raise HashbenchError(
-            f"both sides changed {len(conflicts)} row{'s' * (len(conflicts) > 1)}, each in its own way: {shown}"
-            f"{'; ...' if len(conflicts) > 3 else ''}. In {name or ours} they stand between git's markers; "
-            "keep one of each."
-        )
+
+@results.command()
+@click.argument(
+    "folders",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER...",
+)
+@RESULTS
+def merge(folders: tuple[Path, ...], results: Path) -> None:
+    """Add the rows of other folders to those of --results, such as of parts of a grid that ran elsewhere.
+
+    What made them comes along. Rows of the same key with other numbers are refused, and nothing is written.
+    """
+    from hashbench.store.results import merge_folders
+
+    _, n_rows = merge_folders(results, folders)
+    click.echo(f"{counted(n_rows, 'row')} added; those of {counted(len(folders), 'folder')} are in {results}.")
+
+
+@results.command()
+@click.argument("dataset", shell_complete=completing("datasets"))
+@click.argument("method", shell_complete=completing("methods"))
+@RESULTS
+def info(dataset: str, method: str, results: Path) -> None:
+    """Tell what made the results of a METHOD on a DATASET: commit, libraries, processor, day and time of each job."""
+    from hashbench.reports.made import made_table
+
+    click.echo(made_table(results, dataset, method))
 
 
 @results.command()
@@ -97,9 +113,10 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     A cell is a dataset, method, parameters, code length and seed. It is chosen among those that are new or changed,
     always the same one of the same rows, of a dataset that is built in or prepared here. Methods most likely to differ
     come first: learned ones, then quick ones, slow ones, baselines; or name some, and lengths, seeds and metrics. Rows
-    that come out otherwise are named, and the exit code is 1; where methods that optimise end within 0.02, as they may
-    on another processor, it is a warning. So is what cannot be run here.
+    that come out otherwise are named, with how what made them differs from here, and the exit code is 1; where methods
+    that optimise end within 0.02, as they may on another processor, it is a warning. So is what cannot be run here.
     """
+    from hashbench.reports.made import line_of, read_lines
     from hashbench.reports.submissions import (
         about_rows,
         changed_cells,
@@ -110,10 +127,11 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     )
     from hashbench.reports.submissions import rerun as run_again
 
-    rows, problems = read_files(result_files(paths or (Path("results"),)))
+    files = result_files(paths or (Path("results"),))
+    rows, problems = read_files(files)
     base = _accepted(against)
     _end(problems + about_rows(rows, base))
-    cells = chosen_cells(changed_cells(rows, base), **asked)
+    cells, lines = chosen_cells(changed_cells(rows, base), **asked), read_lines(files)
     known, others = runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
@@ -126,7 +144,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     problems, warnings = [], []
     for job, cell in chosen:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        wrong, doubtful = run_again(job, cell)
+        wrong, doubtful = run_again(job, cell, line_of(lines, cell[0].key))
         problems += wrong
         warnings += doubtful
     for warning in warnings:

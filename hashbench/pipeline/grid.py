@@ -15,6 +15,7 @@ from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.pipeline.failures import contained
 from hashbench.registry import get_method, is_dataset, resolve_dataset
+from hashbench.store.origin import Origin
 from hashbench.store.provenance import SCORER, Provenance, code_that_decides, versions
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ class Job:
             libraries=versions(self.card.libraries),
             code=code_that_decides(*self.card.modules, leaves_out=leaves_out),
         )
+
+    def origin(self, device: str) -> Origin:
+        """Say where codes come from that this job makes here and now."""
+        return Origin.here(self.card.modules, self._recorded[1], device)
 
 
 class Sweep(tuple[Any, ...]):

@@ -1,6 +1,5 @@
 """Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -33,7 +32,7 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import OWN, check_shown, merge_rows, results_path
+from hashbench.store.results import OWN, check_method, check_shown, replace_own, results_path, settings_path
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
@@ -117,6 +116,7 @@ class OwnCodes:
     ) -> list[str]:
         """Add rows to ``results`` as if a method called ``name`` had made the codes; say in words what was written.
 
+        They replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and label.
         Queries' scores are kept for tests of significance, and on demand the codes, for figures. ``dataset`` is the
         name of the dataset, for rows of labels or an affinity of one's own; ``shown`` the ``group`` and ``label`` under
         which tables have them. `check_saving` must have passed.
@@ -136,10 +136,17 @@ class OwnCodes:
         for metric, values in scored.scores.items():
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
             parts.setdefault(replace(made, dataset_fingerprint=content), {})[metric] = values
-        path = results_path(results, made.dataset)
         rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
-        merge_rows(path, rows)
+        path, earlier = replace_own(results, rows)
         told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
+        if earlier:
+            metrics = dict.fromkeys(row.metric for row in earlier)
+            told.append(
+                f"{counted(len(earlier), 'earlier row')} of {name!r}, {counted(self.n_bits, 'bit')}, seed {seed}, "
+                f"removed: {', '.join(metrics)}."
+            )
+            if lacking := [metric for metric in metrics if metric not in scored.scores]:
+                told.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to have them.")
         if self.dataset is None:
             told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
         else:
@@ -160,7 +167,8 @@ class OwnCodes:
         dataset = self.dataset.name if self.dataset else dataset
         contents = dict.fromkeys([self.fingerprint, self._reranked_fingerprint]) if keep_codes else ()
         codes = {f"--keep-codes ({one})": _codes_path(dataset, one, name, self.n_bits, seed) for one in contents}
-        return {"--results": results_path(results, dataset), **codes}
+        rows = results_path(results, dataset, name)
+        return {"--results": rows, "--results (settings)": settings_path(rows), **codes}
 
     @cached_property
     def _reranked_fingerprint(self) -> str:
@@ -178,9 +186,10 @@ class OwnCodes:
         with score_cache.opened(codes) as kept:
             known: dict[str, AnyArray] = {metric: np.stack(values) for metric, values in scores.items()}
             kept.write({**_readable(kept), **known, score_cache.KINDS: kinds})
-        if not keep_codes:
-            return []
         file = _codes_path(made.dataset, made.dataset_fingerprint, made.method, made.n_bits, made.seed)
+        if not keep_codes:
+            has_others = file.is_file() and hdf5.read_attributes(file).get("content") != codes.content
+            return [f"{file} keeps other codes, which figures show. Replace them: --keep-codes."] * has_others
         with locked(file):
             hdf5.write_codes(codes, file)
         return [f"Codes with content {codes.content} are kept in {file}."]
@@ -279,11 +288,6 @@ def read_own(
     return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content), vectors)
 
 
-def is_own(params: str) -> bool:
-    """Tell whether rows with these parameters (JSON) are of users' own codes."""
-    return bool(json.loads(params).get("codes") == OWN["codes"])
-
-
 def names_dataset(spec: str) -> bool:
     """Tell whether this is a dataset's name or file, known, prepared or yet to be."""
     is_file = Path(spec).suffix.lower() in HDF5_SUFFIXES
@@ -306,12 +310,13 @@ def check_saving(
     if keep_codes and distance != "hamming":
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
+    check_method(name)
     check_shown({**OWN, **shown})
     for one in (name, shown.get("label", "")):
         if one.casefold() in map(str.casefold, method_names()):
             raise HashbenchError(f"{one!r} is the name of a method; save your codes under another.")
     if dataset is None:
-        raise HashbenchError("--save adds rows to DATASET.csv of the results; say which: --dataset NAME.")
+        raise HashbenchError("--save adds rows to the results of a dataset; say which: --dataset NAME.")
     if is_labelled:
         check_name(dataset, "a dataset's name")
         check_fold(dataset)

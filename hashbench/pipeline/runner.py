@@ -17,7 +17,8 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model
-from hashbench.store.results import Row, read_rows, results_path
+from hashbench.store.origin import Made
+from hashbench.store.results import Row, read_rows
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,8 @@ class Outcome:
     has_failed: bool = False  # whether it refused because something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
     model: Path | None = None  # that of the fitted method, if it was kept and only codes were asked for
-    rows: tuple[Row, ...] = ()  # for the results file
+    rows: tuple[Row, ...] = ()  # for the results files
+    made: Made | None = None  # what made them, if codes found again say so
     n_neighbours: int = 0  # listed for each query, and relevant; 0 if another rule says what is
     notes: tuple[str, ...] = ()  # what was done and what was found again
     held_out: tuple[str, float] | None = None  # metric and score of the items that chose the epoch, if any did
@@ -121,7 +123,7 @@ def finish(
             model = model_path(dataset, job) if demands.keep_models else None
             return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
         with contained("scoring", str(job)):
-            scored, how = ensure_scores(dataset, path, names, force=demands.force, on_progress=on_progress)
+            scored, how, made = ensure_scores(dataset, path, names, force=demands.force, on_progress=on_progress)
     except HashbenchError as error:
         has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
         return Outcome(job, None, str(error), has_failed, notes=tuple(notes))
@@ -131,6 +133,7 @@ def finish(
         *(job, scored),
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
+        made=made,
         n_neighbours=dataset.n_neighbours,
         notes=tuple(notes),
         held_out=(said["held_out_metric"], float(said["held_out"])) if "held_out" in said else None,
@@ -150,9 +153,7 @@ def remaining(
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
-    written = {
-        spec: {*read_rows(results_path(results, found.name))} for spec, found in datasets.items() if results and found
-    }
+    written = {spec: {*read_rows(results, found.name)} for spec, found in datasets.items() if results and found}
     for job in jobs:
         dataset = datasets[job.dataset]
         scores = None if dataset is None or demands.force else kept_scores(dataset, job)

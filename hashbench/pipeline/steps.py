@@ -18,10 +18,12 @@ from hashbench.pipeline.grid import Identified, Job
 from hashbench.registry import dataset_spec
 from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
+from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
 from hashbench.store.files import data_dir, is_one_of, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
+from hashbench.store.origin import Made
 from hashbench.store.provenance import Provenance, digest
 
 if TYPE_CHECKING:
@@ -92,8 +94,15 @@ def encode(
         made=made,
         fit_seconds=fitted - start + getattr(method, "resumed_seconds_", 0.0),
         encode_seconds=time.perf_counter() - fitted,
+        origin=job.origin(_device_of(method)),
         **_held_out(method),
     )
+
+
+def _device_of(method: "HashMethod") -> str:
+    """Tell the kind of device that a method ran on."""
+    device = str(getattr(method, "device", "cpu"))
+    return find_device(device).type if device == "auto" else device.partition(":")[0]
 
 
 def ensure_codes(
@@ -188,10 +197,10 @@ def ensure_scores(
     *,
     force: bool = False,
     on_progress: Progress = silent,
-) -> tuple[Evaluation, str]:
+) -> tuple[Evaluation, str, Made | None]:
     """Score a codes file of the data folder, or find the scores of every query again.
 
-    Gives the scores, and in words whether any metric was scored now: nothing if none was.
+    Gives the scores, in words whether any metric was scored now: nothing if none was; and what made the codes.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     with hdf5.open_codes(path) as codes, score_cache.opened(codes) as kept:
@@ -208,7 +217,7 @@ def ensure_scores(
             ours = {name: known[name] for name in known if name == score_cache.KINDS or get_metric(name).is_built_in}
             if len(ours) > 1:
                 kept.write(ours)
-    return evaluation_of(known, names), how if missing else ""
+    return evaluation_of(known, names), how if missing else "", codes.line
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:

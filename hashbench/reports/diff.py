@@ -31,6 +31,8 @@ class Change:
     @property
     def is_real(self) -> bool:
         """Whether the rows differ in more than a tie range or deviation that one's file is too old to have."""
+        if self.old == self.new:
+            return False
         missing: dict[str, Any] = {
             name: "nan"
             for name in ("low", "high")
@@ -77,6 +79,8 @@ class Incomparable(NamedTuple):
     @property
     def reason(self) -> str:
         """What differs, from which to which."""
+        if self.old == self.new and self.old.dataset_fingerprint != UNKNOWN:
+            return ""
         parts = []
         if UNKNOWN in (self.old.dataset_fingerprint, self.new.dataset_fingerprint) or (
             self.old.dataset_fingerprint != self.new.dataset_fingerprint
@@ -171,22 +175,22 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
     Returns
     -------
     Diff
-        Without tests. Where a side is one file, only its datasets count.
+        Without tests. Where a side is one file or of one dataset, only its datasets count, or its methods on these.
 
     Raises
     ------
     HashbenchError
         If nothing is left to compare, though there are results or the user said where they should be.
     """
-    datasets = {row.dataset for side in (old, new) for row in side.rows.values()}
-    for side in (old, new):
-        if side.is_file:
-            datasets &= {row.dataset for row in side.rows.values()}
+    scopes = [
+        (side.scope, {(row.dataset, row.method)[: side.scope] for row in side.rows.values()}) for side in (old, new)
+    ]
     before, after = (
         {
             key: row
             for key, row in side.rows.items()
-            if row.dataset in datasets and (not metrics or row.metric in metrics)
+            if all((row.dataset, row.method)[:n] in there for n, there in scopes if n)
+            and (not metrics or row.metric in metrics)
         }
         for side in (old, new)
     )
@@ -197,15 +201,18 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
         )
     pairs = [(before[key], after[key]) for key in sorted(before.keys() & after.keys())]
     incomparable = [Incomparable(*pair) for pair in pairs if Incomparable(*pair).reason]
-    comparable = [Change(*pair) for pair in pairs if not Incomparable(*pair).reason]
+    others = {pair.old.key for pair in incomparable}
+    comparable = [Change(*pair) for pair in pairs if not others or pair[0].key not in others]
+    changed = [change for change in comparable if change.is_real]
+    are_changed = {change.old.key for change in changed}
     return Diff(
         old_name=old.name,
         new_name=new.name,
-        changed=tuple(sorted((change for change in comparable if change.is_real), key=lambda change: -change.loss)),
+        changed=tuple(sorted(changed, key=lambda change: -change.loss)),
         incomparable=tuple(incomparable),
         new=tuple(after[key] for key in sorted(after.keys() - before.keys())),
         gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
-        unchanged=tuple(change.new for change in comparable if not change.is_real),
+        unchanged=tuple(change.new for change in comparable if change.old.key not in are_changed),
     )
 
 

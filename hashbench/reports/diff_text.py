@@ -7,10 +7,17 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
-from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table, wrapped
+from hashbench.reports.formatting import (
+    json_number,
+    markdown_table,
+    markdown_text,
+    plain_table,
+    sheet_text,
+    wrapped,
+)
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
-from hashbench.store.results import COLUMNS, NUMBERS, Row, csv_text
+from hashbench.store.results import COLUMNS, NUMBERS, Row
 
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
@@ -196,7 +203,7 @@ def _csv(diff: Diff, only_changed: bool) -> str:
             lines.append(["not comparable", *pair.new.key, *numbers, *[""] * 6, pair.reason])
         lines += [["new", *row.key, "", row.value, *[""] * 7] for row in diff.new]
         lines += [["gone", *row.key, row.value, *[""] * 8] for row in diff.gone]
-    return csv_text(header, lines)
+    return sheet_text(header, lines)
 
 
 def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""Tables as text, for a terminal and in Markdown, and numbers as JSON knows them."""
+"""Tables as text, for a terminal, in Markdown and as CSV, and numbers as JSON knows them."""
 
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+from hashbench._validation import FORMULA
 
 _NAME_WIDTH, _PROSE_WIDTH = 40, 100  # characters of a line
 # What Markdown would not show as it is.
@@ -69,6 +71,28 @@ def markdown_text(text: str) -> str:
     n_iter=\<b> \*\|
     """
     return _MARKUP.sub(r"\\\g<0>", text)
+
+
+def sheet_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Write CSV for people, who may open it in a spreadsheet: no cell is computed there. It is not to be read back."""
+    from hashbench.store.results import csv_text
+
+    return csv_text(map(as_text, header), (map(as_text, row) for row in rows))
+
+
+def as_text(cell: object) -> object:
+    """Put an apostrophe before a text that begins as a formula does and is no number; leave all else as it is.
+
+    >>> as_text("=1+1"), as_text("-0.5"), as_text("-")
+    ("'=1+1", '-0.5', '-')
+    """
+    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in FORMULA:
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def json_number(value: float) -> float | None:

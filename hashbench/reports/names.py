@@ -25,7 +25,8 @@ def names_of_dataset(dataset: str, features: str) -> set[str]:
 
 def demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
     """Refuse a name that no row has; those that are suggested are short, and of features only where it has some."""
-    there = set(known)
+    names = list(names)
+    there = set(known) if names else set()  # of many rows it takes a while
     for name in names:
         if name not in there:
             usual = sorted(one for one in there if " " not in one and (":" in name or ":" not in one))

@@ -14,7 +14,7 @@ from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_metho
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.metrics import get_metric
-from hashbench.store.results import merge_rows, results_path, to_frame
+from hashbench.store.results import merge_rows, to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def run(
         Parameters of all methods that have them, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values
         is run one after the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
     results : str or Path, optional
-        A folder: the rows are also merged into its ``<dataset>.csv`` files, as those of the command are.
+        A folder: the rows are also merged into its ``<dataset>/<method>.csv`` files, as those of the command are.
     force : bool, default=False
         Do finished steps again.
     resume : bool, default=False
@@ -94,7 +94,7 @@ def run(
             continue
         done.append(outcome)
         if results is not None:
-            merge_rows(results_path(results, outcome.rows[0].dataset), outcome.rows)
+            merge_rows(Path(results), outcome.rows, outcome.made)
     if not done:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:

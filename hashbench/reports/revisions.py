@@ -5,12 +5,24 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from hashbench.errors import HashbenchError
 from hashbench.store.inputs import resolved
-from hashbench.store.results import Row, Unreadable, read_content, read_folder, unite
+from hashbench.store.results import (
+    ResultsFile,
+    Row,
+    Unreadable,
+    find_files,
+    is_earlier,
+    is_results_file,
+    read_file,
+    read_folder,
+    settings_path,
+    unite,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +31,7 @@ class Side:
 
     name: str  # what the user called it, and the commit if it is a revision
     rows: dict[tuple[Any, ...], Row]
-    is_file: bool = False  # which says nothing about other datasets
+    scope: int = 0  # 1 of a dataset, which says nothing about others; 2 of a method on a dataset
     is_named: bool = False  # by the user, as a folder or file that then should hold results
 
 
@@ -27,7 +39,7 @@ def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[
     """Read the two sides, each a revision or path; without a second one it is the working tree.
 
     A first one ``A..B`` gives both, and ``A...B`` the commit where B left A, and B, as ``git diff`` has it; a side that
-    is left out there is ``HEAD``. By default the results folder is the nearest ``results`` with CSV files in it, in the
+    is left out there is ``HEAD``. By default the results folder is the nearest ``results`` with results in it, in the
     current folder or above, up to the top of the git repository.
     """
     folder = results or _find_results()
@@ -51,9 +63,11 @@ def read_side(text: str, results: Path) -> Side:
         return _side_at(commit, text, results)
     path = Path(text)
     if text and path.is_dir():
-        return Side(text, read_folder(path), is_named=True)
+        is_dataset = any(one.parent == path and settings_path(one).exists() for one in find_files(path))
+        return Side(text, read_folder(path), scope=int(is_dataset), is_named=True)
     if path.is_file():
-        return Side(text, unite([(read_content(path), text)]), is_file=True, is_named=True)
+        file = read_file(path)
+        return Side(text, unite([file]), scope=1 if is_earlier(file) else 2, is_named=True)
     if text == "HEAD" and _top() is not None:
         return Side("HEAD (no commits yet)", {})
     raise _unknown(text)
@@ -109,14 +123,14 @@ def _find_results() -> Path:
     here = Path.cwd()
     top = _top() or here
     for folder in (here, *here.parents):
-        if any((folder / "results").glob("*.csv")):
+        if find_files(folder / "results"):
             return folder / "results"
         if folder == top:
             break
     return top / "results"
 
 
-def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, str]]:
+def _files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
     """Give each results file at a commit, with its name for errors."""
     top = _top()
     place = resolved(results)
@@ -126,11 +140,26 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[tuple[bytes, st
             "Give a folder inside with --results, or two paths."
         )
     folder = place.relative_to(top).as_posix()
-    inside = [] if folder == "." else [f"{folder}/"]
-    listed = _checked("-C", str(top), "ls-tree", "-z", "--name-only", commit, *inside)
-    for name in listed.decode().split("\0"):
-        if name.endswith(".csv"):
-            yield _checked("-C", str(top), "cat-file", "blob", f"{commit}:{name}"), f"{text}:{name}"
+    inside = "" if folder == "." else f"{folder}/"
+    listed = _checked("-C", str(top), "ls-tree", "-rz", commit, *([inside] if inside else [])).decode()
+    entries = [entry.split("\t", 1) for entry in listed.split("\0") if entry]
+    oids = {name.removeprefix(inside): facts.split()[2] for facts, name in entries if facts.split()[1] == "blob"}
+    wanted = [name for name in oids if name.count("/") < 2 and name.endswith((".csv", ".settings.json"))]
+    contents = dict(zip(wanted, _blobs(top, [oids[name] for name in wanted]), strict=True))
+    for name, content in contents.items():
+        if is_results_file(name, contents, partial(bytes, content)):
+            yield ResultsFile(f"{text}:{inside}{name}", content, contents.get(str(settings_path(Path(name)))))
+
+
+def _blobs(top: Path, oids: Sequence[str]) -> Iterable[bytes]:
+    """Give the contents of files in git, asked for all at once."""
+    told = _checked("-C", str(top), "cat-file", "--batch", given="".join(f"{oid}\n" for oid in oids).encode())
+    start = 0
+    for _ in oids:
+        end = told.index(b"\n", start)
+        n_bytes = int(told[start:end].split()[2])
+        yield told[end + 1 : end + 1 + n_bytes]
+        start = end + n_bytes + 2
 
 
 def _is_shallow() -> bool:
@@ -165,8 +194,8 @@ def _top() -> Path | None:
     return Path(found.stdout.decode().rstrip("\n")).resolve() if found.returncode == 0 else None
 
 
-def _checked(*arguments: str) -> bytes:
-    done = _git(*arguments)
+def _checked(*arguments: str, given: bytes = b"") -> bytes:
+    done = _git(*arguments, given=given)
     if done.returncode:
         raise HashbenchError(
             f"git {' '.join(arguments)} fails: {' '.join(done.stderr.decode(errors='replace').split())}"
@@ -179,8 +208,8 @@ def _said(done: subprocess.CompletedProcess[bytes]) -> str:
     return " ".join(done.stderr.decode(errors="replace").removeprefix("fatal: ").split())
 
 
-def _git(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+def _git(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(["git", *arguments], capture_output=True, check=False)
+        return subprocess.run(["git", *arguments], input=given, capture_output=True, check=False)
     except OSError:
         return subprocess.CompletedProcess(arguments, 127, b"", b"git is not installed")

@@ -20,8 +20,26 @@ from hashbench.pipeline.preparation import dataset_path, find_dataset, prepare
 from hashbench.pipeline.runner import run
 from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_dataset, method_names
 from hashbench.scoring.metrics import get_metric
+from hashbench.store.origin import Made
 from hashbench.store.provenance import digest
-from hashbench.store.results import COLUMNS, NUMBERS, UNKNOWN, Row, csv_text, read_content, results_path, unite
+from hashbench.store.results import (
+    COLUMNS,
+    NUMBERS,
+    UNKNOWN,
+    ResultsFile,
+    Row,
+    csv_text,
+    earlier_path,
+    find_files,
+    is_earlier,
+    made_key,
+    made_path,
+    read_file,
+    read_made,
+    results_path,
+    rows_text,
+    unite,
+)
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
@@ -32,7 +50,7 @@ _Rows = dict[tuple[Any, ...], Row]
 
 def result_files(paths: Iterable[Path]) -> list[Path]:
     """Give the results files that are meant: of a folder all in it, sorted by name."""
-    found = [one for path in paths for one in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    found = [one for path in paths for one in (find_files(path) if path.is_dir() else [path])]
     if not found:
         raise HashbenchError("there is no results file here. Name one, or the folder: hashbench results check results.")
     return found
@@ -44,29 +62,39 @@ def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
     problems = []
     for path in paths:
         try:
-            found = unite([(content := read_content(path), str(path))])
+            found = unite([file := read_file(path)])
+            if twice := found.keys() & rows.keys():
+                raise HashbenchError(f"{path} holds {_told(found[min(twice)])}, as a file before it does. Delete one.")
             rows |= found
-            if wrong := _about_file(path, content, found):
+            if wrong := _about_file(path, file, found):
                 problems.append(f"{path} {wrong}")
         except HashbenchError as error:
             problems.append(str(error))
     return rows, problems
 
 
-def _about_file(path: Path, content: bytes, rows: _Rows) -> str:
+def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
     """Say what is wrong with a file whose rows can be read; nothing if it is as hashbench writes it."""
     if not rows:
         return "holds no row. Remove it."
     for row in rows.values():
-        if results_path("", row.dataset).name != path.name:
-            home = results_path("", row.dataset).name
-            return f"holds rows of {row.dataset}, which belong into {home}. Move them there."
+        home = earlier_path("", row.dataset) if is_earlier(file) else results_path("", row.dataset, row.method)
+        if home.parts != path.resolve().parts[-len(home.parts) :]:
+            return f"holds rows of {row.method} on {row.dataset}, which belong into {home.as_posix()}. Move them there."
     for row in rows.values():
         texts = [getattr(row, name) for name in NUMBERS if name != "tie_sd" or row.tie_sd]
         if not all(map(_NUMBER.fullmatch, texts)):
             return f"has {', '.join(texts)} for {_told(row)}, expected six decimals each. Run it again."
-    if content != csv_text(COLUMNS, sorted(rows.values())).encode():
+    expected = csv_text(COLUMNS, sorted(rows.values())) if is_earlier(file) else rows_text(rows.values())
+    if file.content != expected.encode():
         return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
+    contents = {(*made_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
+    for made in read_made(path).values():
+        if made[:7] not in contents:
+            return (
+                f"has no rows of {' '.join(map(str, made[:5]))} with the content and version that "
+                f"{made_path(path).name} tells of. Remove its line there, or run the job again."
+            )
     return ""
 
 
@@ -109,8 +137,7 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
 
     Of a folder all that it held is looked for, else what the files held.
     """
-    paths = list(paths)
-    names = None if any(path.is_dir() for path in paths) else {path.name for path in paths}
+    meant = [_meant(path) for path in paths]
     versions: dict[tuple[str, ...], int] = {}
     for row in rows.values():
         method = row.dataset, row.features, row.method
@@ -119,7 +146,7 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
         (row.method, row.dataset)
         for key, row in base.items()
         if key not in rows
-        and (names is None or results_path("", row.dataset).name in names)
+        and any(homes & {*_homes(row)} for homes in meant)
         and versions.get((row.dataset, row.features, row.method), 0) <= row.method_version
     )
     changed = [
@@ -133,6 +160,21 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
         "accepted, or restore them. Rows go only where a higher version of the method takes their place."
         for (method, dataset), number in sorted(gone.items())
     ]
+
+
+def _meant(path: Path) -> set[str]:
+    """Give what a path means, of what `_homes` gives: all results, those of a dataset or those in a file."""
+    if not path.is_dir():
+        is_old = path.is_file() and is_earlier(read_file(path))
+        return {path.name if is_old else "/".join(path.resolve().parts[-2:])}
+    is_dataset = any(one.parent == path and not is_earlier(read_file(one)) for one in find_files(path))
+    return {path.resolve().name if is_dataset else ""}
+
+
+def _homes(row: Row) -> tuple[str, ...]:
+    """Tell where a row may be: anywhere, in the folder of its dataset, in its file, in one of the earlier layout."""
+    home = results_path("", row.dataset, row.method)
+    return "", home.parent.name, home.as_posix(), earlier_path("", row.dataset).name
 
 
 def about_makers(rows: _Rows, base: _Rows) -> list[str]:
@@ -247,8 +289,10 @@ def _job_of(row: Row) -> Job | str:
     return job if job.seed == row.seed else "draws nothing, so has seed 0 alone"
 
 
-def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> tuple[list[str], list[str]]:
-    """Do a job again from nothing but its dataset, in a fresh folder.
+def rerun(
+    job: Job, cell: Sequence[Row], line: Made | None = None, on_progress: Progress = silent
+) -> tuple[list[str], list[str]]:
+    """Do a job again from nothing but its dataset, in a fresh folder; ``line`` says what made the rows, if it is known.
 
     Returns a sentence for each row that comes out otherwise, and one on those where another processor may be why.
     """
@@ -261,10 +305,11 @@ def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> tupl
         return [f"{job} ends here with: {outcome.refusal}"], []
     made = {row.metric: row for row in outcome.rows}
     other = [row for row in cell if _is_other(row, made[row.metric])]
+    why = _why(line, outcome.made)
     alike = [] if _is_exact(job.card) else [row for row in other if _is_alike(row, made[row.metric])]
     problems = [
         f"{_told(row)} is {_numbers(row)} as submitted and {_numbers(made[row.metric])} when it is run again. Run it "
-        "again with the versions of constraints.txt, or say in the pull request why it differs."
+        f"again with the versions of constraints.txt, or say in the pull request why it differs.{why}"
         for row in other
         if row not in alike
     ]
@@ -272,8 +317,16 @@ def rerun(job: Job, cell: Sequence[Row], on_progress: Progress = silent) -> tupl
         return problems, []
     metrics = ", ".join(row.metric for row in alike)
     return problems, [
-        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as far as another processor may end."
+        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as far as another processor may end.{why}"
     ]
+
+
+def _why(line: Made | None, here: Made | None) -> str:
+    """Say, in a sentence with a space before, what differs between what made rows and what makes them here."""
+    if line is None or here is None:
+        return " What made it is not known."
+    told = line.differences(here)
+    return f" It was {', '.join(told)}." if told else " What made it is as here."
 
 
 def _is_exact(card: MethodCard) -> bool:

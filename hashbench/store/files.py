@@ -70,7 +70,7 @@ def replacing(path: Path) -> Iterator[Path]:
     Raises HashbenchError if the file cannot be written: disk full, no permission.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with _spelled_out(path):
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _remove_leftovers(path)
         try:
@@ -94,7 +94,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
     A link is followed, and what is no file, such as a pipe or a device, is written through.
     """
-    with _spelled_out(path):
+    with writing(path):
         _follow(path)
         if _is_special(path):
             number = descriptor(path)
@@ -110,7 +110,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def check_output(path: Path, *, is_folder: bool = False) -> None:
     """Refuse, before any work is done for it, a file whose folder is none or takes no files; or such a folder."""
-    with _spelled_out(path):
+    with writing(path):
         _follow(path)
         number = descriptor(path)
         if number is not None:
@@ -176,7 +176,7 @@ def _is_special(path: Path) -> bool:
 
 @contextmanager
 def _holding(path: Path) -> Iterator[None]:
-    with _spelled_out(path):
+    with writing(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = FileLock(path, is_singleton=True)
         try:
@@ -217,8 +217,8 @@ def _wait(lock: FileLock, path: Path) -> None:
 
 
 @contextmanager
-def _spelled_out(path: Path) -> Iterator[None]:
-    """Turn a failure to write into a sentence."""
+def writing(path: Path) -> Iterator[None]:
+    """Turn a failure to write or remove a file into a sentence."""
     try:
         yield
     except OSError as error:

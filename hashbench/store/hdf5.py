@@ -23,6 +23,7 @@ from hashbench.dataset import Dataset, canonical_json
 from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import data_dir, replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
+from hashbench.store.origin import Made, Origin
 from hashbench.store.provenance import Provenance
 
 SCHEMA_VERSION = 2  # 1, of before the first release, had attributes of any length
@@ -44,6 +45,8 @@ class Codes:
         Who made them, from what, with what.
     fit_seconds, encode_seconds : float
         Wall-clock time of learning, and of encoding queries and database.
+    origin : Origin or None
+        Commit, machine and day; None if that is not known, as of codes of one's own.
     held_out : float
         Score of the training items that were held out to choose the epoch, as queries to the others; None if none were.
     held_out_metric : str
@@ -55,6 +58,7 @@ class Codes:
     made: Provenance
     fit_seconds: float = float("nan")
     encode_seconds: float = float("nan")
+    origin: Origin | None = None
     held_out: float | None = None
     held_out_metric: str = ""
 
@@ -69,6 +73,11 @@ class Codes:
             array = getattr(self, role)
             if array.dtype != np.uint8 or array.ndim != 2 or array.shape[1] != n_bytes(self.n_bits):
                 check_packed(array, self.n_bits, f"{role} codes")
+
+    @property
+    def line(self) -> Made | None:
+        """What made them, as it stands beside results; None if that is not known."""
+        return Made.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
 
     @cached_property
     def content(self) -> str:
@@ -179,6 +188,8 @@ def write_codes(codes: Codes, path: Path) -> None:
     with _writing(path) as file:
         _put(file, {**codes.made.attributes(), "hashbench": "codes", "content": codes.content})
         _put(file, {key: getattr(codes, key) for key in _TIMES})
+        if codes.origin is not None:
+            _put(file, {"origin": codes.origin.text()})
         if codes.held_out is not None:
             _put(file, {key: getattr(codes, key) for key in _HELD_OUT})
         file["query/codes"] = codes.query
@@ -212,7 +223,8 @@ def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Cod
         held_out = {key: kind(attributes[key]) for key, kind in _HELD_OUT.items() if key in attributes}
         query, database = whole(file, "query/codes"), _OnDisk(file["database/codes"], path)
         stored = str(attributes["content"])
-        codes = Codes(query, database, made, **times, **held_out)
+        origin = Origin.read(attributes["origin"]) if "origin" in attributes else None
+        codes = Codes(query, database, made, **times, origin=origin, **held_out)
     if codes.content != stored:
         raise Damaged(
             f"{path} says it holds content {stored}, but holds {codes.content}: it is damaged. Encode again (--force)."

@@ -1,14 +1,15 @@
 """What made a file: one value from which codes, kept scores and rows derive their keys."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from hashbench._source_code import code_digest
+from hashbench._source_code import code_digest, file_of, modules_behind
 from hashbench._validation import check_name
 from hashbench.dataset import canonical_json
 from hashbench.errors import HashbenchError
@@ -112,6 +113,12 @@ def code_that_decides(*modules: str, leaves_out: tuple[str, ...] = ()) -> str:
     return code_digest(modules, (*_WITHOUT_A_SAY, *leaves_out))
 
 
+def files_that_decide(modules: Iterable[str], leaves_out: Iterable[str] = ()) -> list[Path]:
+    """Give the files whose code `code_that_decides` digests."""
+    found = (file_of(module) for module in modules_behind(modules, (*_WITHOUT_A_SAY, *leaves_out)))
+    return [path.resolve() for path in found if path is not None]
+
+
 @cache
 def versions(libraries: tuple[str, ...]) -> str:
     """Give the versions of installed packages, by name, as canonical JSON."""
@@ -119,6 +126,12 @@ def versions(libraries: tuple[str, ...]) -> str:
         return canonical_json({name: version(name) for name in libraries})
     except PackageNotFoundError as error:
         raise HashbenchError(f"package {error.name} is needed here, and not installed: pip install it.") from error
+
+
+@cache
+def settings_name(params: str) -> str:
+    """Name parameters, given as canonical JSON, in few letters: the first 8 hex digits of its SHA-256."""
+    return sha256(params.encode()).hexdigest()[:8]
 
 
 def digest(value: Any) -> str:

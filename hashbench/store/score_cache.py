@@ -17,7 +17,7 @@ from hashbench.errors import HashbenchError
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import SCHEMA_VERSION, Codes, read_scores, write_scores
 from hashbench.store.provenance import digest
-from hashbench.store.results import Row
+from hashbench.store.results import Row, unshown
 
 N_KEPT = 20  # files a job; the oldest goes first
 KINDS = "(kinds)"  # no name of a metric
@@ -87,5 +87,6 @@ def _summary(values: AnyArray) -> tuple[str, ...]:
 
 def _folder(job: tuple[Any, ...]) -> Path:
     """Find the folder of a job, given as the key of its rows without the metric."""
-    dataset, _, method, _, n_bits, seed = job
+    dataset, features, method, params, n_bits, seed = job
+    job = dataset, features, method, unshown(params), n_bits, seed
     return data_dir() / "scores" / str(dataset) / f"{method}-{n_bits}-s{seed}-{digest(job)[:8]}"

@@ -36,7 +36,7 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, tmp_path, monkeypat
     assert len(whole[2:-3]) == 2 * 5
     assert [line.split()[1:5] for line in part[2:-3]] == [["itq", f"n_iter={n}", "16", "0"] for n in (10, 20)]
     assert dry == shown.splitlines()
-    rows = read_rows(tmp_path / "results" / "digits.csv")
+    rows = read_rows(tmp_path / "results", "digits")
     assert Counter(row.method for row in rows if row.metric == "AP") == {"itq": 6, "lsh": 2, "sklsh": 5}
 
 

@@ -74,7 +74,7 @@ def test_installed_script_runs_an_experiment_into_the_folder_it_is_in(script, tm
     assert process.returncode == 0, stderr
     assert stdout.splitlines()[0] == ",".join(COLUMNS)
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
-    assert "AP" in (tmp_path / "results" / "digits.csv").read_text()
+    assert "AP" in (tmp_path / "results" / "digits" / "lsh.csv").read_text()
 
 
 @pytest.mark.parametrize("seed", [-1, 2**32, "one"])
@@ -142,7 +142,7 @@ def test_options_that_take_names_say_where_these_are_and_their_examples_exist(ha
 def test_run_says_where_its_rows_are_on_a_terminal(hashbench, digits_data, tmp_path, monkeypatch):
     monkeypatch.setattr("hashbench.cli.pipeline._is_watched", lambda: True)
     result = hashbench("run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--results", tmp_path / "mine")
-    assert result.stderr.splitlines()[-1] == f"Rows are in {tmp_path / 'mine' / 'digits.csv'}."
+    assert result.stderr.splitlines()[-1] == f"Rows are in {tmp_path / 'mine' / 'digits'}."
 
 
 @pytest.mark.parametrize("name", ["itq", "digits", "AP@100"])
@@ -371,7 +371,7 @@ def test_every_command_is_listed_and_found():
         for value in vars(import_module(f"hashbench.cli.{module}")).values()
         if isinstance(value, click.Command)
     }
-    assert defined - {"merge", "rerun"} == {*COMMANDS}  # which are those of `results`
+    assert defined - {"convert", "merge", "rerun"} == {*COMMANDS}  # which are those of `results`
     assert all(cli.get_command(None, name).name == name for name in COMMANDS)
     assert [*COMMANDS] == sorted(COMMANDS)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashbench.store.results import COLUMNS
+from hashbench.store.results import FILE_COLUMNS
 
 
 @pytest.fixture
@@ -144,9 +144,10 @@ def files(hashbench, tiny_file, data, empty_folder):
     told = hashbench("encode", "--method", "lsh", "--bits", 2, "--dataset", "data.h5", "--keep-model").stdout
     for path, name in zip(told.splitlines(), ("codes.h5", "m.npz"), strict=True):
         Path(path).rename(empty_folder / name)
-    row = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1"
-    (empty_folder / "r").mkdir()
-    (empty_folder / "r" / "digits.csv").write_text(f"{','.join(COLUMNS)}\n{row}\n")
+    row = "digits,pixels,itq,44136fa3,16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1"
+    (empty_folder / "r" / "digits").mkdir(parents=True)
+    (empty_folder / "r" / "digits" / "itq.csv").write_text(f"{','.join(FILE_COLUMNS)}\n{row}\n")
+    (empty_folder / "r" / "digits" / "itq.settings.json").write_text('{"44136fa3": {"params": {}}}\n')
     return empty_folder
 
 
@@ -169,8 +170,10 @@ codes.npy | evaluate {OWN.format("shards.json")} --per-query
 run.txt | evaluate --run run.txt --qrels qrels.txt --per-query
 qrels.txt | evaluate --run run.txt --qrels qrels.txt --per-query
 vectors.npy | {RERANKED} --per-query
-r/digits.csv | report --results r --output
-r/digits.csv | report --results other --against r/digits.csv --output
+r/digits/itq.csv | report --results r --output
+r/digits/itq.settings.json | report --results r --output
+r/digits/itq.csv | report --results other --against r/digits/itq.csv --output
+r/digits/itq.settings.json | report --results other --against r/digits/itq.csv --output
 """.strip().splitlines()  # what is read, and a command that ends with where it writes
 
 
@@ -207,12 +210,12 @@ def test_no_command_writes_over_what_it_reads(hashbench, files, line, way):
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_no_file_of_a_folder_leads_to_the_results(hashbench, files, command, name, link):
     (files / "out").mkdir()
-    link(files / "r" / "digits.csv", files / "out" / name)
-    before = (files / "r" / "digits.csv").read_bytes()
+    link(files / "r" / "digits" / "itq.csv", files / "out" / name)
+    before = (files / "r" / "digits" / "itq.csv").read_bytes()
     done = hashbench(command, "--results", "r", "--output", "out")
     assert (done.exit_code, done.stdout) == (2, "")
     assert f"out/{name} is read and would be written over" in done.stderr
-    assert (files / "r" / "digits.csv").read_bytes() == before
+    assert (files / "r" / "digits" / "itq.csv").read_bytes() == before
     assert len([*(files / "out").iterdir()]) == 1
 
 
@@ -241,9 +244,9 @@ def test_a_dataset_where_its_codes_would_lie_is_not_written_over(hashbench, tiny
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--per-query", "r/own.csv"], "--per-query and --results name the same file"),
-        (["--curves", "r/nowhere/../own.csv"], "--curves and --results name the same file"),
-        (["--results", "codes.npy/r"], "cannot write codes.npy/r/own.csv: Not a directory"),
+        (["--per-query", "r/own/mine.csv"], "--per-query and --results name the same file"),
+        (["--curves", "r/nowhere/../own/mine.csv"], "--curves and --results name the same file"),
+        (["--results", "codes.npy/r"], "cannot write codes.npy/r/own/mine.csv: Not a directory"),
     ],
 )
 def test_what_is_saved_is_an_output_too(hashbench, files, options, words):
@@ -251,7 +254,7 @@ def test_what_is_saved_is_an_output_too(hashbench, files, options, words):
     done = hashbench(*command)
     assert (done.exit_code, done.stdout) == (1 if "cannot" in words else 2, "")
     assert words in done.stderr
-    assert not (files / "r" / "own.csv").exists()
+    assert not (files / "r" / "own").exists()
 
 
 def test_kept_codes_are_not_written_over_while_they_are_read(hashbench, files, data):

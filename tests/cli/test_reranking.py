@@ -63,7 +63,7 @@ def test_rows_of_other_vectors_have_another_content_where_these_rerank(hashbench
     plain = without(command()[: command().index("--metric")], "--query-vectors", "--database-vectors")
     plain = without(plain, "--true-distance")
     assert hashbench(*plain, "--metric", "Recall@10", *saving, "none").exit_code == 0
-    rows = read_rows(tmp_path / "results" / "mine.csv")
+    rows = read_rows(tmp_path / "results", "mine")
     contents = {(row.method, row.metric): row.dataset_fingerprint for row in rows}
     assert len(contents) == 5
     assert contents["one", "R@10"] == contents["other", "R@10"] == contents["none", "R@10"]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from result_files import rows_in
 from scipy.io import savemat
 from scipy.spatial.distance import cdist, pdist
 
@@ -661,12 +662,12 @@ def test_own_data_run_like_any_dataset(hashbench, prepare, save, tmp_path):
     grid = ["--dataset", "My.data_2-b", "--method", "itq", "--method", "lsh", "--bits", 8]
     result = hashbench("run", *grid, "--results", tmp_path / "results")
     assert result.exit_code == 0
-    assert {row["method"] for row in rows_of(tmp_path / "results" / "My.data_2-b.csv")} == {"lsh"}
+    assert {row["method"] for row in rows_in(tmp_path / "results" / "My.data_2-b")} == {"lsh"}
     assert "refused. itq" in result.stderr  # more bits than features, and the grid goes on
     grid[grid.index(8)] = 4
     result = hashbench("run", *grid, "--metric", "AP", "--metric", "P@r2", "--results", tmp_path / "results")
     assert result.exit_code == 0, result.stderr
-    rows = [row for row in rows_of(tmp_path / "results" / "My.data_2-b.csv") if row["n_bits"] == "4"]
+    rows = [row for row in rows_in(tmp_path / "results" / "My.data_2-b") if row["n_bits"] == "4"]
     assert tuple(rows[0]) == COLUMNS
     assert {(row["method"], row["metric"]) for row in rows} == {
         (method, metric) for method in ("itq", "lsh") for metric in ("AP", "P@r2")
@@ -693,7 +694,7 @@ def test_preparing_again_replaces(hashbench, prepare, save, tmp_path):
     result = hashbench(*run)
     assert result.exit_code == 0
     assert "encoded codes" in result.stderr
-    assert {row["dataset_fingerprint"] for row in rows_of(tmp_path / "results" / "mine.csv")} == {second.fingerprint}
+    assert {row["dataset_fingerprint"] for row in rows_in(tmp_path / "results" / "mine")} == {second.fingerprint}
 
 
 def test_info_tells_about_own_data(hashbench, prepare, save):

@@ -331,7 +331,7 @@ def test_options_of_learned_methods_stand_for_their_parameters(hashbench, digits
     options = ["--dataset", "digits", "--method", "talr-ap", "--bits", "8", "--param", "epochs=1", "--metric", "AP"]
     options += ["--results", str(tmp_path), "--preset", "paper", "--validation", "0.25", "--device", "cpu"]
     assert hashbench("run", *options).exit_code == 0
-    text = (tmp_path / "digits.csv").read_text().replace('""', '"')
+    text = (tmp_path / "digits" / "talr-ap.settings.json").read_text()
     assert '"alpha": 0.5' in text
     assert '"validation": 0.25' in text
     assert "device" not in text

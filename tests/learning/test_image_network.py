@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from effort import slow
@@ -24,6 +23,7 @@ from hashbench.reports.aggregate import method_labels
 from hashbench.sources.features.weights import Extractor
 from hashbench.store import hdf5
 from hashbench.store.models import from_arrays, to_arrays
+from hashbench.store.results import read_rows
 
 
 def state(network):
@@ -344,7 +344,7 @@ def test_command_trains_on_images_and_records_the_weights_by_content(data, hashb
 
     first = run(copy)
     assert first.exit_code == 0, first.stderr
-    (row,) = pd.read_csv(tmp_path / "results" / "stripes.csv").itertuples()
+    (row,) = read_rows(tmp_path / "results", "stripes")
     params = json.loads(row.params)
     assert params["weights"] == hashlib.sha256(weights.read_bytes()).hexdigest()[:8]
     assert "tmp" not in row.params

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from effort import slow
+from result_files import contents
 from sklearn.exceptions import NotFittedError
 from trained import LEARNED, StoppedError, fitted, same_network, session, stop_after
 
@@ -102,7 +103,7 @@ def test_interrupted_command_resumes_to_the_same_results(hashbench, digits_data,
     assert fresh == [1, 2, 3, 4, 5, 6]
     assert not checkpoint.exists()
     assert run("second", "--force").exit_code == 0
-    assert (tmp_path / "first/digits.csv").read_bytes() == (tmp_path / "second/digits.csv").read_bytes()
+    assert contents(tmp_path / "first/digits") == contents(tmp_path / "second/digits")
 
 
 def test_checkpoint_of_other_labels_or_other_code_is_refused(example, tmp_path):
@@ -212,7 +213,7 @@ def test_damaged_checkpoint_is_told_and_training_starts_afresh(hashbench, digits
     steps.codes_path(load_dataset("digits")[0], job).unlink()
     done = hashbench("run", *options, "--results", tmp_path / "again")
     assert "encoded afresh (checkpoint damaged) codes" in done.stderr
-    fresh, again = ((tmp_path / name / "digits.csv").read_bytes() for name in ("fresh", "again"))
+    fresh, again = (contents(tmp_path / name / "digits") for name in ("fresh", "again"))
     assert again == fresh
     assert not list(digits_data.rglob("*.checkpoint"))
 

@@ -62,7 +62,7 @@ def test_grid_runs_on_what_is_available_and_downloads_nothing(hashbench, digits_
     put("cifar10-s2", code="older")
     command = ["run", "--method", "lsh", "--bits", 4, "--metric", "AP", "--results", tmp_path]
     assert hashbench(*command, "--available").exit_code == 0
-    assert {path.name for path in tmp_path.glob("*.csv")} == {"digits.csv", "tmc2007.csv"}
+    assert {path.parent.name for path in tmp_path.glob("*/lsh.csv")} == {"digits", "tmc2007"}
 
 
 def test_own_datasets_are_no_part_of_what_is_available(tiny):

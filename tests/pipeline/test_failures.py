@@ -1,4 +1,5 @@
 import pytest
+from result_files import rows_in
 
 from hashbench import testing
 from hashbench.errors import HashbenchError, JobFailure
@@ -84,7 +85,7 @@ def test_a_dataset_that_cannot_be_loaded_leaves_the_others_alone(hashbench, tiny
     assert "failed. dataset 'mine' failed with SystemExit: 0. Mend it" in second
     assert "computed scores" in third
     assert last == "Error: 2 of the 3 jobs failed; the reasons are above."
-    assert (tmp_path / "results" / "tiny.csv").exists()
+    assert (tmp_path / "results" / "tiny" / "lsh.csv").exists()
 
 
 @pytest.mark.parametrize("override", [EXIT, "def __init__(self, n_bits=32):\n        sys.exit(0)"])
@@ -121,7 +122,7 @@ def test_broken_entry_point_is_listed_with_its_reason(hashbench, plugin, kind, s
 def test_results_of_a_plugin_that_broke_are_still_shown(hashbench, plugin, tmp_path):
     results = tmp_path / "results"
     assert hashbench("run", "--method", "lsh", "--bits", 16, "--metric", "AP", "--results", results).exit_code == 0
-    path = results / "digits.csv"
+    path = results / "digits" / "lsh.csv"
     path.write_text(path.read_text() + path.read_text().splitlines()[1].replace(",lsh,", ",mine,") + "\n")
     plugin("mine", "import sys\nsys.exit(0)\n")
     for command in (["tables", "table1"], ["plot", "tie-ranges", "--format", "svg"]):
@@ -182,4 +183,5 @@ def test_whatever_scoring_raises_is_the_failure_of_its_job_alone(hashbench, tmp_
     assert first.startswith("[1/2] digits lsh 8 bits seed 0: failed. scoring failed with MemoryError: no further words")
     assert second == "[2/2] digits lsh 12 bits seed 0: encoded codes, computed scores"
     assert (result.exit_code, last) == (1, "Error: 1 of the 2 jobs failed; the reasons are above.")
-    assert ",lsh,{},12," in (tmp_path / "results" / "digits.csv").read_text()
+    (row,) = rows_in(tmp_path / "results" / "digits")
+    assert (row["method"], row["n_bits"]) == ("lsh", "12")

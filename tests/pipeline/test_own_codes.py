@@ -271,7 +271,7 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
         assert done.exit_code == 0
         assert f"1 row of 'mine', {n_bits} bits, written to" in done.stderr
         assert "What these codes were learned from cannot be checked. Methods here learn from the 1,000" in done.stderr
-        rows = read_rows(empty_folder / "results" / "digits.csv")
+        rows = read_rows(empty_folder / "results", "digits")
         (row,) = (row for row in rows if (row.method, row.n_bits) == ("mine", n_bits))
         assert re.search(rf"AP,{row.value},{row.tie_sd},0\.\d+,,{row.low},{row.high},200,0", done.stdout)
     ours = next(row for row in rows if row.method == "lsh")
@@ -293,7 +293,7 @@ def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, dig
     save = ["evaluate", *of_digits(16), "--metric", "AP", "--save", "mine", "--keep-codes"]
     assert hashbench(*save).exit_code == 0
     assert hashbench(*save, "--group", "pair-based", "--label", "Ours (full)").exit_code == 0
-    rows = [row for row in read_rows(empty_folder / "results" / "digits.csv") if row.method == "mine"]
+    rows = [row for row in read_rows(empty_folder / "results", "digits") if row.method == "mine"]
     shown = {"codes": "own", "group": "pair-based", "label": "Ours (full)"}
     assert [json.loads(row.params) for row in rows] == [shown]  # what was saved without them is replaced
     assert hashbench("results", "check").exit_code == 0
@@ -306,19 +306,62 @@ def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, dig
     assert {(line["label"], line["group"]) for line in content["lines"]} >= {("Ours (full)", "pair-based")}
 
 
+def test_a_save_replaces_all_rows_of_a_name_length_and_seed(hashbench, save, codes, empty_folder):
+    def saved(database, *options):
+        own = ["--query-codes", codes["query_codes"], "--affinity", save("a.npy", LEVELS), "--database-codes", database]
+        done = hashbench("evaluate", *own, "--save", "mine", "--dataset", "flowers", *options)
+        assert done.exit_code == 0
+        return done.stderr, {(row.seed, row.metric): row for row in read_rows(empty_folder / "results", "flowers")}
+
+    ours, others = codes["database_codes"], save("d2.npy", DATABASE ^ QUERY[0])
+    both = ["--metric", "AP", "--metric", "P@10", "--group", "pair-based", "--label", "Ours"]
+    told, first = saved(ours, *both)
+    assert {*first} == {(0, "AP"), (0, "P@10")}
+    assert "removed" not in told
+    assert "removed" not in saved(ours, *both)[0]
+    told, second = saved(others, "--metric", "AP", "--seed", 1)
+    assert {*second} == {(0, "AP"), (0, "P@10"), (1, "AP")}
+    assert "removed" not in told
+    assert {row.params for row in second.values()} == {'{"codes": "own"}'}  # of all seeds as of the last one
+    assert find_scores(second[0, "AP"]) is not None
+    told, third = saved(others, "--metric", "AP", "--label", "Theirs")
+    assert "2 earlier rows of 'mine', 11 bits, seed 0, removed: AP, P@10.\nNot scored again: P@10. Name all" in told
+    assert {*third} == {(0, "AP"), (1, "AP")}
+    assert third[0, "AP"].value == third[1, "AP"].value != first[0, "AP"].value
+    assert {row.params for row in third.values()} == {'{"codes": "own", "label": "Theirs"}'}
+    assert hashbench("results", "check").exit_code == 0
+    assert hashbench("tables", "--dataset", "flowers", "--metric", "AP").stdout.count("Theirs") == 1
+
+
+def test_saved_codes_of_several_lengths_stay_one_line(hashbench, digits_data, of_digits, empty_folder):
+    for n_bits, label in ((12, "First"), (16, "Second")):
+        options = ["--metric", "AP", "--save", "mine", "--keep-codes", "--label", label]
+        assert hashbench("evaluate", *of_digits(n_bits), *options).exit_code == 0
+    rows = read_rows(empty_folder / "results", "digits")
+    assert [(row.n_bits, json.loads(row.params)["label"]) for row in rows] == [(12, "Second"), (16, "Second")]
+    drawn = hashbench("plot", "code-usage", "--format", "svg")
+    assert drawn.exit_code == 0
+    assert "not in the data folder" not in drawn.stderr  # though codes of 12 bits were kept under another label
+    changed = of_digits(12)
+    np.save(changed[1], ~np.load(changed[1]))
+    done = hashbench("evaluate", *changed, "--metric", "AP", "--save", "mine", "--label", "Second")
+    assert "1 earlier row of 'mine', 12 bits, seed 0, removed: AP." in done.stderr
+    assert "mine-12-s0.h5 keeps other codes, which figures show. Replace them: --keep-codes." in done.stderr
+
+
 def test_saved_again_rows_are_replaced_and_diff_tells(hashbench, save, codes, empty_folder):
     own = ["evaluate", "--query-codes", codes["query_codes"], "--affinity", save("a.npy", LEVELS)]
     own += ["--metric", "AP", "--save", "mine", "--dataset", "flowers"]
     assert hashbench(*own, "--database-codes", codes["database_codes"]).exit_code == 0
-    (first,) = read_rows(empty_folder / "results" / "flowers.csv")
+    (first,) = read_rows(empty_folder / "results", "flowers")
     shutil.copytree(empty_folder / "results", empty_folder / "old")
     assert hashbench(*own, "--database-codes", save("d2.npy", DATABASE ^ QUERY[0])).exit_code == 0
-    (second,) = read_rows(empty_folder / "results" / "flowers.csv")
+    (second,) = read_rows(empty_folder / "results", "flowers")
     assert first.key == second.key
     assert (first.dataset, first.features, first.value != second.value) == ("flowers", "own", True)
     assert "mine" in hashbench("diff", "old", "results", "--resamples", 99).stdout
     assert hashbench(*own, "--database-codes", codes["database_codes"], "--seed", 3).exit_code == 0
-    assert [row.seed for row in read_rows(empty_folder / "results" / "flowers.csv")] == [0, 3]
+    assert [row.seed for row in read_rows(empty_folder / "results", "flowers")] == [0, 3]
 
 
 def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_folder):
@@ -326,7 +369,7 @@ def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_fo
     own = ["--query-codes", save("q.npy", outputs[:7]), "--database-codes", save("d.npy", outputs[7:])]
     own += ["--affinity", save("a.npy", LEVELS), "--distance", "cosine", "--save", "mine", "--dataset", "flowers"]
     assert hashbench("evaluate", *own, "--metric", "AP").exit_code == 0
-    (row,) = read_rows(empty_folder / "results" / "flowers.csv")
+    (row,) = read_rows(empty_folder / "results", "flowers")
     assert json.loads(row.params) == {"codes": "own", "distance": "cosine"}
 
 
@@ -339,8 +382,8 @@ def test_outputs_that_rank_by_cosine_are_saved_as_such(hashbench, save, empty_fo
     ],
 )
 def test_where_rows_cannot_be_saved_nothing_is_written(hashbench, save, codes, empty_folder, options, complaint):
-    (empty_folder / "results").mkdir()
-    (empty_folder / "results" / "flowers.csv").write_text("<<<<<<< ours\n")
+    (empty_folder / "results" / "flowers").mkdir(parents=True)
+    (empty_folder / "results" / "flowers" / "mine.csv").write_text("<<<<<<< ours\n")
     own = ["--query-codes", codes["query_codes"], "--database-codes", codes["database_codes"], *options]
     own += ["--affinity", save("a.npy", LEVELS), "--metric", "AP", "--save", "mine", "--dataset", "flowers"]
     done = hashbench("evaluate", *own, "--per-query", "scores.csv", "--curves", "curves.csv")
@@ -487,13 +530,13 @@ def test_rows_of_codes_whose_labels_agree_are_the_datasets_and_a_new_name_is_tol
     own = [*of_digits(8)[:-1], "--metric", "AP", "--save", "mine", *labels]
     done = hashbench("evaluate", *own[:5], "digits", *own[5:])
     assert done.exit_code == 0
-    (row,) = read_rows(empty_folder / "results" / "digits.csv")
+    (row,) = read_rows(empty_folder / "results", "digits")
     assert row.dataset_fingerprint == digits.fingerprint
     done = hashbench("evaluate", *own[:5], "dgits", *own[5:])
     assert "'dgits' is no dataset that is known or prepared here" in done.stderr
     done = hashbench("evaluate", *own[:5], "gone.h5", *own[5:])
     assert done.exit_code == 1
-    assert not (empty_folder / "results" / "gone.h5.csv").exists()
+    assert not (empty_folder / "results" / "gone.h5").exists()
 
 
 @pytest.mark.parametrize("form", ["markdown", "latex"])
@@ -596,4 +639,4 @@ def test_the_commands_of_the_page_run_as_they_are(hashbench, digits_data, empty_
     assert numbers[0] == numbers[1] == numbers[2]
     assert "mine codes=own" in done[5].stdout
     assert {"curves.svg", "curves.csv"} <= {path.name for path in empty_folder.iterdir()}
-    assert {path.name for path in (empty_folder / "results").glob("*.csv")} == {"digits.csv", "flowers.csv"}
+    assert {path.name for path in (empty_folder / "results").iterdir() if path.is_dir()} >= {"digits", "flowers"}

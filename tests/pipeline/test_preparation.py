@@ -183,7 +183,7 @@ def test_kinds_of_features_have_codes_and_rows_of_their_own(hashbench, data, tmp
     for spec in ("toy", "toy:far"):
         assert hashbench("run", "--dataset", spec, *grid).exit_code == 0
     assert {path.parent.name for path in (data / "codes").rglob("*.h5")} == {"toy", "toy-far"}
-    rows = (tmp_path / "toy.csv").read_text().splitlines()[1:]
+    rows = (tmp_path / "toy" / "lsh.csv").read_text().splitlines()[1:]
     assert [row.split(",")[:2] for row in rows] == [["toy", "far"], ["toy", "near"]]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from effort import ALL
 from places import built_in_methods
+from result_files import contents, rows_in
 
 from hashbench.cards import method_card
 from hashbench.errors import HashbenchError
@@ -186,7 +187,7 @@ def test_grid_of_eight_lands_in_one_sorted_file(hashbench, results, fits):
     assert result.exit_code == 0
     assert fits == {"ITQ": 4, "LSH": 4}
     assert notes(result) == ["reused dataset, encoded codes, computed scores"] + ["encoded codes, computed scores"] * 7
-    rows = rows_of(results / "digits.csv")
+    rows = rows_in(results / "digits")
     keys = [(row["method"], int(row["n_bits"]), int(row["seed"]), row["metric"]) for row in rows]
     assert keys == list(itertools.product(["itq", "lsh"], [16, 32], [0, 1], ["AP", "P@r2"]))
     assert {row["params"] for row in rows} == {'{"n_iter": 50}', "{}"}
@@ -200,23 +201,23 @@ def test_grid_of_eight_lands_in_one_sorted_file(hashbench, results, fits):
 @pytest.mark.usefixtures("digits_data")
 def test_second_run_finds_everything_again_and_changes_no_byte(hashbench, results, fits):
     first = hashbench(*GRID, "--results", results)
-    content = (results / "digits.csv").read_bytes()
+    content = contents(results / "digits")
     fits.clear()
     second = hashbench(*GRID, "--results", results)
     assert not fits
     assert notes(second) == ["reused dataset, reused codes, reused scores"] + ["reused codes, reused scores"] * 7
     assert second.stdout == first.stdout
-    assert (results / "digits.csv").read_bytes() == content
+    assert contents(results / "digits") == content
 
 
 @pytest.mark.usefixtures("digits_data")
 def test_force_repeats_every_step_with_the_same_numbers(hashbench, results, fits):
     hashbench(*GRID, "--results", results)
-    content = (results / "digits.csv").read_bytes()
+    content = contents(results / "digits")
     forced = hashbench(*GRID, "--results", results, "--force")
     assert fits == {"ITQ": 8, "LSH": 8}
     assert all(note.endswith("encoded codes, computed scores") for note in notes(forced))
-    assert (results / "digits.csv").read_bytes() == content
+    assert contents(results / "digits") == content
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -226,7 +227,7 @@ def test_another_metric_is_scored_without_encoding_again(hashbench, results, fit
     result = hashbench(*command, "--metric", "AP", "--metric", "NDCG@7")
     assert notes(result) == ["reused dataset, reused codes, computed scores"]
     assert fits == {"LSH": 1}
-    assert [row["metric"] for row in rows_of(results / "digits.csv")] == ["AP", "NDCG@7"]
+    assert [row["metric"] for row in rows_in(results / "digits")] == ["AP", "NDCG@7"]
     assert notes(hashbench(*command, "--metric", "NDCG@7")) == ["reused dataset, reused codes, reused scores"]
 
 
@@ -234,15 +235,15 @@ def test_another_metric_is_scored_without_encoding_again(hashbench, results, fit
 def test_same_metric_under_two_names_is_scored_once(hashbench, results):
     names = ["--metric", "AP@10", "--metric", "AP@10:retrieved", "--metric", "AP@10:relevant"]
     hashbench("run", "--method", "lsh", "--bits", 8, *names, "--results", results)
-    assert [row["metric"] for row in rows_of(results / "digits.csv")] == ["AP@10", "AP@10:relevant"]
+    assert [row["metric"] for row in rows_in(results / "digits")] == ["AP@10", "AP@10:relevant"]
 
 
 @pytest.mark.usefixtures("digits_data")
 def test_parameters_have_codes_and_rows_of_their_own(hashbench, results, fits):
     for params in ([], ["--param", "n_iter=0"], ["--param", "n_iter=1"], ["--param", "n_iter=0"]):
         hashbench("run", "--method", "itq", "--bits", 8, "--metric", "AP", *params, "--results", results)
-    rows = rows_of(results / "digits.csv")
-    assert [row["params"] for row in rows] == ['{"n_iter": 0}', '{"n_iter": 1}', '{"n_iter": 50}']
+    rows = rows_in(results / "digits")
+    assert sorted(row["params"] for row in rows) == ['{"n_iter": 0}', '{"n_iter": 1}', '{"n_iter": 50}']
     assert len({row["value"] for row in rows}) == 3
     assert fits == {"ITQ": 3}
 
@@ -257,7 +258,7 @@ def test_methods_that_refuse_are_printed_and_the_rest_completes(hashbench, resul
     said = notes(result)
     assert "refused" in said[1]
     assert "61" in said[1]
-    found = [(row["method"], row["n_bits"]) for row in rows_of(results / "digits.csv")]
+    found = [(row["method"], row["n_bits"]) for row in rows_in(results / "digits")]
     assert found == [("lsh", "32"), ("lsh", "100"), ("pcah", "32")]
 
 
@@ -275,22 +276,22 @@ def test_grid_of_which_nothing_could_run_fails(hashbench, results):
 def test_several_datasets_have_a_file_each(hashbench, results, tiny_file):
     one, other = tiny_file(name="one"), tiny_file("shared-labels", name="other")
     hashbench("run", "--method", "lsh", "--bits", 8, "--dataset", one, "--dataset", other, "--results", results)
-    assert {row["dataset"] for row in rows_of(results / "one.csv")} == {"one"}
-    assert {row["dataset"] for row in rows_of(results / "other.csv")} == {"other"}
+    assert {row["dataset"] for row in rows_in(results / "one")} == {"one"}
+    assert {row["dataset"] for row in rows_in(results / "other")} == {"other"}
 
 
 @pytest.mark.parametrize("rule", ["same-label", "shared-labels", "distance", "explicit"])
 def test_every_affinity_rule_runs_from_a_file(hashbench, results, tiny_file, rule):
     result = hashbench("run", "--method", "lsh", "--bits", 4, "--dataset", tiny_file(rule), "--results", results)
     assert result.exit_code == 0
-    assert len(rows_of(results / "tiny.csv")) == 6
+    assert len(rows_in(results / "tiny")) == 6
 
 
 def test_queries_without_relevant_items_are_counted(hashbench, results, tiny_file):
     labels = np.where(np.arange(40) < 3, 9, np.arange(40) % 4)  # the first three queries are alone
     path = tiny_file(labels=labels)
     hashbench("run", "--method", "lsh", "--bits", 4, "--dataset", path, "--metric", "AP", "--results", results)
-    (row,) = rows_of(results / "tiny.csv")
+    (row,) = rows_in(results / "tiny")
     assert (row["n_queries"], row["n_undefined"]) == ("8", "3")
 
 
@@ -300,10 +301,10 @@ def test_queries_without_relevant_items_are_counted(hashbench, results, tiny_fil
 def test_changed_dataset_is_encoded_again(hashbench, results, tiny_file, fits):
     command = ["run", "--method", "lsh", "--bits", 8, "--metric", "AP", "--results", results, "--dataset"]
     hashbench(*command, tiny_file())
-    (before,) = rows_of(results / "tiny.csv")
+    (before,) = rows_in(results / "tiny")
     result = hashbench(*command, tiny_file(seed=1))
     assert notes(result) == ["reused dataset, encoded codes, computed scores"]
-    (after,) = rows_of(results / "tiny.csv")  # in the place of the old row
+    (after,) = rows_in(results / "tiny")  # in the place of the old row
     assert after["dataset_fingerprint"] != before["dataset_fingerprint"]
     assert after["value"] != before["value"]
     assert fits == {"LSH": 2}
@@ -312,9 +313,9 @@ def test_changed_dataset_is_encoded_again(hashbench, results, tiny_file, fits):
 def test_dataset_with_other_labels_alone_is_scored_again(hashbench, results, tiny_file):
     command = ["run", "--method", "random", "--bits", 8, "--metric", "AP", "--results", results, "--dataset"]
     hashbench(*command, tiny_file())
-    (before,) = rows_of(results / "tiny.csv")
+    (before,) = rows_in(results / "tiny")
     hashbench(*command, tiny_file(labels=np.arange(40) % 3))
-    (after,) = rows_of(results / "tiny.csv")
+    (after,) = rows_in(results / "tiny")
     assert after["value"] != before["value"]
 
 
@@ -343,11 +344,11 @@ def test_codes_of_changed_content_are_not_scored(hashbench, tiny_file):
 def test_damaged_codes_are_encoded_again(hashbench, results):
     command = ["run", "--method", "lsh", "--bits", 8, "--results", results]
     hashbench(*command)
-    content = (results / "digits.csv").read_bytes()
+    content = contents(results / "digits")
     path = Path(encoded(hashbench("encode", "--method", "lsh", "--bits", 8)))
     path.write_bytes(path.read_bytes()[:3000])
     assert notes(hashbench(*command))[0].split(", ")[1] == "re-encoded damaged codes"
-    assert (results / "digits.csv").read_bytes() == content
+    assert contents(results / "digits") == content
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -378,7 +379,7 @@ def test_bits_that_flip_in_the_cache_change_no_result(hashbench, results, data):
     """Whatever byte of a dataset, codes or scores is hit, the rows stay, or are made again and this is told."""
     command = ["run", "--method", "lsh", "--bits", 8, "--results", results]
     assert hashbench(*command).exit_code == 0
-    fresh = (results / "digits.csv").read_bytes()
+    fresh = contents(results / "digits")
     rng, n_told = np.random.default_rng(0), 0
     for folder in ("scores", "codes", "datasets"):
         for _ in range(40 if ALL else 8):
@@ -387,10 +388,10 @@ def test_bits_that_flip_in_the_cache_change_no_result(hashbench, results, data):
             for at in rng.integers(len(content), size=20):
                 content[at] ^= 1 << rng.integers(8)
             path.write_bytes(content)
-            (results / "digits.csv").unlink()
+            (results / "digits" / "lsh.csv").unlink()
             done = hashbench(*command)
             assert done.exit_code == 0, done.stderr
-            assert (results / "digits.csv").read_bytes() == fresh
+            assert contents(results / "digits") == fresh
             n_told += "damaged" in done.stderr
     assert n_told >= 10
 
@@ -445,7 +446,7 @@ def test_two_runs_at_once_both_land(script, results):
     for process in runs:
         _, stderr = process.communicate(timeout=60)
         assert process.returncode == 0, stderr
-    found = [(row["method"], row["n_bits"], row["seed"]) for row in rows_of(results / "digits.csv")]
+    found = [(row["method"], row["n_bits"], row["seed"]) for row in rows_in(results / "digits")]
     assert sorted(found) == sorted(itertools.product(["lsh", "random"], ["8", "16", "24"], "01"))
 
 
@@ -470,7 +471,7 @@ def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, 
     process = script("run", *LONG, "--results", results)
     interrupt(process, signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    n_done = len(rows_of(results / "digits.csv"))
+    n_done = len(rows_in(results / "digits"))
     assert 2 <= n_done < 300
     short = [part for part in LONG if part not in {f"--seed={seed}" for seed in range(n_done + 2, 300)}]
     again = hashbench("run", *short, "--results", results)
@@ -478,7 +479,7 @@ def test_killed_run_loses_nothing_and_the_next_one_completes(script, hashbench, 
     assert all("reused codes" in note for note in notes(again)[:n_done])
     assert notes(again)[-1] == "encoded codes, computed scores"
     hashbench("run", *short, "--results", tmp_path / "whole", "--force")
-    assert (results / "digits.csv").read_bytes() == (tmp_path / "whole" / "digits.csv").read_bytes()
+    assert contents(results / "digits") == contents(tmp_path / "whole" / "digits")
     assert not [path for path in results.iterdir() if path.name.endswith(".part")]
 
 
@@ -504,12 +505,12 @@ def test_interrupted_run_keeps_what_is_done_and_the_next_one_completes(hashbench
     *said, last = cut.stderr.splitlines()
     assert last == INTERRUPTED
     assert [line[:5] for line in said] == ["[1/4]", "[2/4]"]
-    assert len(rows_of(results / "tiny.csv")) == 2
+    assert len(rows_in(results / "tiny")) == 2
     assert hashbench(*command, "--results", results).exit_code == 0
     assert seeds == [0, 1, 2, 2, 3]  # what was encoded is not again
     whole = hashbench(*command, "--results", results / "whole", "--force")
     assert whole.exit_code == 0
-    assert (results / "tiny.csv").read_bytes() == (results / "whole" / "tiny.csv").read_bytes()
+    assert contents(results / "tiny") == contents(results / "whole" / "tiny")
 
 
 @pytest.mark.slow
@@ -522,7 +523,7 @@ def test_interrupted_process_says_so_in_one_sentence(script, results):
     *_, last = said.splitlines()
     assert last == INTERRUPTED
     assert len([line for line in said.splitlines() if not line.startswith("[")]) == 1
-    assert len(rows_of(results / "digits.csv")) >= 2
+    assert len(rows_in(results / "digits")) >= 2
 
 
 def test_job_reads_like_a_line():
@@ -533,6 +534,6 @@ def test_job_reads_like_a_line():
 def test_scores_as_json_are_those_of_the_rows(hashbench, results, tiny_file):
     command = ["run", "--method", "lsh", "--bits", 4, "--dataset", tiny_file(), "--results", results]
     (job,) = json.loads(hashbench(*command, "--format", "json").stdout)
-    for row in rows_of(results / "tiny.csv"):
+    for row in rows_in(results / "tiny"):
         values = job["scores"][row["metric"]]
         assert [f"{values[key]:.6f}" for key in ("mean", "low", "high")] == [row["value"], row["low"], row["high"]]

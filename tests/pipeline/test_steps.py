@@ -3,6 +3,7 @@ import json
 
 import numpy as np
 import pytest
+from result_files import rows_in
 
 from hashbench import evaluate
 from hashbench.bits import unpack
@@ -26,7 +27,7 @@ def test_a_run_reranks_by_the_features_and_the_true_distance_of_the_dataset(
     command = ["run", "--method", "lsh", "--bits", 2, "--dataset", tiny_file(**changes), "--metric", NAME]
     first = hashbench(*command, "--results", tmp_path / "results")
     assert first.exit_code == 0, first.stderr
-    (row,) = rows_of(tmp_path / "results" / "tiny.csv")
+    (row,) = rows_in(tmp_path / "results" / "tiny")
     (path,) = data_dir().glob("codes/**/*.h5")
     with hdf5.open_codes(path) as codes:
         packed = codes.query, np.asarray(codes.database)

@@ -5,13 +5,14 @@ import re
 
 import pytest
 from places import ROOT
+from result_files import contents
 
 from hashbench.errors import HashbenchError
 from hashbench.pipeline.grid import Sweep, grid, part_of
 from hashbench.pipeline.study import Study, read_study
 from hashbench.store.results import read_rows
 
-RESULTS = read_rows(ROOT / "results" / "digits.csv")
+RESULTS = read_rows(ROOT / "results", "digits")
 WHOLE = """
 datasets = ["digits", "digits-pairs"]
 bits = [16, 32]
@@ -225,7 +226,7 @@ def test_run_takes_a_study_and_a_dry_run_of_it_writes_nothing(hashbench, study, 
 
     result = hashbench(*command, "--method", "itq", "--param", "n_iter=2")
     assert result.exit_code == 0
-    assert {(row.method, row.params, row.metric) for row in read_rows(tmp_path / "results" / "digits.csv")} == {
+    assert {(row.method, row.params, row.metric) for row in read_rows(tmp_path / "results", "digits")} == {
         ("itq", '{"n_iter": 2}', "AP")
     }
     assert hashbench("encode", "--grid", path, "--method", "lsh").exit_code == 0
@@ -253,16 +254,16 @@ def test_a_dry_run_looks_for_rows_in_the_results_file(hashbench, tiny_file, tmp_
     assert remains(tmp_path) == "done"
     assert remains(tmp_path / "other") == "write rows"
     assert not (tmp_path / "other").exists()
-    whole = (tmp_path / "tiny.csv").read_text()
+    whole = (tmp_path / "tiny" / "lsh.csv").read_text()
     header, first, second = whole.splitlines(keepends=True)
     for content in (header + first, header + first + second.removesuffix(",1\n") + ",2\n"):  # of another version
-        (tmp_path / "tiny.csv").write_text(content)
+        (tmp_path / "tiny" / "lsh.csv").write_text(content)
         assert remains(tmp_path) == "write rows"
         assert hashbench(*command, "--results", tmp_path).exit_code == 0
-        assert (tmp_path / "tiny.csv").read_text() == whole
-    (tmp_path / "tiny.csv").write_text("a,b\n")
+        assert (tmp_path / "tiny" / "lsh.csv").read_text() == whole
+    (tmp_path / "tiny" / "lsh.csv").write_text("a,b\n")
     stderr = hashbench(*command, "--results", tmp_path, "--dry-run").stderr
-    assert "tiny.csv is no results file: its first line has none of the columns dataset,features,method" in stderr
+    assert "lsh.csv is no results file: its first line has none of the columns dataset,features,method" in stderr
 
 
 def test_a_dry_run_computes_damaged_codes_and_scores_again(hashbench, tiny_file, data, tmp_path):
@@ -323,7 +324,7 @@ def test_a_part_runs_alone_and_parts_together_are_the_whole(hashbench, tmp_path)
     parts = [hashbench(*common, tmp_path / "parts", "--part", f"{number}/3") for number in (1, 2, 3)]
     assert [part.exit_code for part in (whole, *parts)] == [0] * 4
     assert "part 1 of 3: 2 of 4 jobs" in parts[0].stderr
-    assert (tmp_path / "parts" / "digits.csv").read_bytes() == (tmp_path / "whole" / "digits.csv").read_bytes()
+    assert contents(tmp_path / "parts" / "digits") == contents(tmp_path / "whole" / "digits")
     empty = hashbench(*common, tmp_path / "none", "--part", "9/9")
     assert (empty.exit_code, empty.stdout) == (0, "")
 

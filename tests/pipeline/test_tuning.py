@@ -299,6 +299,10 @@ def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
     row = (*key, "", "", "", "a\x0cb\x1cc\x85d\u2028e")  # at which str.splitlines would part it
     add_trials(path, {key: dict(zip(tuning.COLUMNS, row, strict=True))})
     assert read_trials(path)[key]["failure"] == row[-1]
+    odd = ("+x.h5", *key[1:7], "@AP")  # what a spreadsheet would compute stays as it is
+    row = (*odd, "0.1", "0.1", "1.0", "-no")
+    add_trials(path, {odd: dict(zip(tuning.COLUMNS, row, strict=True))})
+    assert read_trials(path)[odd]["failure"] == "-no"
     path.write_text("dataset,method\na,b\n")
     with pytest.raises(HashbenchError, match="is no file of trials, which has the columns dataset"):
         read_trials(path)

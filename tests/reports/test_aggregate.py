@@ -15,7 +15,7 @@ PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash
 @pytest.fixture(scope="module")
 def machash():
     """A row of the committed results with other parameters, value, version and code length."""
-    rows = [row for row in read_rows(ROOT / "results" / "digits.csv") if (row.method, row.n_bits) == ("machash", 16)]
+    rows = [row for row in read_rows(ROOT / "results", "digits") if (row.method, row.n_bits) == ("machash", 16)]
     defaults = json.loads(rows[0].params)
 
     def give(value=0.5, n_bits=16, version=1, **params):

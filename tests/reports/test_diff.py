@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from diffing import git, keep, needs_git, row, side, write
 from effort import slow
+from result_files import rows_in
 from scipy import stats
 
 from hashbench import cards, registry
@@ -137,7 +138,7 @@ def test_commit_with_another_seed_has_new_and_gone_rows(run_lsh, hashbench):
     first, *rest = result.stdout.splitlines()
     assert first == f"HEAD~1 ({git('rev-parse', 'HEAD~1')[:10]}) -> working tree: 1 new, 1 gone, 1 unchanged."
     lines = [line.split() for line in rest if line.split()[:1] != []]
-    values = {line["seed"]: line["value"] for line in csv.DictReader(Path("results/tiny.csv").read_text().splitlines())}
+    values = {line["seed"]: line["value"] for line in rows_in(Path("results/tiny"))}
     assert lines[0] == ["New"]
     assert lines[3] == ["tiny:features", "lsh", "8", "2", "AP", values["2"]]
     assert lines[4] == ["Gone"]

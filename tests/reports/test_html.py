@@ -1,6 +1,7 @@
 """The page of `hashbench report` without a browser: what data it holds, and that they are those of the CSV."""
 
 import base64
+import csv
 import io
 import json
 import re
@@ -15,6 +16,7 @@ import pytest
 from diffing import row, write
 from PIL import Image
 from places import ROOT
+from result_files import rows_in
 
 import hashbench as package
 from hashbench.errors import HashbenchError
@@ -361,10 +363,27 @@ def test_the_place_of_a_folder_is_not_on_the_page(tmp_path):
     assert str(tmp_path) not in page.read_text()
 
 
+def test_what_made_a_row_is_on_the_page_with_it_and_nothing_where_it_is_not_known(small, tmp_path):
+    folder = tmp_path / "results"
+    shutil.copytree(small[0], folder)
+    (beside, *others) = sorted((folder / "digits").glob("*.jobs.csv"))
+    for other in others:
+        other.unlink()
+    rows = data_of(write_report(folder, tmp_path / "page.html"))["rows"]
+    told = [rows["made"]["of"][at] for at in rows["made"]["at"]]
+    assert len(told) == len(rows["seed"])
+    assert "" in told
+    with beside.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    for line in lines:
+        (words,) = {one for one in told if f"{float(line['seconds']):,.2f} s to fit" in one} or {""}
+        assert all(line[key] in words for key in ("date", "processor", "libraries", "commit"))
+
+
 def test_the_committed_results_stay_under_three_megabytes(tmp_path):
     page = write_report(ROOT / "results", tmp_path / "page.html")
     assert page.stat().st_size < 3e6
     content = data_of(page)
-    n_lines = sum(len(path.read_text().splitlines()) - 1 for path in (ROOT / "results").glob("*.csv"))
+    n_lines = sum(len(rows_in(folder)) for folder in (ROOT / "results").iterdir() if any(folder.glob("*.json")))
     assert len(content["rows"]["seed"]) == sum(content["cells"]["n_rows"]) == n_lines
     assert pd.notna(content["cells"]["value"]).all()

@@ -20,6 +20,7 @@ from effort import ALL
 from hypothesis import given, settings
 from matplotlib.text import Text
 from places import ROOT
+from result_files import rows_in
 
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
@@ -44,15 +45,12 @@ CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-qualit
 def committed(dataset, metric="AP"):
     """Mean value, low and high over the seeds of the committed results, by method with its variant and code length."""
     cells = defaultdict(list)
-    with (ROOT / "results" / f"{dataset}.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["metric"] == metric:
-                params = json.loads(row["params"])
-                variant = [
-                    f"{key}={params[key]}" for key in DEFAULTS if params.get(key, DEFAULTS[key]) != DEFAULTS[key]
-                ]
-                values = [float(row[key]) for key in ("value", "low", "high")]
-                cells[" ".join([row["method"], *variant]), int(row["n_bits"])].append(values)
+    for row in rows_in(ROOT / "results" / dataset):
+        if row["metric"] == metric:
+            params = json.loads(row["params"])
+            variant = [f"{key}={params[key]}" for key in DEFAULTS if params.get(key, DEFAULTS[key]) != DEFAULTS[key]]
+            values = [float(row[key]) for key in ("value", "low", "high")]
+            cells[" ".join([row["method"], *variant]), int(row["n_bits"])].append(values)
     return {key: np.mean(seeds, axis=0) for key, seeds in cells.items()}
 
 
@@ -69,7 +67,7 @@ def figure_of(tmp_path_factory):
     @cache
     def give(name, dataset="digits", metric="AP", **more):
         folder = tmp_path_factory.mktemp(dataset)
-        shutil.copyfile(ROOT / "results" / f"{dataset}.csv", folder / f"{dataset}.csv")
+        shutil.copytree(ROOT / "results" / dataset, folder / dataset)
         return draw(name, folder, metric=metric, **more).figure
 
     return give
@@ -80,8 +78,11 @@ def digits_alone(tmp_path_factory):
     """A folder with the committed results of six methods on digits and no others, which is quicker to read."""
     folder = tmp_path_factory.mktemp("digits-alone")
     some = {"itq", "lsh", "sph", "random", "oracle-label", "talr-ap"}
-    for path in (ROOT / "results").glob("digits*.csv"):
-        results.merge_rows(folder / path.name, [row for row in results.read_rows(path) if row.method in some])
+    for dataset in (ROOT / "results").glob("digits*"):
+        for path in dataset.iterdir():
+            if path.name.partition(".")[0] in some:
+                (folder / dataset.name).mkdir(exist_ok=True)
+                shutil.copyfile(path, folder / dataset.name / path.name)
     return folder
 
 
@@ -121,7 +122,7 @@ def folds(tmp_path_factory):
             rows.append(
                 results.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, "89abcdef" + dataset, 1)
             )
-    results.merge_rows(folder / "some.csv", rows)
+    results.merge_rows(folder, rows)
     return folder
 
 
@@ -130,8 +131,7 @@ def test_unseen_classes_stand_against_seen_ones(folds, width):
     drawing = draw("unseen", folds, Layout(width))
     assert drawing.stem == "unseen-digits-unseen3-pixels"
     (panel,) = drawing.figure.axes
-    with (folds / "some.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_in(folds / "digits") + rows_in(folds / "digits-unseen")
     points, bars = lines(drawing.figure), ranges(drawing.figure)
     assert points.keys() == {row["method"] for row in rows}
     for method, ((x, y),) in points.items():
@@ -150,13 +150,13 @@ def test_unseen_classes_stand_against_seen_ones(folds, width):
 
 
 def test_queries_of_unseen_classes_among_all_have_a_panel_of_their_own_and_folds_a_thick_bar(folds, tmp_path):
-    rows = list(results.read_rows(folds / "some.csv"))
+    rows = [*results.read_folder(folds).values()]
     among_all = [
         row._replace(dataset=f"{row.dataset}-database-all", value="0.300000", low="0.200000", high="0.400000")
         for row in rows
         if "unseen" in row.dataset
     ]
-    results.merge_rows(tmp_path / "some.csv", [*rows, *among_all])
+    results.merge_rows(tmp_path, [*rows, *among_all])
     drawing = draw("unseen", tmp_path, Layout(6.9))
     assert [panel.get_ylabel() for panel in drawing.figure.axes] == ["AP, unseen", "AP, unseen among all"]
     left, right = drawing.figure.axes
@@ -176,8 +176,8 @@ def test_other_figures_leave_folds_out_unless_they_are_named(folds):
 
 
 def test_what_was_not_run_with_all_classes_is_told(folds, tmp_path):
-    rows = [row for row in results.read_rows(folds / "some.csv") if (row.method, row.dataset) != ("sdh", "digits")]
-    results.merge_rows(tmp_path / "some.csv", rows)
+    rows = [row for row in results.read_folder(folds).values() if (row.method, row.dataset) != ("sdh", "digits")]
+    results.merge_rows(tmp_path, rows)
     drawing = draw("unseen", tmp_path, datasets=["digits"])
     assert "sdh" not in lines(drawing.figure)
     assert drawing.notes == ("sdh: not run with the same settings on digits, and left out.",)
@@ -366,7 +366,7 @@ def test_a_method_stands_once_unless_variants_are_asked_for(digits_alone):
 
 
 def test_a_method_has_the_same_parameters_in_figures_of_other_metrics(tmp_path):
-    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq" and row.seed == 0]
+    rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method == "itq" and row.seed == 0]
     by_metric = {name: [row for row in rows if row.metric == name] for name in ("AP", "NDCG")}
     less, more = by_metric["AP"][:3], by_metric["AP"][:2] + by_metric["NDCG"]
     rows = [
@@ -374,13 +374,13 @@ def test_a_method_has_the_same_parameters_in_figures_of_other_metrics(tmp_path):
         for some, params in ((less, '{"n_iter": 7}'), (more, '{"n_iter": 8}'))
         for row in some
     ]
-    results.merge_rows(tmp_path / "digits.csv", rows)
+    results.merge_rows(tmp_path, rows)
     assert lines(draw("ap-bits", tmp_path).figure).keys() == {"itq n_iter=8"}
 
 
 def test_names_are_those_of_methods_and_the_caption_has_their_parameters(tmp_path):
-    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
-    results.merge_rows(tmp_path / "digits.csv", [row._replace(params='{"n_iter": 7}') for row in rows])
+    rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method == "itq"]
+    results.merge_rows(tmp_path, [row._replace(params='{"n_iter": 7}') for row in rows])
     drawing = draw("ap-bits", tmp_path, Layout(3.3, has_title=False))
     assert lines(drawing.figure).keys() == {"itq n_iter=7"}
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["itq"]
@@ -402,8 +402,8 @@ def test_no_figure_is_drawn_of_a_single_point(digits_alone, name, choice):
 
 
 def test_figures_are_chosen_by_kind_of_features(digits_alone, tmp_path):
-    rows = [row for row in results.read_rows(digits_alone / "digits.csv") if row.method == "itq"]
-    results.merge_rows(tmp_path / "digits.csv", [*rows, *(row._replace(features="gist (JPEG)") for row in rows)])
+    rows = [row for row in results.read_rows(digits_alone, "digits") if row.method == "itq"]
+    results.merge_rows(tmp_path, [*rows, *(row._replace(features="gist (JPEG)") for row in rows)])
     for features in ("gist", "gist (JPEG)"):
         assert draw("ap-bits", tmp_path, features=[features]).stem == "ap-bits-digits-gist-JPEG"
     with pytest.raises(HashbenchError, match=r"no results of features 'gits'.*Did you mean 'gist'"):
@@ -502,9 +502,9 @@ def test_labels_are_spread_no_further_than_need_be():
 
 
 def test_line_that_is_older_than_a_parameter_stays_a_line_of_its_own(tmp_path):
-    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if (row.method, row.seed) == ("itq", 0)]
+    rows = [row for row in results.read_rows(ROOT / "results", "digits") if (row.method, row.seed) == ("itq", 0)]
     older = [row._replace(params="{}", value=f"{float(row.value) / 2:.6f}", low="nan", high="nan") for row in rows]
-    results.merge_rows(tmp_path / "digits.csv", rows + older)
+    results.merge_rows(tmp_path, rows + older)
     found = lines(draw("ap-bits", tmp_path, variants=True).figure)
     assert found.keys() == {"itq n_iter=50", "itq n_iter=?"}
     for points in found.values():
@@ -513,19 +513,19 @@ def test_line_that_is_older_than_a_parameter_stays_a_line_of_its_own(tmp_path):
 
 
 def test_labels_do_not_depend_on_the_code_lengths_chosen(tmp_path):
-    rows = {row.n_bits: row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"}
+    rows = {row.n_bits: row for row in results.read_rows(ROOT / "results", "digits") if row.method == "itq"}
     newer = [rows[n_bits]._replace(method_version=2) for n_bits in (32, 48)]
-    results.merge_rows(tmp_path / "digits.csv", [rows[16], *newer])
+    results.merge_rows(tmp_path, [rows[16], *newer])
     metric = rows[32].metric
     for name in ("tie-ranges", "ap-bits"):
         assert lines(draw(name, tmp_path, n_bits=[32, 48], metric=metric).figure).keys() == {"itq (version 2)"}
 
 
 def test_features_that_read_alike_have_files_of_their_own(digits_alone, tmp_path):
-    rows = [row for row in results.read_rows(digits_alone / "digits.csv") if row.method == "itq"]
+    rows = [row for row in results.read_rows(digits_alone, "digits") if row.method == "itq"]
     rows = [row._replace(features=features) for features in ("a b", "a-b", "c") for row in rows]
     others = [row._replace(dataset="digits-a", features="b") for row in rows if row.features == "c"]
-    results.merge_rows(tmp_path / "digits.csv", [*rows, *others])
+    results.merge_rows(tmp_path, [*rows, *others])
     found = results.read_results(tmp_path)
     blocks = {(block.dataset, block.features): "-".join(block.stem) for block in choose_blocks(found, Selection())}
     assert len({*blocks.values()}) == len(blocks) == 4
@@ -536,9 +536,9 @@ def test_features_that_read_alike_have_files_of_their_own(digits_alone, tmp_path
 
 @pytest.mark.parametrize("spec", ["own", "own:squeezenet", "own:squeezenet (JPEG)"])
 def test_dataset_is_found_by_what_users_type_for_its_features(tmp_path, spec):
-    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
+    rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method == "itq"]
     rows = [row._replace(dataset="own", features="squeezenet (JPEG)") for row in rows]
-    results.merge_rows(tmp_path / "own.csv", [*rows, *(row._replace(dataset="other") for row in rows)])
+    results.merge_rows(tmp_path, [*rows, *(row._replace(dataset="other") for row in rows)])
     assert draw("ap-bits", tmp_path, datasets=[spec]).stem == "ap-bits-own-squeezenet-JPEG"
 
 
@@ -550,7 +550,7 @@ def undefined(hashbench, tiny_file, digits_alone, tmp_path):
     grid = ["--method", "lsh", "--method", "random", "--bits", 8, "--bits", 32]
     result = hashbench("run", *grid, "--dataset", path, "--results", folder)
     assert (result.exit_code, "nan" in result.stdout) == (0, True)
-    shutil.copyfile(digits_alone / "digits.csv", folder / "digits.csv")
+    shutil.copytree(digits_alone / "digits", folder / "digits")
     return folder
 
 
@@ -574,7 +574,7 @@ def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench,
     assert result.exit_code == 0
     assert "loners" in result.stdout
     assert "**nan" not in result.stdout
-    (undefined / "loners.csv").unlink()
+    shutil.rmtree(undefined / "loners")
     alone = hashbench("tables", "--results", undefined).stdout
     own = [block for block in alone.split("\n## ") if block.startswith("digits")]
     assert own
@@ -582,7 +582,7 @@ def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench,
 
 
 def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_path):
-    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method in ("itq", "lsh")]
+    rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method in ("itq", "lsh")]
     header = [column for column in results.COLUMNS if column not in ("low", "high")]
     (tmp_path / "digits.csv").write_text(
         results.csv_text(header, ([getattr(row, column) for column in header] for row in rows))
@@ -600,8 +600,8 @@ def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_pat
 
 
 def test_names_with_a_dollar_are_drawn_as_they_are(tmp_path):
-    rows = [row for row in results.read_rows(ROOT / "results" / "digits.csv") if row.method == "itq"]
-    results.merge_rows(tmp_path / "digits.csv", [row._replace(features="a$b$c{ $^_$") for row in rows])
+    rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method == "itq"]
+    results.merge_rows(tmp_path, [row._replace(features="a$b$c{ $^_$") for row in rows])
     (path,) = plots.write_figure(draw("ap-bits", tmp_path), tmp_path, ["svg"])
     assert path.exists()
 
@@ -822,7 +822,7 @@ def test_times_are_medians_of_what_the_codes_files_say(hashbench, data, folder):
     for method in ("itq", "lsh"):
         with h5py.File(codes_of(data, method)[2], "a") as file:
             file.attrs.update(fit_seconds=100.0, encode_seconds=50.0)
-    rows = [row for row in results.read_rows(folder / "digits.csv") if row.metric == "AP"]
+    rows = [row for row in results.read_rows(folder, "digits") if row.metric == "AP"]
     figure = draw("time-quality", folder).figure
     for panel, key in zip(figure.axes, ("fit_seconds", "encode_seconds"), strict=True):
         drawn = [line for line in panel.get_lines() if not line.get_label().startswith("_")]
@@ -924,11 +924,11 @@ def test_all_figures_are_drawn_of_a_dataset_file_with_parameters_of_its_own(hash
 
 
 def test_contents_and_versions_are_told_apart(folder, tmp_path):
-    rows = results.read_rows(folder / "digits.csv")
+    rows = results.read_rows(folder, "digits")
     changed = [row._replace(dataset_fingerprint="other", seed=5) for row in rows]
     rows = [row for row in rows if row.method == "itq"]
     newer = [row._replace(method_version=99, seed=7, value="0.999000", high="1.000000") for row in rows]
-    results.merge_rows(tmp_path / "digits.csv", [*rows, *changed, *newer])
+    results.merge_rows(tmp_path, [*rows, *changed, *newer])
     all_lines = plots.draw_figures(tmp_path, ["tie-ranges"], Selection(variants=True))
     drawn = {drawing.stem: drawing.figure for drawing in all_lines}
     assert len(drawn) == 2

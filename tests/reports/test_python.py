@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from places import ROOT
+from result_files import contents, files_in, rows_in
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
 
@@ -23,8 +24,10 @@ DOCUMENT = (ROOT / "docs" / "python.md").read_text()
 @pytest.fixture
 def few(tmp_path):
     """Results of two methods on digits."""
-    header, *lines = (ROOT / "results" / "digits.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "digits.csv").write_text(header + "".join(line for line in lines if re.search(",(itq|lsh),", line)))
+    (tmp_path / "digits").mkdir()
+    for path in (ROOT / "results" / "digits").glob("*.*"):
+        if path.name.startswith(("itq.", "lsh.")):
+            shutil.copy(path, tmp_path / "digits")
     return tmp_path
 
 
@@ -33,8 +36,8 @@ def test_run_gives_the_rows_that_the_command_writes(hashbench, digits_data, tmp_
     assert hashbench(*command, "--param", "itq:n_iter=3", "--results", tmp_path / "command").exit_code == 0
     kept = tmp_path / "kept"
     frame = package.run({"itq": {"n_iter": 3}, "lsh": {}}, [8, 12], seeds=1, metrics="AP", results=kept)
-    assert (kept / "digits.csv").read_bytes() == (tmp_path / "command" / "digits.csv").read_bytes()
-    expected = pd.read_csv(kept / "digits.csv", keep_default_na=False)
+    assert contents(kept / "digits") == contents(tmp_path / "command" / "digits")
+    expected = pd.DataFrame(rows_in(kept / "digits")).astype(dict(frame.dtypes))
     pd.testing.assert_frame_equal(frame.sort_values(["method", "n_bits"], ignore_index=True), expected)
     pd.testing.assert_frame_equal(package.read_results(kept), expected)
 
@@ -119,8 +122,9 @@ def test_figures_and_tables_are_those_of_the_folder(few):
 
 
 def test_several_figures_are_told_by_name(few):
-    text = (few / "digits.csv").read_text()
-    (few / "other.csv").write_text(re.sub("^digits,", "other,", text, flags=re.MULTILINE))
+    shutil.copytree(few / "digits", few / "other")
+    for path in files_in(few / "other"):
+        path.write_text(re.sub("^digits,", "other,", path.read_text(), flags=re.MULTILINE))
     with pytest.raises(HashbenchError, match=r"2 figures .* ap-bits-digits-pixels, ap-bits-other-pixels\. Choose one"):
         package.plot("ap-bits", results=few)
     assert package.plot("ap-bits", results=few, datasets="digits")

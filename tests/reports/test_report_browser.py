@@ -126,6 +126,17 @@ def test_point_of_a_plot_tells_its_numbers_under_the_mouse_and_in_focus(visit, f
         expect(tip).to_be_hidden()
 
 
+def test_a_seed_tells_what_made_its_row(visit):
+    page = visit(VIEWS["rows"])
+    tip, seed = page.locator("#tip"), page.locator("td.column-seed abbr").first
+    for reach in (seed.hover, seed.focus):
+        reach()
+        expect(tip).to_contain_text("by hashbench 0.")
+        expect(tip).to_contain_text("s to fit and encode")
+        page.keyboard.press("Escape")
+        expect(tip).to_be_hidden()
+
+
 def test_legend_hides_and_shows_a_line(visit):
     page = visit(VIEWS["plots"])
     button, points = page.locator("button[data-line=lsh]"), page.locator("[data-point][data-line=lsh]:visible")

@@ -193,7 +193,7 @@ def signed(number):
 def kept_scores(folder, method, monkeypatch):
     """The AP of each query at the longest codes of the first seed, to the four digits that travel."""
     monkeypatch.setenv("HASHBENCH_DATA", str(folder / "data"))
-    rows = results.read_rows(folder / "results" / "few.csv")
+    rows = results.read_rows(folder / "results", "few")
     sought = (method, max(LENGTHS), min(SEEDS), "AP")
     row = next(row for row in rows if (row.method, row.n_bits, row.seed, row.metric) == sought)
     return score_cache.find_scores(row).round(4)

@@ -1,18 +1,20 @@
 """Submitted results: what is wrong with a file is a sentence, and a cell that does not come out again is named."""
 
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from diffing import commit, needs_git, row, write
+from diffing import commit, git, needs_git, row, write
 from places import ROOT
 
 from hashbench.dataset import canonical_json
 from hashbench.pipeline.grid import Job, grid
 from hashbench.reports import submissions
-from hashbench.store.results import read_rows
+from hashbench.store.origin import Made
+from hashbench.store.results import merge_rows, read_rows
 
 FINGERPRINT = "cecf02ca0edd5963"  # of digits
 PIXELS = {"features": "pixels", "dataset_fingerprint": FINGERPRINT}
@@ -71,13 +73,54 @@ def test_what_is_wrong_with_a_spoilt_file_is_told(hashbench, how):
     assert result.stdout == ""
 
 
+SPOILT_NOW = {  # which file of lsh on digits, what is done to its text, and what is said of it
+    "cut short": (".csv", lambda text: text[:-20], "cells, expected 15"),
+    "not sorted": (".csv", lambda text: "\n".join([*(lines := text.splitlines())[:1], *lines[:0:-1], ""]), "sorted by"),
+    "no settings": (".settings.json", lambda text: "{}\n", "are not in the file of settings beside it"),
+    "damaged settings": (".settings.json", lambda text: text.replace("{}", '{"a": 1}'), "is not what hashbench calls"),
+    "of another job": (".jobs.csv", lambda text: text.replace(",16,1,", ",16,2,"), "has no rows of digits pixels "),
+    "of another version": (
+        ".jobs.csv",
+        lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text),
+        "no rows of",
+    ),
+    "not told whole": (".jobs.csv", lambda text: text[:-20], "cells, expected 15"),
+}
+
+
+@pytest.mark.parametrize("how", SPOILT_NOW)
+@pytest.mark.usefixtures("empty_folder")
+def test_what_is_wrong_with_a_method_s_files_is_told(hashbench, how):
+    for seed in (0, 1):
+        job = "digits", "pixels", "44136fa3", 16, seed, FINGERPRINT, 1
+        line = Made(*job, "", "0.1.0", "numpy=2", "x86_64 Nobody avx2", 1, "cpu", "2026-01-31", "1.00")
+        merge_rows(Path("results"), [ours(seed=seed)], line)
+    assert hashbench("results", "check").stdout == "1 file with 2 rows: all is well.\n"
+    suffix, spoil, sentence = SPOILT_NOW[how]
+    path = Path("results/digits/lsh.csv").with_suffix(suffix)
+    path.write_text(spoil(path.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    for what in ("results", "results/digits", "results/digits/lsh.csv"):
+        result = hashbench("results", "check", what)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert sentence in result.stderr
+
+
+@pytest.mark.usefixtures("empty_folder")
+def test_rows_of_a_method_in_the_file_of_another_are_told(hashbench):
+    (path,) = merge_rows(Path("results"), [ours()])
+    for one in ("lsh.csv", "lsh.settings.json"):
+        shutil.move(path.with_name(one), path.with_name(one.replace("lsh", "itq")))
+    result = hashbench("results", "check")
+    assert "itq.csv holds rows of lsh on digits, which belong into digits/lsh.csv. Move them" in result.stderr
+
+
 @pytest.mark.usefixtures("empty_folder")
 def test_a_file_of_another_name_and_a_broken_one_are_both_told(hashbench):
     write(Path("results/mine.csv"), ours())
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
     result = hashbench("results", "check")
     first, second, last = result.stderr.splitlines()
-    assert re.search(r"mine.csv holds rows of digits, which belong into digits.csv. Move them there.$", first)
+    assert re.search(r"mine\.csv holds rows of lsh on digits, which belong into digits\.csv\. Move them", first)
     assert re.search(r"other.csv is no results file", second)
     assert last == "Error: 2 things are wrong; each is told above."
 
@@ -140,6 +183,19 @@ def test_a_file_that_is_gone_is_missed_in_the_folder_and_not_in_another_file(has
 
 
 @needs_git
+def test_of_a_dataset_or_method_in_the_new_layout_what_the_old_one_held_is_missed(hashbench, accepted):
+    assert hashbench("results", "convert").exit_code == 0
+    assert check_against_head(hashbench).exit_code == 0
+    Path("results/digits/itq.csv").unlink()
+    shutil.rmtree("results/digits-pairs")
+    assert "2 things are wrong" in check_against_head(hashbench).stderr
+    for what in ("results/digits", "results/digits/lsh.csv"):
+        gone = check_against_head(hashbench, what)
+        assert gone.exit_code == (1 if what == "results/digits" else 0)
+        assert ("1 row of itq on digits is gone" in gone.stderr) == bool(gone.exit_code)
+
+
+@needs_git
 def test_rows_of_a_higher_version_take_the_place_of_accepted_ones(hashbench, accepted, monkeypatch):
     card = replace(submissions.method_card("lsh"), version=2)
     monkeypatch.setattr(submissions, "method_card", lambda name: card)
@@ -182,7 +238,7 @@ def made(hashbench, repository, digits_data):
     """A results file of two cells that a run here made."""
     run = ("run", "--method", "lsh", "--bits", 8, "--seed", 0, "--seed", 1, "--metric", "AP", "--metric", "P@10")
     assert hashbench(*run).exit_code == 0
-    return Path("results/digits.csv")
+    return Path("results/digits/lsh.csv")
 
 
 @needs_git
@@ -195,7 +251,7 @@ def test_a_cell_is_run_again_and_comes_out_the_same(hashbench, made, data):
 
 def spoil_last_digit(made):
     """Change the sixth decimal of the first AP; give its row as it was, and the value that stands there now."""
-    (first, *_) = read_rows(made)
+    (first, *_) = read_rows("results", "digits")
     text = made.read_text(encoding="utf-8")
     value = f"{float(first.value) + 1e-6:.6f}"
     made.write_text(text.replace(f",AP,{first.value},", f",AP,{value},"), encoding="utf-8", newline="\n")
@@ -212,12 +268,32 @@ def test_a_digit_that_does_not_come_out_again_is_named(hashbench, made):
 
 
 @needs_git
+def test_what_differs_from_what_made_a_cell_is_told_with_its_digits(hashbench, made):
+    spoil_last_digit(made)
+    beside = made.with_suffix(".jobs.csv")
+    text = beside.read_text(encoding="utf-8")
+    assert "What made it is as here." in hashbench("results", "rerun", "--cells", 2).stderr
+    other = re.sub(r",x86_64 \w+ |,aarch64 \w+ |,arm64 \w+ ", ",riscv64 Nobody ", text)
+    beside.write_text(re.sub(r"numpy=[\d.]+", "numpy=1.0", other), encoding="utf-8", newline="\n")
+    told = hashbench("results", "rerun", "--cells", 2).stderr
+    assert re.search(
+        r"It was made on another processor class \(riscv64 Nobody \w+, here .*\), numpy 1\.0 \(here ", told
+    )
+    beside.unlink()
+    assert "What made it is not known." in hashbench("results", "rerun", "--cells", 2).stderr
+
+
+@needs_git
 def test_only_what_is_new_or_changed_is_run_again(hashbench, made):
-    commit(*read_rows(made)[:2])
-    write(made, *read_rows(made)[:2], *(one._replace(seed=1) for one in read_rows(made)[:2]))
+    rows = read_rows("results", "digits")
+    shutil.rmtree("results/digits")
+    commit(*rows[:2])  # in the earlier layout
+    Path("results/digits.csv").unlink()
+    merge_rows(Path("results"), [*rows[:2], *(one._replace(seed=1) for one in rows[:2])])
     result = hashbench("results", "rerun", "--against", "HEAD")
     assert result.stdout.startswith("digits lsh 8 bits seed 1: 2 rows ...")
-    commit(*read_rows(made))
+    git("add", ".")
+    git("commit", "-qm", "all")
     assert hashbench("results", "rerun", "--against", "HEAD").stdout == "No cell is new or changed.\n"
 
 
@@ -235,7 +311,7 @@ def rerun_as_if(monkeypatch, method, *changed, tie_sd=0.01):
     card = submissions.method_card(method)
     job = Job("digits", card, 16, 0, {})
     rows = [one._replace(**change) for one, change in zip(cell, changed, strict=True)]
-    outcome = SimpleNamespace(refusal="", rows=rows)
+    outcome = SimpleNamespace(refusal="", rows=rows, made=None)
     for name in ("prepare", "dataset_path"):
         monkeypatch.setattr(submissions, name, lambda dataset: Path("digits.h5"))
     monkeypatch.setattr(submissions, "run", lambda *args, **kwargs: [outcome])

@@ -251,7 +251,7 @@ def folder(tmp_path):
         for metric in ("AP", "AP@1000", "NDCG")
     ]
     rows = [results.Row(**{**one, **{key: f"{one[key]:.6f}" for key in results.NUMBERS}}) for one in cells]
-    results.merge_rows(tmp_path / "digits.csv", rows)
+    results.merge_rows(tmp_path, rows)
     return tmp_path
 
 

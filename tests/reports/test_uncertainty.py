@@ -1,4 +1,5 @@
 import csv
+import json
 import re
 import shutil
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from hashbench.reports.tables.blocks import _entry, notes_on_marks
 from hashbench.reports.tables.formats import Style
 from hashbench.reports.tables.uncertainty import add_confidence, interval
 from hashbench.store import hdf5
+from hashbench.store.provenance import settings_name
 
 
 def test_interval_is_that_of_the_mean_and_the_same_each_time():
@@ -104,7 +106,7 @@ def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, s
     before = rows_of(shown(), "digits (pixels)")
     assert "‡" not in before["pca-rr"][0]  # 0.15 below the best
     assert "‡" not in before["random"][0]  # a sanity baseline is not tested
-    path = scored / "digits.csv"
+    path = scored / "digits" / "pca-rr.csv"
     for seed in (0, 1):  # give pca-rr the scores of itq, but for differences that almost cancel out
         source, target = (
             next((data / "scores" / "digits").glob(f"{name}-16-s{seed}-*/*.h5")) for name in ("itq", "pca-rr")
@@ -113,7 +115,7 @@ def test_method_that_a_paired_test_does_not_tell_from_the_best_is_marked(data, s
         values[:3, ::2] -= 0.02
         values[:3, 1::2] += 0.0199
         hdf5.write_scores(target, {"AP": values}, hdf5.read_attributes(target))
-        row = rf"(pca-rr,{{}},16,{seed},AP,)[\d.]+,[\d.]+,[\d.]+,[\d.]+"
+        row = rf"(pca-rr,\w+,16,{seed},AP,)[\d.]+,[\d.]+,[\d.]+,[\d.]+"
         mean, low, high, _ = (f"{value:.6f}" for value in values.mean(axis=1))
         means = f"{mean},,{low},{high}"
         path.write_text(re.sub(row, rf"\g<1>{means}", path.read_text()))
@@ -209,8 +211,8 @@ def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, s
 
 
 def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):
-    path = scored / "digits.csv"
-    path.write_text(re.sub(r"(pca-rr,{},16,1,AP,)[\d.]+", r"\g<1>0.432101", path.read_text()))
+    path = scored / "digits" / "pca-rr.csv"
+    path.write_text(re.sub(r"(pca-rr,\w+,16,1,AP,)[\d.]+", r"\g<1>0.432101", path.read_text()))
     rows = rows_of(shown(), "Uncertainty of digits")
     assert rows["pca-rr"][2] == "-"
     assert rows["lsh"][2] != "-"
@@ -220,15 +222,17 @@ def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):
 @pytest.mark.parametrize(
     ("pattern", "other", "label"),
     [
-        ("{}", '"{""a"": 1}"', "lsh a=1"),
+        (settings_name("{}"), settings_name('{"a": 1}'), "lsh a=1"),
         *slow(("[0-9a-f]{16},1$", f"{'0' * 16},1", "lsh"), (",1$", ",2", "lsh"), (",16,0,", ",16,7,", "lsh")),
     ],
     ids=["params", "fingerprint", "version", "seed"],
 )
 def test_scores_of_other_codes_are_not_used(scored, shown, pattern, other, label):
-    path = scored / "digits.csv"
-    lines = path.read_text().splitlines()
-    path.write_text("\n".join(re.sub(pattern, other, line) if ",lsh," in line else line for line in lines) + "\n")
+    path = scored / "digits" / "lsh.csv"
+    path.write_text(re.sub(pattern, other, path.read_text(), flags=re.MULTILINE))
+    path.with_suffix(".settings.json").write_text(
+        json.dumps({settings_name(text): {"params": json.loads(text)} for text in ("{}", '{"a": 1}')})
+    )
     found = re.findall(rf"^\| {label} +\| +\S+ \| +[\d.]+ \| +(\S+) ", shown(), flags=re.MULTILINE)
     assert found == ["-"]
 

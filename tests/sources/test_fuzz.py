@@ -20,7 +20,7 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_matrix
 from hashbench.store import hdf5, inputs
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import COLUMNS, Row, csv_text, unite
+from hashbench.store.results import COLUMNS, Row, csv_text, read_file, unite
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4)).astype(np.float32)
@@ -107,7 +107,7 @@ def read_levels(path):
 
 
 def read_results(path):
-    rows = unite([(path.read_bytes(), str(path))]).values()
+    rows = unite([read_file(path)]).values()
     assert all(type(cell) is kind for row in rows for cell, kind in zip(row, Row.__annotations__.values(), strict=True))
     for row in rows:
         low, value, high = (float(text) for text in (row.low, row.value, row.high))

@@ -1,18 +1,25 @@
+import json
 import re
 import subprocess
-import sysconfig
+from hashlib import sha256
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from diffing import git, needs_git
+from places import ROOT
+from result_files import contents
 
 from hashbench.errors import HashbenchError
 from hashbench.store import results
+from hashbench.store.origin import Made
 
 HEADER = (
-    "dataset,features,method,params,n_bits,seed,metric,value,tie_sd,low,high,n_queries,n_undefined,"
+    "dataset,features,method,settings,n_bits,seed,metric,value,tie_sd,low,high,n_queries,n_undefined,"
     "dataset_fingerprint,method_version\n"
 )
+EARLIER = HEADER.replace("settings", "params")
+NAME = sha256(b'{"n_iter": 50}').hexdigest()[:8]
 
 
 def row(**changes):
@@ -36,28 +43,193 @@ def row(**changes):
     return results.Row(**(fields | changes))
 
 
+def made(**changes):
+    fields = {
+        "dataset": "digits",
+        "features": "pixels",
+        "settings": NAME,
+        "n_bits": 16,
+        "seed": 0,
+        "dataset_fingerprint": "0123456789abcdef",
+        "method_version": 1,
+        "commit": "0123456789+",
+        "hashbench": "0.1.0",
+        "libraries": "numpy=2.4.6 scipy=1.17.1",
+        "processor": "x86_64 GenuineIntel avx2",
+        "threads": 2,
+        "device": "cpu",
+        "date": "2026-01-31",
+        "seconds": "0.25",
+    }
+    return Made(**(fields | changes))
+
+
 @pytest.fixture
 def path(tmp_path):
-    return tmp_path / "results" / "digits.csv"
+    return tmp_path / "results" / "digits" / "itq.csv"
 
 
-def test_file_is_written_as_the_design_says(path):
-    results.merge_rows(path, [row()])
+@pytest.fixture
+def earlier(tmp_path):
+    """A file of the layout before, in a folder of its own."""
+    (tmp_path / "before").mkdir()
+    return tmp_path / "before" / "digits.csv"
+
+
+def merge(path, rows, made=None):
+    return results.merge_rows(path.parents[1], rows, made)
+
+
+def read(path):
+    return list(results.read_folder(path.parents[1]).values())
+
+
+def test_files_are_written_as_the_design_says(path):
+    assert merge(path, [row()], made()) == [path]
+    assert {one.name for one in path.parent.iterdir()} == {"itq.csv", "itq.settings.json", "itq.jobs.csv"}
     assert path.read_bytes().decode() == HEADER + (
-        'digits,pixels,itq,"{""n_iter"": 50}",16,0,AP,0.500000,0.001000,0.000000,1.000000,200,3,0123456789abcdef,1\n'
+        f"digits,pixels,itq,{NAME},16,0,AP,0.500000,0.001000,0.000000,1.000000,200,3,0123456789abcdef,1\n"
     )
+    assert path.with_suffix(".settings.json").read_bytes() == (
+        b'{\n  "%b": {"params": {"n_iter": 50}}\n}\n' % NAME.encode()
+    )
+    assert path.with_suffix(".jobs.csv").read_bytes().decode() == (
+        "dataset,features,settings,n_bits,seed,dataset_fingerprint,method_version,commit,hashbench,libraries,processor,"
+        f"threads,device,date,seconds\ndigits,pixels,{NAME},16,0,0123456789abcdef,1,0123456789+,0.1.0,"
+        "numpy=2.4.6 scipy=1.17.1,x86_64 GenuineIntel avx2,2,cpu,2026-01-31,0.25\n"
+    )
+
+
+def test_each_setting_has_a_line_and_keeps_what_else_is_said_of_it(path):
+    merge(path, [row(), row(params="{}")])
+    beside = path.with_suffix(".settings.json")
+    text = beside.read_text()
+    assert [line[3:11] for line in text.splitlines()[1:-1]] == sorted([NAME, sha256(b"{}").hexdigest()[:8]])
+    beside.write_text(text.replace('{"params": {}}', '{"params": {}, "trials": 9}'))
+    merge(path, [row(params='{"a": [0.1, null]}')])
+    assert {"params": {}, "trials": 9} in json.loads(beside.read_text()).values()
+    assert {one.params for one in read(path)} == {'{"n_iter": 50}', "{}", '{"a": [0.1, null]}'}
+
+
+def test_what_made_a_job_changes_only_with_its_rows(path):
+    beside = path.with_suffix(".jobs.csv")
+    merge(path, [row(), row(metric="P@5")], made())
+    before = contents(path.parent), beside.read_bytes(), beside.stat().st_mtime_ns
+    merge(path, [row(metric="P@5")], made(date="2026-02-01"))
+    assert before == (contents(path.parent), beside.read_bytes(), beside.stat().st_mtime_ns)
+    for number, change in enumerate([{"value": "0.600000"}, {"metric": "P@9"}, {"method_version": 2}], 2):
+        merge(path, [row(**change)], made(date=f"2026-02-0{number}"))
+        assert results.read_made(path)[made().key].date == f"2026-02-0{number}"
+    merge(path, [row(seed=1)], made(seed=1))
+    assert [one.seed for one in results.read_made(path).values()] == [0, 1]
+    merge(path, [row(value="0.700000"), row(seed=1)])  # of codes that do not say
+    assert [one.seed for one in results.read_made(path).values()] == [1]
+
+
+def test_what_made_rows_of_before_is_said_once_all_of_them_are_made_again(path):
+    merge(path, [row(), row(metric="P@5")])
+    assert not path.with_suffix(".jobs.csv").exists()
+    merge(path, [row()], made())
+    assert results.read_made(path) == {}
+    merge(path, [row(), row(metric="P@5")], made())
+    assert results.read_made(path) == {made().key: made()}
+
+
+@pytest.mark.parametrize("n_written", [0, 1, 2])
+def test_a_kill_between_files_loses_nothing_and_the_next_run_ends_it(path, monkeypatch, n_written):
+    old, new = [row(), row(metric="P@5")], [row(value="0.600000"), row(params="{}", value="0.600000")]
+    merge(path, old, made())
+    write, written = results.write_text, []
+
+    def write_some(path, text):
+        if len(written) == n_written:
+            raise KeyboardInterrupt
+        written.append(path.name)
+        write(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(results, "write_text", write_some)
+        with pytest.raises(KeyboardInterrupt):
+            merge(path, new, made(date="2026-02-01"))
+    assert sorted(read(path)) == sorted(old)
+    merge(path, new, made(date="2026-02-01"))
+    assert {one.value for one in read(path) if one.metric == "AP"} == {"0.600000"}
+    assert results.read_made(path)[made().key].date == "2026-02-01"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda text: None, "itq.settings.json is missing, without which the rows of "),
+        (lambda text: text.replace("50", "51"), f"{NAME} is not what hashbench calls the parameters"),
+        (lambda text: text.replace(NAME, "0" * 8), f"{'0' * 8} is not what hashbench calls"),
+        (lambda text: text[:-4], "itq.settings.json holds no settings: "),
+        (lambda text: "[]\n", "holds no settings"),
+        (lambda text: text.replace('{"params": {"n_iter": 50}}', "50"), "holds no settings"),
+        (lambda text: "{}\n", f"line 2: settings {NAME} are not in the file of settings beside it"),
+        (lambda text: "<<<<<<< ours\n" + text, "line 1, is a conflict marker of git"),
+        (lambda text: "[" * 100_000, "holds no settings"),
+    ],
+)
+def test_settings_that_are_missing_or_damaged_are_refused_in_a_sentence(path, spoil, words):
+    merge(path, [row()])
+    beside = path.with_suffix(".settings.json")
+    text = spoil(beside.read_text())
+    beside.unlink() if text is None else beside.write_text(text)
+    before = path.read_bytes()
+    for use in (lambda: merge(path, [row(seed=1)]), lambda: results.read_results(path.parents[1])):
+        with pytest.raises(HashbenchError, match=re.escape(words)) as caught:
+            use()
+        assert "\n" not in str(caught.value)
+        assert str(path.parent) in str(caught.value)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda text: text.replace("seed,", ""), "has columns dataset,features,settings,n_bits,dataset"),
+        (lambda text: "", "has columns none"),
+        (lambda text: text.replace(",2,cpu", ",two,cpu"), "line 2: invalid literal for int"),
+        (lambda text: text.replace(",cpu", ""), "line 2: it has 14 cells, expected 15"),
+        (lambda text: text + ">>>>>>> theirs\n", "line 3, is a conflict marker"),
+    ],
+)
+def test_a_damaged_file_of_what_made_rows_is_refused_and_the_rows_can_still_be_read(path, spoil, words):
+    merge(path, [row()], made())
+    beside = path.with_suffix(".jobs.csv")
+    beside.write_text(spoil(beside.read_text()))
+    with pytest.raises(HashbenchError, match=re.escape(f"{beside}") + ".*" + re.escape(words)):
+        merge(path, [row(seed=1)], made(seed=1))
+    assert read(path) == [row()]
+
+
+def test_a_method_whose_file_would_say_what_made_others_is_refused(path):
+    with pytest.raises(HashbenchError, match=r"called 'itq\.jobs' would write its rows to itq\.jobs\.csv"):
+        merge(path, [row(method="itq.jobs")])
+    assert not path.parent.exists()
+
+
+def test_tables_in_folders_beside_are_no_results(path):
+    merge(path, [row()])
+    for name in ("tables/table1.csv", "digits/notes.csv"):
+        other = path.parents[1] / name
+        other.parent.mkdir(exist_ok=True)
+        other.write_text("dataset,features,metric,method\n")
+    merge(path, [row(dataset="tables")])
+    assert {one.dataset for one in read(path)} == {"digits", "tables"}
 
 
 def test_rows_are_read_as_they_were_written(path):
     rows = [row(seed=0), row(seed=1, dataset_fingerprint="1234567890123456"), row(seed=2, features='a,"b"')]
-    results.merge_rows(path, rows)
-    assert sorted(results.read_rows(path)) == sorted(rows)
+    merge(path, rows)
+    assert sorted(read(path)) == sorted(rows)
 
 
 def test_rows_are_sorted_by_key_with_numbers_as_numbers(path):
     rows = [row(n_bits=128), row(n_bits=16, seed=10), row(n_bits=16, seed=9), row(method="a", metric="P@r2")]
-    results.merge_rows(path, reversed(rows))
-    found = [(one.method, one.n_bits, one.seed) for one in results.read_rows(path)]
+    merge(path, reversed(rows))
+    found = [(one.method, one.n_bits, one.seed) for one in read(path)]
     assert found == [("a", 16, 0), ("itq", 16, 9), ("itq", 16, 10), ("itq", 128, 0)]
 
 
@@ -72,9 +244,9 @@ def test_rows_are_sorted_by_key_with_numbers_as_numbers(path):
     ],
 )
 def test_row_of_the_same_key_is_replaced(path, change):
-    results.merge_rows(path, [row(), row(seed=1)])
-    results.merge_rows(path, [row(**change)])
-    assert results.read_rows(path) == [row(**change), row(seed=1)]
+    merge(path, [row(), row(seed=1)])
+    merge(path, [row(**change)])
+    assert read(path) == [row(**change), row(seed=1)]
 
 
 @pytest.mark.parametrize(
@@ -90,22 +262,22 @@ def test_row_of_the_same_key_is_replaced(path, change):
     ],
 )
 def test_row_of_another_key_is_added(path, change):
-    results.merge_rows(path, [row()])
-    results.merge_rows(path, [row(**change)])
-    assert len(results.read_rows(path)) == 2
+    merge(path, [row()])
+    merge(path, [row(**change)])
+    assert len(read(path)) == 2
     assert row().key != row(**change).key
 
 
 def test_key_is_all_up_to_the_metric():
     names = list(results.Row._fields)
     assert names[: len(row().key)] == ["dataset", "features", "method", "params", "n_bits", "seed", "metric"]
-    assert ",".join(results.COLUMNS) + "\n" == HEADER
+    assert ",".join(results.COLUMNS) + "\n" == EARLIER
 
 
 def test_merging_what_is_there_changes_nothing(path):
-    results.merge_rows(path, [row(), row(seed=1)])
+    merge(path, [row(), row(seed=1)])
     before = path.read_bytes(), path.stat().st_mtime_ns
-    results.merge_rows(path, [row(seed=1)])
+    merge(path, [row(seed=1)])
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
@@ -118,36 +290,48 @@ def test_merging_what_is_there_changes_nothing(path):
     ids=["unsorted", "last line not ended"],
 )
 def test_file_of_an_editor_is_put_in_order_by_the_next_merge(path, disorder):
-    results.merge_rows(path, [row(), row(seed=1)])
+    merge(path, [row(), row(seed=1)])
     whole = path.read_bytes()
     lines = whole.decode().splitlines(keepends=True)
     path.write_bytes("".join(disorder(lines)).encode())
-    results.merge_rows(path, [row(seed=1)])
+    merge(path, [row(seed=1)])
     assert path.read_bytes() == whole
 
 
 def test_missing_file_has_no_rows(path):
-    assert results.read_rows(path) == []
+    assert results.read_rows(path.parents[1], "digits") == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"method,value\nitq,0.5\n",
-        HEADER.replace("low,high", "high,low").encode(),
-        b"<<<<<<< HEAD\n" + HEADER.encode(),
-        HEADER.encode() + b"<<<<<<< HEAD\n",
-        HEADER.encode() + b"digits,pixels,itq,{},sixteen,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
-        HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123\n",
-        HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1,and more\n",
-        HEADER.encode() + b"d\xff,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
-    ],
-)
-def test_foreign_content_is_refused_by_name_and_left_alone(path, content):
-    path.parent.mkdir()
+FOREIGN = [
+    b"",
+    b"method,value\nitq,0.5\n",
+    HEADER.replace("low,high", "high,low").encode(),
+    b"<<<<<<< HEAD\n" + HEADER.encode(),
+    HEADER.encode() + b"<<<<<<< HEAD\n",
+    HEADER.encode() + b"digits,pixels,itq,{},sixteen,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
+    HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123\n",
+    HEADER.encode() + b"digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1,and more\n",
+    HEADER.encode() + b"d\xff,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n",
+]
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+@pytest.mark.parametrize("content", FOREIGN)
+def test_foreign_content_is_refused_by_name_and_left_alone(path, content, is_earlier):
+    merge(path, [row(params="{}")])
+    if is_earlier:
+        path = path.parents[1] / "digits.csv"
+        content = content.replace(b"settings", b"params")
+    else:
+        content = content.replace(b"{}", sha256(b"{}").hexdigest()[:8].encode())
     path.write_bytes(content)
-    for use in (lambda: results.merge_rows(path, [row()]), lambda: results.read_results(path.parent)):
+    folder = path.parent if is_earlier else path.parents[1]
+    uses = (
+        lambda: results.merge_rows(folder, [row()]),
+        lambda: results.check_folder(folder, "digits"),
+        lambda: results.read_results(folder),
+    )
+    for use in uses:
         with pytest.raises(HashbenchError) as caught:
             use()
         assert str(path) in str(caught.value)
@@ -161,160 +345,172 @@ LINE = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.7,200,3,0123,1\n"
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        (HEADER + LINE + LINE, ["line 3, holds digits pixels itq {} 16 0 AP a second", "line 2", "the same numbers"]),
-        (HEADER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with other numbers", "Delete one"]),
-        (HEADER + "<<<<<<< HEAD\n" + LINE, ["line 2, is a conflict marker of git (<<<<<<< HEAD)", "results merge"]),
-        (HEADER + LINE + "=======\n", ["line 3, is a conflict marker", "--ours"]),
-        (HEADER + LINE + ">>>>>>> topic\n", ["line 3, is a conflict marker"]),
-        ("\ufeff" + HEADER + LINE, ["byte order mark", "UTF-8 without"]),
-        ((HEADER + LINE).replace("\n", "\r\n"), ["CR LF", "eol=lf"]),
-        ((HEADER + LINE).replace("seed,", "").replace(",0,AP", ",AP"), ["lacks column seed,"]),
-        (HEADER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 14 cells, expected 15"]),
-        (HEADER + LINE.replace("digits", "x/../.."), ["line 2: column dataset", "'x/../..'", "names files"]),
-        (HEADER + LINE.replace("itq", "../itq"), ["line 2: column method", "'../itq'"]),
-        (HEADER + LINE.replace("itq", "i" * 300), ["line 2: column method", "of 300 characters"]),
-        (HEADER + LINE.replace("{}", "[" * 100_000), ["line 2: "]),
+        (EARLIER + LINE + LINE, ["line 3, holds digits pixels itq {} 16 0 AP a second", "line 2", "the same numbers"]),
+        (EARLIER + LINE + LINE.replace("0.5", "0.7"), ["line 3", "line 2", "with other numbers", "Delete one"]),
+        (
+            EARLIER + "<<<<<<< HEAD\n" + LINE,
+            ["line 2, is a conflict marker of git (<<<<<<< HEAD)", "both sides, sorted"],
+        ),
+        (EARLIER + LINE + "=======\n", ["line 3, is a conflict marker", "--ours"]),
+        (EARLIER + LINE + ">>>>>>> topic\n", ["line 3, is a conflict marker"]),
+        ("\ufeff" + EARLIER + LINE, ["byte order mark", "UTF-8 without"]),
+        ((EARLIER + LINE).replace("\n", "\r\n"), ["CR LF", "eol=lf"]),
+        ((EARLIER + LINE).replace("seed,", "").replace(",0,AP", ",AP"), ["lacks column seed,"]),
+        (EARLIER + LINE.replace(",0,AP", ",AP"), ["line 2: it has 14 cells, expected 15"]),
+        (EARLIER + LINE.replace("digits", "x/../.."), ["line 2: column dataset", "'x/../..'", "names files"]),
+        (EARLIER + LINE.replace("itq", "../itq"), ["line 2: column method", "'../itq'"]),
+        (EARLIER + LINE.replace("itq", "i" * 300), ["line 2: column method", "of 300 characters"]),
+        (EARLIER + LINE.replace("{}", "[" * 100_000), ["line 2: "]),
     ],
 )
-def test_what_git_and_editors_leave_is_told_in_its_own_words(path, text, parts):
-    path.parent.mkdir()
-    path.write_text(text, newline="")
+def test_what_git_and_editors_leave_is_told_in_its_own_words(earlier, text, parts):
+    earlier.write_text(text, newline="")
     with pytest.raises(HashbenchError) as caught:
-        results.read_rows(path)
-    assert str(caught.value).startswith(str(path))
+        results.read_folder(earlier.parent)
+    assert str(caught.value).startswith(str(earlier))
     assert all(part in str(caught.value) for part in parts), str(caught.value)
 
 
-def test_a_key_in_two_files_of_a_folder_is_refused_with_both_places(tmp_path):
-    results.merge_rows(tmp_path / "digits.csv", [row(), row(seed=1)])
-    (tmp_path / "digits (1).csv").write_bytes((tmp_path / "digits.csv").read_bytes())
+def earlier_text(*rows):
+    return results.csv_text(EARLIER.strip().split(","), rows)
+
+
+def test_a_key_in_two_files_of_a_folder_is_refused_with_both_places(earlier):
+    earlier.write_text(earlier_text(row(), row(seed=1)))
+    (earlier.parent / "digits (1).csv").write_bytes(earlier.read_bytes())
     with pytest.raises(HashbenchError) as caught:
-        results.read_results(tmp_path)
-    assert f"{tmp_path / 'digits.csv'}, line 2, holds" in str(caught.value)
-    assert f"after {tmp_path / 'digits (1).csv'}, line 2" in str(caught.value)
+        results.read_results(earlier.parent)
+    assert f"{earlier}, line 2, holds" in str(caught.value)
+    assert f"after {earlier.parent / 'digits (1).csv'}, line 2" in str(caught.value)
 
 
-MERGES = [  # base, ours, theirs, merged (None: a conflict), as values by seed
-    ({0: 5}, {0: 5}, {0: 5}, {0: 5}),
-    ({0: 5}, {0: 6}, {0: 5}, {0: 6}),
-    ({0: 5}, {0: 5}, {0: 6}, {0: 6}),
-    ({0: 5}, {0: 6}, {0: 6}, {0: 6}),
-    ({0: 5}, {0: 6}, {0: 7}, None),
-    ({0: 5}, {0: 5, 1: 1}, {0: 5, 2: 2}, {0: 5, 1: 1, 2: 2}),
-    ({0: 5}, {0: 5, 1: 1}, {0: 5, 1: 1}, {0: 5, 1: 1}),
-    ({0: 5}, {0: 5, 1: 1}, {0: 5, 1: 2}, None),
-    ({0: 5, 1: 5}, {1: 5}, {0: 5, 1: 5}, {1: 5}),
-    ({0: 5, 1: 5}, {0: 5, 1: 5}, {1: 5}, {1: 5}),
-    ({0: 5, 1: 5}, {1: 5}, {0: 6, 1: 5}, None),
-    ({0: 5, 1: 5}, {1: 5}, {1: 5}, {1: 5}),
-    ({}, {0: 1}, {1: 2}, {0: 1, 1: 2}),
-]
+def test_both_layouts_are_read_as_one_and_a_key_in_both_is_refused(path, hashbench):
+    merge(path, [row()])
+    before = path.parents[1] / "digits.csv"
+    before.write_text(earlier_text(row(seed=1)))
+    assert [one.seed for one in results.read_rows(path.parents[1], "digits")] == [1, 0]
+    assert results.read_results(path.parents[1])["seed"].tolist() == [0, 1]
+    for use in (results.check_folder, lambda folder, _: results.merge_rows(folder, [row(seed=2)])):
+        with pytest.raises(HashbenchError, match=r"digits\.csv is of the earlier layout.* hashbench results convert "):
+            use(path.parents[1], "digits")
+    before.write_text(earlier_text(row()))
+    with pytest.raises(HashbenchError, match=r"a second time, .*the same numbers\. Convert the rows of the earlier"):
+        read(path)
+    assert "as a file before it does" in hashbench("results", "check", path.parents[1]).stderr
+    assert results.convert(path.parents[1]) == ([before], [path], 1)  # as after a kill before the file was removed
+    assert (read(path), before.exists()) == ([row()], False)
+    before.write_text(earlier_text(row(value="0.600000")))
+    with pytest.raises(HashbenchError, match=r"with other numbers\. Delete one of the two lines"):
+        results.convert(path.parents[1])
+    assert before.exists()
 
 
-@pytest.mark.parametrize(("base", "ours", "theirs", "expected"), MERGES)
-def test_three_versions_are_united_by_key(tmp_path, hashbench, base, ours, theirs, expected):
-    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
-    for path, values in zip(paths, (base, ours, theirs), strict=True):
-        path.touch()
-        if values:
-            path.unlink()
-            results.merge_rows(path, [row(seed=seed, value=f"0.{value}00000") for seed, value in values.items()])
-    done = hashbench("results", "merge", *paths, "results/digits.csv")
-    if expected is None:
-        assert done.exit_code == 1
-        assert paths[1].read_text().count("<<<<<<< ours\n") == 1
-        with pytest.raises(HashbenchError, match="conflict marker"):
-            results.read_rows(paths[1])
-        assert "both sides changed 1 row, each in its own way: digits pixels itq" in done.stderr
-        assert (
-            "In results/digits.csv they stand between git's markers" in done.stderr
-        )  # ours is git's own, and temporary
-    else:
-        assert done.exit_code == 0
-        assert {one.seed: one.value for one in results.read_rows(paths[1])} == {
-            seed: f"0.{value}00000" for seed, value in expected.items()
-        }
+def test_parts_that_ran_elsewhere_are_united_and_rows_that_differ_are_refused(path, tmp_path, hashbench):
+    merge(path, [row()], made())
+    for seed in (1, 2):
+        part = tmp_path / f"part-{seed}" / "digits" / "itq.csv"
+        merge(part, [row(), row(seed=seed)])
+        merge(part, [row(seed=seed)], made(seed=seed))
+    done = hashbench("results", "merge", tmp_path / "part-1", tmp_path / "part-2", "--results", path.parents[1])
+    assert done.stdout == f"2 rows added; those of 2 folders are in {path.parents[1]}.\n"
+    assert [one.seed for one in read(path)] == [0, 1, 2]
+    assert [*results.read_made(path).values()] == [made(seed=seed) for seed in (0, 1, 2)]
+    before = contents(path.parent)
+    merge(part, [row(seed=3), row(value="0.600000")])
+    refused = hashbench("results", "merge", tmp_path / "part-2", "--results", path.parents[1])
+    assert refused.exit_code == 1
+    assert f"{path.parents[1]} has other numbers for digits pixels itq" in refused.stderr
+    assert contents(path.parent) == before
 
 
-SPOILT = {
-    "CR LF": lambda text: text.replace("\n", "\r\n"),
-    "byte order mark": lambda text: f"\ufeff{text}",
-    "cells": lambda text: text.replace(",7,", ","),
-    "conflict marker": lambda text: f"{text}=======\n",
-    "no results file": lambda text: f"{text}\xff".encode("latin-1"),
-    "results of digits and other": lambda text: text.replace("digits", "other"),
-}
+def test_rows_of_own_codes_are_the_same_however_they_are_shown(path, tmp_path, hashbench):
+    plain, ours = ('{"codes": "own"}', '{"codes": "own", "label": "Ours"}')
+    merge(path, [row(params=plain)])
+    merge(path, [row(params=ours)])
+    assert read(path) == [row(params=ours)]
+    part = tmp_path / "part" / "digits" / "itq.csv"
+    merge(part, [row(params=plain), row(params=plain, seed=1)])
+    done = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
+    assert done.stdout.startswith("1 row added;")
+    assert [(one.params, one.seed) for one in read(path)] == [(plain, 0), (plain, 1)]
+    merge(part, [row(params=ours, value="0.600000")])
+    refused = hashbench("results", "merge", tmp_path / "part", "--results", path.parents[1])
+    assert "has other numbers for digits pixels itq" in refused.stderr
+    assert [(one.params, one.seed) for one in read(path)] == [(plain, 0), (plain, 1)]
 
 
-@pytest.mark.parametrize("side", [0, 1, 2])
-@pytest.mark.parametrize("words", SPOILT)
-def test_a_version_that_is_refused_leaves_both_sides_whole_between_markers(tmp_path, hashbench, side, words):
-    paths = [tmp_path / name for name in ("base", "ours", "theirs")]
-    for seed, path in enumerate(paths):
-        results.merge_rows(path, [row(seed=7), row(seed=8 + seed)])
-    spoilt = SPOILT[words](paths[side].read_text())
-    paths[side].write_bytes(spoilt if isinstance(spoilt, bytes) else spoilt.encode())
-    _, ours, theirs = (path.read_bytes().removesuffix(b"\n") for path in paths)
-    done = hashbench("results", "merge", *paths, "results/digits.csv")
-    assert paths[1].read_bytes() == b"<<<<<<< ours\n%b\n=======\n%b\n>>>>>>> theirs\n" % (ours, theirs)
-    assert done.exit_code == 1
-    assert words in done.stderr
-    assert str(tmp_path) not in done.stderr  # git's own files, and temporary
-    assert "Both sides stand whole between git's markers in results/digits.csv; keep one of them." in done.stderr
-
-
-def follow_the_help(hashbench, program):
-    """Tell git of the driver by the help's own lines, and begin with a row."""
-    shown = hashbench("results", "merge", "--help").stdout
-    lines = shown[shown.index("echo '") :].splitlines()
-    commands = "\n".join(lines[: next(at for at, line in enumerate(lines) if not line.strip())])
-    subprocess.run(commands.replace("'hashbench ", f"'{program} "), shell=True, check=True)
-    results.merge_rows(Path("results/digits.csv"), [row()])
-
-
-@needs_git
-@pytest.mark.usefixtures("repository")
-def test_git_that_does_not_find_hashbench_loses_no_side(hashbench):
-    follow_the_help(hashbench, "nowhere/hashbench")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    path = Path("results/digits.csv")
-    for branch, seed in (("one", 1), ("two", 2)):
-        git("checkout", "-qb", branch, "main")
-        results.merge_rows(path, [row(seed=seed)])
-        git("commit", "-qam", branch)
-    with pytest.raises(subprocess.CalledProcessError):
-        git("merge", "-q", "--no-edit", "one")
-    with pytest.raises(HashbenchError, match="conflict marker"):
-        results.read_rows(path)
-    assert all(text in path.read_text() for text in (",16,1,AP,", ",16,2,AP,"))
-
-
-def test_folds_of_a_dataset_share_a_file_also_when_git_merges(tmp_path):
+def test_folds_of_a_dataset_share_a_folder(tmp_path):
     names = ["digits-unseen3-fold0", "digits-unseen3-fold1-all", "digits-unseen2-fold0-database-all"]
-    assert {results.results_path(tmp_path, name).name for name in names} == {"digits-unseen.csv"}
-    assert results.results_path("r", "digits") == Path("r", "digits.csv")
-    base, ours, theirs = (tmp_path / f"{side}.csv" for side in ("base", "ours", "theirs"))
-    for path, held in ((base, names[:1]), (ours, names[:2]), (theirs, [names[0], names[2]])):
-        results.merge_rows(path, [row(dataset=name) for name in held])
-    assert results.merge_files(base, ours, theirs) == []
-    assert {one.dataset for one in results.read_rows(ours)} == {*names}
+    written = results.merge_rows(tmp_path, [row(dataset=name) for name in names])
+    assert written == [tmp_path / "digits-unseen" / "itq.csv"]
+    assert {one.dataset for one in results.read_rows(tmp_path, names[0])} == {*names}
 
 
 @needs_git
 @pytest.mark.usefixtures("repository")
-def test_git_merges_results_by_the_lines_that_the_help_shows(hashbench):
-    """Two branches add rows side by side, which a merge of text calls a conflict."""
-    path = Path("results/digits.csv")
-    follow_the_help(hashbench, f"{sysconfig.get_path('scripts')}/hashbench")
+def test_branches_that_run_other_methods_merge_as_text(path):
+    def add(method):
+        return results.merge_rows(Path("results"), [row(method=method)], made())
+
+    add("itq")
     git("add", ".")
     git("commit", "-qm", "first")
-    for branch, seed in (("one", 1), ("two", 2)):
-        git("checkout", "-qb", branch, "main")
-        results.merge_rows(path, [row(seed=seed)])
-        git("commit", "-qam", branch)
-    git("merge", "-q", "--no-edit", "one")
-    assert [one.seed for one in results.read_rows(path)] == [0, 1, 2]
+    for method in ("lsh", "pcah"):
+        git("checkout", "-qb", method, "main")
+        add(method)
+        git("add", ".")
+        git("commit", "-qm", method)
+    git("merge", "-q", "--no-edit", "lsh")
+    assert {one.method for one in results.read_rows("results", "digits")} == {"itq", "lsh", "pcah"}
+
+
+@needs_git
+def test_conversion_of_the_results_committed_before_it_loses_nothing(tmp_path, hashbench):
+    """Every cell of a commit's files of the earlier layout is there afterwards, as text."""
+    told = subprocess.run(
+        ["git", "log", "-1", "--format=%H", "--diff-filter=D", "--", "results/digits.csv"],
+        **{"cwd": ROOT, "capture_output": True, "text": True, "check": False},
+    )
+    commit = told.stdout.strip()
+    if not commit:
+        pytest.skip("the history here does not reach back to the conversion")
+    listed = git("ls-tree", "--name-only", f"{commit}^", "results/", cwd=ROOT).split()
+    old = []
+    for name in listed:
+        if name.endswith(".csv"):
+            text = subprocess.run(
+                ["git", "show", f"{commit}^:{name}"], cwd=ROOT, capture_output=True, check=True
+            ).stdout.decode()
+            (tmp_path / Path(name).name).write_text(text, newline="")
+            old.append(pd.read_csv(tmp_path / Path(name).name, dtype=str, keep_default_na=False))
+    before = pd.concat(old, ignore_index=True)
+    frame = results.read_results(tmp_path)
+    assert hashbench("results", "convert", tmp_path).exit_code == 0
+    assert not list(tmp_path.glob("*.csv"))
+    assert not list(tmp_path.rglob("*.jobs.csv"))  # nothing is invented
+    pd.testing.assert_frame_equal(results.read_results(tmp_path), frame)
+    new = []
+    for path in tmp_path.glob("*/*.csv"):
+        part = pd.read_csv(path, dtype=str, keep_default_na=False)
+        entries = json.loads(path.with_suffix(".settings.json").read_text())
+        params = part["settings"].map(lambda name, entries=entries: json.dumps(entries[name]["params"], sort_keys=True))
+        new.append(part.rename(columns={"settings": "params"}).assign(params=params))
+    key = list(before.columns[:7])
+    after = pd.concat(new, ignore_index=True)
+    pd.testing.assert_frame_equal(*(one.sort_values(key, ignore_index=True) for one in (before, after)))
+    assert results.read_results(tmp_path).shape[0] == len(before) > 25_000
+
+
+@pytest.mark.parametrize("text", [EARLIER.replace("tie_sd,", "").replace("n_undefined,", ""), EARLIER])
+def test_conversion_fills_in_columns_that_are_missing_in_files_of_before(earlier, hashbench, text):
+    line = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.7,200,3,0123,1\n"
+    earlier.write_text(text + (line if text == EARLIER else line.replace("0.01,", "").replace(",3,", ",")))
+    frame = results.read_results(earlier.parent)
+    done = hashbench("results", "convert", earlier.parent)
+    assert (done.exit_code, done.stdout) == (0, "Converted 1 file with 1 row into 1 file.\n")
+    pd.testing.assert_frame_equal(results.read_results(earlier.parent), frame)
+    again = hashbench("results", "convert", earlier.parent)
+    assert (again.exit_code, "Nothing was converted" in again.stderr) == (1, True)
 
 
 @pytest.mark.parametrize(
@@ -331,9 +527,9 @@ def test_git_merges_results_by_the_lines_that_the_help_shows(hashbench):
 )
 def test_numbers_that_no_run_gives_are_refused(tmp_path, changes, words):
     path = tmp_path / "digits.csv"
-    path.write_text(results.csv_text(HEADER.strip().split(","), [row(**changes)]))
+    path.write_text(earlier_text(row(**changes)))
     with pytest.raises(HashbenchError, match=f"line 2: .*{re.escape(words)}"):
-        results.read_rows(path)
+        results.read_folder(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -354,30 +550,29 @@ def test_numbers_that_no_run_gives_are_refused(tmp_path, changes, words):
 )
 def test_a_second_spelling_of_a_key_is_refused(tmp_path, changes, words):
     path = tmp_path / "digits.csv"
-    path.write_text(results.csv_text(HEADER.strip().split(","), [row(**changes)]))
+    path.write_text(earlier_text(row(**changes)))
     with pytest.raises(HashbenchError, match=f"line 2: .*{re.escape(words)}"):
-        results.read_rows(path)
+        results.read_folder(tmp_path)
 
 
 @pytest.mark.parametrize("changes", [{"low": "0.500001"}, {"high": "0.499999"}, {"low": "nan", "high": "nan"}])
 def test_numbers_that_differ_by_rounding_and_unknown_ranges_are_read(tmp_path, changes):
-    path = tmp_path / "digits.csv"
-    results.merge_rows(path, [row(**changes)])
-    assert results.read_rows(path) == [row(**changes)]
+    results.merge_rows(tmp_path, [row(**changes)])
+    assert results.read_rows(tmp_path, "digits") == [row(**changes)]
 
 
 def test_all_results_of_a_folder_are_one_frame(tmp_path):
-    results.merge_rows(tmp_path / "digits.csv", [row(), row(seed=1)])
-    results.merge_rows(tmp_path / "other.csv", [row(dataset="other", value="0.123456")])
+    results.merge_rows(tmp_path, [row(), row(seed=1)])
+    results.merge_rows(tmp_path, [row(dataset="other", value="0.123456")])
     frame = results.read_results(tmp_path)
-    assert list(frame.columns) == HEADER.strip().split(",")
+    assert list(frame.columns) == EARLIER.strip().split(",")
     assert frame["dataset"].tolist() == ["digits", "digits", "other"]
     assert frame["value"].tolist() == [0.5, 0.5, 0.123456]
     assert frame["n_bits"].tolist() == [16] * 3
 
 
 def test_score_of_no_query_is_kept(tmp_path):
-    results.merge_rows(tmp_path / "digits.csv", [row(value="nan", low="nan", high="nan", n_undefined=200)])
+    results.merge_rows(tmp_path, [row(value="nan", low="nan", high="nan", n_undefined=200)])
     assert results.read_results(tmp_path)["value"].isna().all()
 
 

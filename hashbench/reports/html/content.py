@@ -1,6 +1,7 @@
 """What the page shows, as plain values for JSON: results averaged over seeds, the papers' values, what they are of."""
 
-from collections.abc import Hashable, Iterable, Mapping
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -8,20 +9,24 @@ import pandas as pd
 
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
+from hashbench.reports.made import in_words, line_of
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.tables.blocks import make_pairs
+from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import N_DEVIATIONS, N_QUERIES
 from hashbench.scoring.metrics import is_error
-from hashbench.store.results import NUMBERS
+from hashbench.store.origin import Made
+from hashbench.store.results import COLUMNS, NUMBERS
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
-def make_content(results: pd.DataFrame) -> dict[str, Any]:
+def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
     """Lay out results: blocks, metrics, lines, methods, their cells (means over seeds), the rows behind, the papers'.
 
-    The same results give the same content; ``null`` stands for a number that there is not.
+    The same results give the same content; ``null`` stands for a number that there is not. ``made`` says what made
+    rows, as `hashbench.reports.made.read_lines` gives it.
     """
     lines = all_lines(results)
     cells = average_over_seeds(results, lines)
@@ -49,10 +54,21 @@ def make_content(results: pd.DataFrame) -> dict[str, Any]:
             "n_rows": rows.groupby("cell").size().tolist(),
             **{key: whole(cells[key]) for key in (*NUMBERS, "spread")},
         },
-        "rows": {"seed": rows["seed"].tolist(), **{key: whole(rows[key]) for key in ("value", "low", "high")}},
+        "rows": {
+            "seed": rows["seed"].tolist(),
+            **{key: whole(rows[key]) for key in ("value", "low", "high")},
+            "made": coded(_made(rows, made)),
+        },
         "published": _published(cells),
         "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES},
     }
+
+
+def _made(rows: pd.DataFrame, made: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
+    """Tell of each row what made it, in lines; nothing where that is not known."""
+    for job in records(rows[list(COLUMNS[:6])]) if made else itertools.repeat(None, len(rows)):
+        line = job and line_of(made, job)
+        yield "\n".join(in_words(line)) if line else ""
 
 
 def whole(numbers: Iterable[float]) -> list[int | None]:

@@ -20,10 +20,11 @@ from hashbench.reports.html.cards import dataset_cards, method_cards
 from hashbench.reports.html.changes import changes_content, changes_text
 from hashbench.reports.html.content import block_names, make_content
 from hashbench.reports.html.thumbnails import add_thumbnails
+from hashbench.reports.made import read_lines
 from hashbench.reports.plots.selection import Block
 from hashbench.reports.revisions import read_sides
 from hashbench.store.files import check_output, data_dir, write_bytes, write_text
-from hashbench.store.results import read_results
+from hashbench.store.results import find_files, read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
 USUAL_QUERIES = {"file": 20, "folder": 500}  # of each dataset, whose tie groups are there
@@ -45,7 +46,7 @@ def write_report(
     Parameters
     ----------
     results_folder : Path
-        Holds ``<dataset>.csv`` files.
+        Holds ``<dataset>/<method>.csv`` files.
     output : Path
         A file (``.html``), or else a folder for ``index.html`` and its data.
     against : str, optional
@@ -78,7 +79,8 @@ def write_report(
     check_output(path)
     results = read_results(results_folder)
     sides = None if against is None else read_sides(against, None, results_folder)
-    content, cells = make_content(results), average_over_seeds(results, all_lines(results))
+    lines = read_lines(find_files(results_folder))
+    content, cells = make_content(results, lines), average_over_seeds(results, all_lines(results))
     names = block_names(cells[list(BLOCK)].drop_duplicates())
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)

@@ -90,7 +90,7 @@ def draw_figures(
     Parameters
     ----------
     results_folder : Path
-        Holds ``<dataset>.csv`` files.
+        Holds ``<dataset>/<method>.csv`` files.
     names : sequence of str
         Which of ``FIGURES``; if empty, all.
     selection : Selection, optional

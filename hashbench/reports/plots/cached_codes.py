@@ -11,7 +11,6 @@ import pandas as pd
 from hashbench._typing import IntArray
 from hashbench.dataset import Dataset
 from hashbench.errors import HashbenchError
-from hashbench.pipeline import own_codes
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import score
 from hashbench.registry import dataset_spec, is_dataset, method_names
@@ -19,7 +18,7 @@ from hashbench.reports.aggregate import BLOCK, LINE, changed_params
 from hashbench.reports.plots.selection import Block
 from hashbench.scoring.code_statistics import bucket_sizes
 from hashbench.scoring.curves import curve_metrics, lay_out
-from hashbench.store import hdf5
+from hashbench.store import hdf5, results
 from hashbench.store.files import data_dir
 
 _KEY = (*BLOCK, *LINE, "n_bits", "seed")
@@ -42,7 +41,7 @@ def find_codes(block: Block) -> list[CodesFile]:
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     found, missing, kept = [], [], _kept_codes()
     for row in block.rows.to_dict("records"):
-        path = kept.get(tuple(row[key] for key in _KEY))
+        path = kept.get(_key_of(row))
         if path is None:
             missing.append(row)
         else:
@@ -117,8 +116,13 @@ def _kept_codes() -> dict[tuple[Any, ...], Path]:
     found = {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
         attributes = _attributes(path, path.stat().st_mtime_ns)
-        found[tuple(attributes.get(key) for key in _KEY)] = path
+        found[_key_of(attributes)] = path
     return found
+
+
+def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
+    """Return the values of ``_KEY``; users' own codes are the same however they are shown."""
+    return tuple(results.unshown(str(fields.get(key))) if key == "params" else fields.get(key) for key in _KEY)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -164,7 +168,7 @@ def _commands(block: Block, missing: pd.DataFrame) -> Iterator[str]:
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:
         yield _preparation(block)
-    is_own = missing["params"].map(own_codes.is_own)
+    is_own = missing["params"].map(results.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):
         yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"
     missing = missing[~is_own]

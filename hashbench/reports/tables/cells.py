@@ -56,7 +56,7 @@ def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[An
 
 def records(frame: pd.DataFrame) -> Iterator[Any]:
     """Go through the rows of a frame as namedtuples, made from whole columns: texts of Arrow are slow one by one."""
-    columns = [frame[name].tolist() for name in frame.columns]
+    columns = [frame[name].to_numpy().tolist() for name in frame.columns]
     yield from map(_record(tuple(frame.columns))._make, zip(*columns, strict=True))
 
 

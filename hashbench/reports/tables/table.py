@@ -12,6 +12,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, line_labels
 from hashbench.reports.folds import bases
+from hashbench.reports.formatting import sheet_text
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
 from hashbench.reports.tables.formats import Block, Style, markdown
@@ -24,7 +25,7 @@ from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store.files import write_text
-from hashbench.store.results import csv_text, read_results
+from hashbench.store.results import read_results
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ class Table:
                     *(fingerprint, method_version),
                 ]
             )
-        return csv_text(header, rows)
+        return sheet_text(header, rows)
 
     def to_tie_range_csv(self) -> str:
         """Write how far seeds and ties could move each cell.
@@ -203,7 +204,7 @@ class Table:
             ]
             for cell in records(self.cells)
         ]
-        return csv_text(header, rows)
+        return sheet_text(header, rows)
 
     def to_published_csv(self) -> str:
         """Write the papers' values beside ours.
@@ -235,7 +236,7 @@ class Table:
             if not pairs:
                 left = [one.our_dataset, "", one.our_metric, one.our_method, *[""] * 4, "not run", *[""] * 3]
                 rows.append([*theirs, *left])
-        return csv_text(header, rows)
+        return sheet_text(header, rows)
 
     def to_orders_csv(self) -> str:
         """Write which of the papers' orders of two methods hold here.
@@ -266,7 +267,7 @@ class Table:
                     *(cell.params, less.params, cell.method_version, less.method_version),
                 ]
             )
-        return csv_text(header, rows)
+        return sheet_text(header, rows)
 
 
 def make_table(results: pd.DataFrame, name: str, selection: Selection | None = None) -> Table:
@@ -333,7 +334,7 @@ def make_tables(
     Parameters
     ----------
     results_folder : Path
-        Holds ``<dataset>.csv`` files.
+        Holds ``<dataset>/<method>.csv`` files.
     names : sequence of str
         Which tables; if empty, the one that the selection makes, or all that there are results for.
     selection : Selection, optional

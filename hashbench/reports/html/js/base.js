@@ -101,10 +101,10 @@ objectsOf(data.published).forEach((paper) => cells[paper.cell].papers.push(paper
 
 /** Give the rows, one a seed, behind cells. */
 function rowsOf(some) {
-  const {seed, value, low, high} = data.rows;
+  const {seed, value, low, high, made} = data.rows;
   const row = ({block, metric, line, bits}, i) => ({
     ...{i, block, metric, line, bits, seed: seed[i]},
-    ...{value: number(value[i]), low: number(low[i]), high: number(high[i])},
+    ...{value: number(value[i]), low: number(low[i]), high: number(high[i]), made: made.of[made.at[i]]},
   });
   return some.flatMap((cell) => Array.from({length: cell.n_rows}, (_, k) => row(cell, cell.row + k)));
 }

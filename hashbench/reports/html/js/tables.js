@@ -24,12 +24,19 @@ const COLUMNS = {
   data: textual("data", "Dataset and features", (row) => row.block.name),
   metric: textual("metric", "Metric", (row) => row.metric.name),
   bits: numeric("bits", "Bits", (row) => row.bits),
-  seed: numeric("seed", "Seed", (row) => row.seed),
+  seed: numeric("seed", "Seed", (row) => row.seed, undefined, {node: seedOf}),
   value: numeric("value", "Value", (row) => row.value, 6, {cellClass: () => "lead"}),
   low: numeric("low", "Low", (row) => row.low, 6),
   high: numeric("high", "High", (row) => row.high, 6),
 };
 const SCORES = ["line", "data", "metric", "bits", "value", "low", "high"].map((key) => COLUMNS[key]);
+
+/** A seed; what made its row is told to whom points at it. */
+function seedOf(row) {
+  if (!row.made) return String(row.seed);
+  const told = [`seed ${row.seed}`, ...row.made.split("\n")];
+  return h("abbr", {role: "note", "aria-label": told.join(", "), ...tipping(told)}, String(row.seed));
+}
 
 /** Make a table; with `isLinked` the link keeps its order. On a phone rows are stacked, but not those of a matrix. */
 function table({name, caption, columns, rows, keyOf, sort, isLinked, onSort, isMatrix}) {

@@ -1,0 +1,170 @@
+"""Where codes come from: the commit, machine and day that made them, none of which may decide what is found again."""
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+from hashbench.dataset import canonical_json
+from hashbench.store.provenance import Provenance, files_that_decide, settings_name
+
+_LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2", "SVE": "sve", "ASIMD": "neon"}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What made codes besides what `Provenance` says; no host and no person.
+
+    Parameters
+    ----------
+    commit : str
+        Of hashbench's source tree, with ``+`` if a file that decides the codes differs from it; empty elsewhere.
+    hashbench : str
+        Its version.
+    processor : str
+        Architecture, vendor and instruction level.
+    threads : int
+        Of numerical libraries.
+    device : str
+        ``cpu`` or ``cuda``.
+    date : str
+        The day, in UTC.
+    """
+
+    commit: str
+    hashbench: str
+    processor: str
+    threads: int
+    device: str
+    date: str
+
+    @classmethod
+    def here(cls, modules: Sequence[str], leaves_out: Sequence[str] = (), device: str = "cpu") -> Self:
+        """Say where codes come from that the methods in ``modules`` make now, on this machine."""
+        today = datetime.now(UTC).date().isoformat()
+        commit = _commit(tuple(modules), tuple(leaves_out))
+        return cls(commit, version("hashbench"), processor_class(), _n_threads(), device, today)
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read what `text` gives; ValueError or TypeError if it is damaged."""
+        return cls(**json.loads(text))
+
+    def text(self) -> str:
+        """Write it as JSON."""
+        return canonical_json(asdict(self))
+
+
+class Made(NamedTuple):
+    """What made a job's rows, a line of ``<method>.jobs.csv``; the fields up to ``seed`` are its key."""
+
+    dataset: str
+    features: str
+    settings: str  # name of the parameters
+    n_bits: int
+    seed: int
+    dataset_fingerprint: str
+    method_version: int
+    commit: str
+    hashbench: str
+    libraries: str  # that decide bytes, name=version
+    processor: str
+    threads: int
+    device: str
+    date: str
+    seconds: str  # to fit and encode
+
+    @classmethod
+    def of(cls, made: Provenance, origin: Origin, seconds: float) -> Self:
+        """Say what made the rows of codes of that provenance and origin."""
+        key = made.dataset, made.features, settings_name(made.params), made.n_bits, made.seed
+        libraries = " ".join(f"{name}={version}" for name, version in sorted(json.loads(made.libraries).items()))
+        place = origin.processor, origin.threads, origin.device, origin.date
+        content = made.dataset_fingerprint, made.method_version, origin.commit, origin.hashbench
+        return cls(*key, *content, libraries, *place, f"{seconds:.2f}")
+
+    @classmethod
+    def read(cls, cells: Sequence[str]) -> Self:
+        """Read the cells of a line; ValueError if one is none of ours."""
+        if len(cells) != len(cls._fields):
+            raise ValueError(f"it has {len(cells)} cells, expected {len(cls._fields)}")
+        values: list[Any] = list(cells)
+        for name in ("n_bits", "seed", "method_version", "threads"):
+            place = cls._fields.index(name)
+            values[place] = int(values[place])
+        made = cls(*values)
+        float(made.seconds)
+        return made
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What identifies the job among those of its method."""
+        return self[:5]
+
+    def differences(self, other: Self) -> list[str]:
+        """Say what may have led to other digits: in what this differs from ``other``, which was made here."""
+        told = []
+        if self.processor != other.processor:
+            told.append(f"made on another processor class ({self.processor}, here {other.processor})")
+        ours, theirs = (dict(pair.split("=", 1) for pair in one.libraries.split()) for one in (self, other))
+        pairs = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in sorted(ours | theirs)}
+        pairs |= {name: (str(getattr(self, name)), str(getattr(other, name))) for name in ("device", "threads")}
+        versions = (f"{one.hashbench}{' at ' * bool(one.commit)}{one.commit}" for one in (self, other))
+        pairs["hashbench"] = next(versions), next(versions)
+        return told + [f"{name} {then} (here {now})" for name, (then, now) in pairs.items() if then != now]
+
+
+@cache
+def processor_class() -> str:
+    """Name the class of this processor, on which the last bits of sums may depend.
+
+    Architecture, vendor and the highest instruction level of those NumPy looks for, such as ``x86_64 AuthenticAMD
+    avx512``; ``unknown`` stands for a part that cannot be told.
+    """
+    from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found,unused-ignore]
+
+    level = next((word for name, word in _LEVELS.items() if features.get(name)), "unknown")
+    return f"{platform.machine() or 'unknown'} {_vendor()} {level}"
+
+
+def _vendor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # such as on other systems
+        return (platform.processor().split() or ["unknown"])[-1]
+    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    return facts.get("vendor_id") or facts.get("CPU implementer") or "unknown"
+
+
+def _n_threads() -> int:
+    from threadpoolctl import threadpool_info
+
+    return max((int(pool["num_threads"]) for pool in threadpool_info()), default=1)
+
+
+@cache
+def _commit(modules: tuple[str, ...], leaves_out: tuple[str, ...]) -> str:
+    tree = Path(__file__).resolve().parents[2]
+    oid = _git(tree, "rev-parse", "HEAD") if _git(tree, "ls-files", "hashbench/__init__.py") else ""
+    if not oid:  # installed, perhaps in a folder of another repository
+        return ""
+    files = [path for path in files_that_decide(modules, leaves_out) if path.is_relative_to(tree)]
+    return oid[:10] + "+" * bool(_git(tree, "status", "--porcelain", "--", *map(str, files)))
+
+
+def _git(tree: Path, *arguments: str) -> str:
+    """Give what git says in a folder; nothing if it fails or is missing."""
+    environment: Mapping[str, str] = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    command = ["git", "--no-optional-locks", "-C", str(tree), *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
