@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import as_int64, multi_hot
+from hashbench._validation import as_int64, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
@@ -283,8 +283,4 @@ def _as_labels(array: AnyArray, name: str) -> AnyArray:
         raise HashbenchError(
             f"{name} holds {array.dtype} of shape {array.shape}, expected classes of shape (n,) or multi-hot labels."
         )
-    return (
-        as_int64(array, f"labels of {name}")
-        if array.dtype.kind in "biu"
-        else np.unique(array.astype(str), return_inverse=True)[1]
-    )
+    return as_int64(array, f"labels of {name}") if array.dtype.kind in "biu" else number_words(array.astype(str))[1]

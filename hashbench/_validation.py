@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -87,6 +88,18 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
             "return_inverse=True)[1]."
         )
     return as_int64(array, name)
+
+
+def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
+    """Return the distinct words, sorted, and the number of each item's word among them.
+
+    Words are compared in the Unicode form NFC: "ü" may be one character, or a letter and a mark as macOS writes it.
+    """
+    if words.dtype.kind in "OU":
+        composed = [normalize("NFC", word) if isinstance(word, str) else word for word in words.tolist()]
+        words = np.array(composed, dtype=object if words.dtype.kind == "O" else np.str_)
+    names, numbers = np.unique(words, return_inverse=True)
+    return names, numbers.astype(np.int64, copy=False)
 
 
 def as_int64(array: AnyArray, name: str) -> IntArray:

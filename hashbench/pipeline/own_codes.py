@@ -12,7 +12,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray, Progress, silent
-from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
+from hashbench._validation import as_int64, check_name, is_sparse, number_words, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
@@ -398,7 +398,7 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
         found.append(array)
     if all(array.ndim == 1 and array.dtype.kind in "USO" for array in found):
         words = np.concatenate(found).astype(str)
-        return np.split(np.unique(words, return_inverse=True)[1], [len(found[0])])
+        return np.split(number_words(words)[1], [len(found[0])])
     return found
 
 
