@@ -40,6 +40,7 @@ def run_jobs(
     if not jobs:  # of a part that has none
         return
     refusals, n_failed = [], 0
+    unwarned = {job.dataset for job in jobs}
     with Progress(len(jobs)) as progress:
         is_serial = n_jobs == 1 and cluster is None
         progress.start(str(jobs[0]) if is_serial else "jobs")
@@ -52,6 +53,9 @@ def run_jobs(
                     progress.done(f"{outcome.job}: {'failed' if outcome.has_failed else 'refused'}. {reason}")
                 refusals.append(outcome.refusal)
             else:
+                if outcome.job.dataset in unwarned:  # it is prepared by now
+                    unwarned.remove(outcome.job.dataset)
+                    warn_of(outcome.job.dataset, progress)
                 yield outcome
                 progress.done(f"{outcome.job}: {', '.join(outcome.notes)}", is_new=outcome.is_new)
             if position < len(jobs) and is_serial:
@@ -62,6 +66,14 @@ def run_jobs(
         )
     if n_failed:
         raise HashbenchError(f"{n_failed} of the {len(jobs)} jobs failed; the reasons are above.")
+
+
+def warn_of(spec: str, progress: Progress) -> None:
+    """Print that queries of a prepared dataset have copies, if `prepare` found some."""
+    from hashbench.pipeline.preparation import find_warning
+
+    if warning := find_warning(spec):
+        progress.say(f"Warning: in {spec}, {warning}")
 
 
 def format_evaluation(evaluation: "Evaluation", form: str) -> str:
@@ -200,7 +212,7 @@ def prepare_all(
 
     def told(dataset: "Dataset", what: str) -> str:
         if WARNING in dataset.about:
-            progress.say(f"Warning: of {dataset.name}, {dataset.about[WARNING]}")
+            progress.say(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
         return f"{what}\n{describe_dataset(dataset)}"
 
     with Progress() as progress:

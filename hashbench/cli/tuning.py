@@ -84,6 +84,7 @@ def tune(
     hashbench tune --dataset mine --method hashnet --method dpsh --bits 16 --bits 48 --trials 9
     hashbench run --grid tuning/grid.toml
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.cli.console import warn_of
     from hashbench.cli.progress import Progress
     from hashbench.pipeline.tuning import GRID, TRIALS, conclude, plan, read_trials, run_trials, shown
     from hashbench.scoring.metrics import get_metric
@@ -99,6 +100,8 @@ def tune(
     trials = plan(study, n_trials)
     rows: Rows = {}
     with Progress(len(trials)) as progress:
+        for spec in dict.fromkeys(trial.dataset for trial in trials):
+            warn_of(spec, progress)
         progress.start("trials")
         done = run_trials(trials, names, table, n_jobs, resume=resume, on_progress=progress.tell, cluster=cluster)
         for trial, found, is_new in done:
