@@ -204,7 +204,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not np.isfinite(values).all():
             raise HashbenchError(
                 f"{self.label} gives {int((~np.isfinite(values)).sum())} projections that are not finite, first for "
-                f"item {int(np.argmin(np.isfinite(values).all(axis=1)))}; such bits mean nothing. Scale the features."
+                f"item {int(np.argmin(np.isfinite(values).all(axis=1)))} (counted from 0); such bits mean "
+                "nothing. Scale the features."
             )
         return values
 

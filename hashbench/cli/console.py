@@ -76,8 +76,11 @@ def warn_of(spec: str, progress: Progress) -> None:
         progress.say(f"Warning: in {spec}, {warning}")
 
 
-def format_evaluation(evaluation: "Evaluation", form: str) -> str:
-    """Write scores, without a final newline: table, markdown or latex (four decimals), csv (six), json (all)."""
+def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "database") -> str:
+    """Write scores, without a final newline: table, markdown or latex (four decimals), csv (six), json (all).
+
+    ``ordered`` is what ties are ordered by: the database, or the documents of a run.
+    """
     summary = evaluation.summary
     if form == "json":
         content = {
@@ -101,7 +104,10 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
     ]
     cells = ["metric", "mean ± sd", *(["measured sd"] if n_orders else []), "low", "high"], lines
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    notes = [f"{counted(n_queries, 'query', 'queries')}; mean over all orders of tied items.", *LUCK_AND_WORST_CASE]
+    notes = [
+        f"{counted(n_queries, 'query', 'queries')}; mean over all orders of tied items.",
+        *luck_and_worst_case(ordered),
+    ]
     if n_orders:
         notes.insert(2, f"measured sd: what {n_orders:,} such orders show.")
     notes += [f"{evaluation.n_undefined} of the queries {_fate(evaluation)}"] * bool(evaluation.n_undefined)
@@ -113,11 +119,14 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
     return "\n".join([text, "", *notes])
 
 
-LUCK_AND_WORST_CASE = (
-    "sd: luck, the standard deviation of the mean over random orders of the database, each the same for all queries "
-    "(an estimate).",
-    "low, high: the worst case, the ties of each query on its own at their worst and best; no one order need reach it.",
-)
+def luck_and_worst_case(ordered: str = "database") -> tuple[str, str]:
+    """Return what the columns sd, low and high of a table are, a line each."""
+    return (
+        f"sd: luck, the standard deviation of the mean over random orders of the {ordered}, each the same for all "
+        "queries (an estimate).",
+        "low, high: the worst case, the ties of each query on its own at their worst and best; no one order need reach "
+        "it.",
+    )
 
 
 def _four(value: float) -> str:
@@ -185,7 +194,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     header += ["held out"] * has_held_out
     text = plain_table(header, lines, n_left=2, is_wrapped=True)
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
-    notes = [f"\n{note}" for note in LUCK_AND_WORST_CASE] + [
+    notes = [f"\n{note}" for note in luck_and_worst_case()] + [
         f"\n{found.n_undefined} of {len(next(iter(found.scores.values())).mean)} queries of {name} {_fate(found)}"
         for name, found in by_dataset.items()
         if found.n_undefined
