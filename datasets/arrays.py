@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hashbench._typing import AnyArray, IntArray
-from hashbench._validation import as_int64, multi_hot
+from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
 from hashbench.dataset import Dataset
 from hashbench.datasets._unlabelled import distance_rule
@@ -264,13 +264,7 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
 
 def _as_labels(array: AnyArray, name: str) -> AnyArray:
     """Bring classes or multi-hot labels into the form of a dataset; names of classes become numbers."""
-    import pandas as pd
-
-    missing = np.flatnonzero(pd.isna(array).reshape(len(array), -1).any(axis=1))
-    if missing.size:
-        raise HashbenchError(
-            f"{missing.size} items of {name} have no label, first item {missing[0]}; add labels, or leave items out."
-        )
+    check_labelled(array, name)
     if array.ndim == 2:
         return multi_hot(array, f"labels of {name}")
     if array.ndim == 1 and array.dtype.kind in "USO":
@@ -286,8 +280,4 @@ def _as_labels(array: AnyArray, name: str) -> AnyArray:
         raise HashbenchError(
             f"{name} holds {array.dtype} of shape {array.shape}, expected classes of shape (n,) or multi-hot labels."
         )
-    return (
-        as_int64(array, f"labels of {name}")
-        if array.dtype.kind in "biu"
-        else np.unique(array.astype(str), return_inverse=True)[1]
-    )
+    return as_int64(array, f"labels of {name}") if array.dtype.kind in "biu" else number_words(array.astype(str))[1]

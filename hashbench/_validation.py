@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,8 @@ def check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
         shown = repr(name) if len(name) <= MAX_NAME else f"{name[:20]!r}... of {len(name):,} characters"
         raise HashbenchError(
-            f"{what} is made of letters, digits, '.', '_' and '-', at most {MAX_NAME}, got {shown}: it names files."
+            f"{what} is made of letters a to z and A to Z, digits, '.', '_' and '-', at most {MAX_NAME}, got {shown}: "
+            "it names files."
         )
 
 
@@ -77,8 +79,8 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
         bad = np.flatnonzero(array != np.floor(array))  # NaN is no number, and equal to nothing
         if bad.size:
             raise HashbenchError(
-                f"{name} hold {bad.size} values that are no whole numbers, first {array[bad[0]]} for item {bad[0]}. "
-                "Leave such items out, or give each a class."
+                f"{name} hold {bad.size} values that are no whole numbers, first {array[bad[0]]} for item {bad[0]} "
+                "(counted from 0). Leave such items out, or give each a class."
             )
     if array.ndim != 1 or array.dtype.kind not in "iub":
         raise HashbenchError(
@@ -87,6 +89,30 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
             "return_inverse=True)[1]."
         )
     return as_int64(array, name)
+
+
+def check_labelled(labels: AnyArray, name: str) -> None:
+    """Refuse labels (n,) or (n, n_classes), of a file called ``name``, some of which are missing."""
+    import pandas as pd
+
+    missing = np.flatnonzero(pd.isna(labels).reshape(len(labels), -1).any(axis=1))
+    if missing.size:
+        raise HashbenchError(
+            f"{missing.size} items of {name} have no label, first item {missing[0]} (counted from 0); add labels, or "
+            "leave items out."
+        )
+
+
+def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
+    """Return the distinct words, sorted, and the number of each item's word among them.
+
+    Words are compared in the Unicode form NFC: "ü" may be one character, or a letter and a mark as macOS writes it.
+    """
+    if words.dtype.kind in "OU":
+        composed = [normalize("NFC", word) if isinstance(word, str) else word for word in words.tolist()]
+        words = np.array(composed, dtype=object if words.dtype.kind == "O" else np.str_)
+    names, numbers = np.unique(words, return_inverse=True)
+    return names, numbers.astype(np.int64, copy=False)
 
 
 def as_int64(array: AnyArray, name: str) -> IntArray:
@@ -121,7 +147,7 @@ def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
         row, column = np.argwhere(~is_bit)[0]
         raise HashbenchError(
             f"{name} are not multi-hot: {int(is_bit.size - is_bit.sum())} entries are neither 0 nor 1, "
-            f"first {array[row, column]} in row {row}, column {column}."
+            f"first {array[row, column]} in row {row}, column {column} (counted from 0)."
         )
     return array.astype(np.uint8, copy=False)
 
@@ -299,5 +325,7 @@ def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:
     array = array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
     if bad.size:
-        raise HashbenchError(f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]}.")
+        raise HashbenchError(
+            f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]} (counted from 0)."
+        )
     return array

@@ -105,8 +105,8 @@ def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str, *, is_signed:
         dirty = np.flatnonzero(packed[:, -1] >> np.uint8(8 - n_padding))
         if dirty.size:
             raise HashbenchError(
-                f"{name} have set bits beyond bit {n_bits} in {dirty.size} rows, first in row {dirty[0]}. "
-                "Check the number of bits, and which bit of a byte is the first: the least significant, as in "
+                f"{name} have set bits beyond bit {n_bits} in {dirty.size} rows, first in row {dirty[0]} (counted "
+                "from 0). Check the number of bits, and which bit of a byte is the first: the least significant, as in "
                 "numpy.packbits(..., bitorder='little') and faiss, or the most (--bit-order big, or bit_order='big')."
                 f"{_OF_INT8 if is_signed else ''}"
             )
@@ -301,9 +301,11 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
     width = len(digits[0])
     for row, text in enumerate(digits):
         if not text or len(text) != width or text.strip("0123456789abcdef"):
+            is_missing = texts[row] == "" if isinstance(texts[row], str) else str(texts[row]) in ("nan", "None", "<NA>")
+            holds = "is empty" if is_missing else f"holds {str(texts[row])[:40]!r}"
             raise HashbenchError(
-                f"{name} are words, and row {row} holds {str(texts[row])[:40]!r}, expected hexadecimal digits, as many "
-                f"as in all rows ({width} in row 0). Mend that row, or give codes as numbers."
+                f"{name} are words, and row {row} (the first is 0) {holds}, expected hexadecimal digits, as many as in "
+                f"all rows ({width} in row 0). Mend that row, or give codes as numbers."
             )
     values = np.frombuffer(bytes.fromhex("".join(f"0{digit}" for digit in "".join(digits))), np.uint8)
     nibbles = values.reshape(len(digits), width)
@@ -351,13 +353,13 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
         odd = array[~is_bit]
         hint = ""
         if not np.isfinite(odd).all():
-            hint = " Infinities and NaN mean nothing here: mend what computes them."
+            hint = " Infinities and NaN mean nothing here: mend what computes them, or fill empty cells."
         elif (odd != np.floor(odd)).any():
             hint = " These look like real outputs: binarise them with (x > 0)."
         elif low < 0 and not odd.any():
             hint = " A zero beside -1 and +1 is often a sign(0): binarise with (x > 0)."
         raise HashbenchError(
             f"{name} hold {n_bad} values that are not {low} or 1, first {array[row, column]} "
-            f"in row {row}, column {column}.{hint}"
+            f"in row {row}, column {column} (counted from 0).{hint}"
         )
     return np.asarray(array > 0)

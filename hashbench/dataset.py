@@ -236,7 +236,8 @@ def _check_features(dataset: Dataset) -> None:
         row, column = np.argwhere(~np.isfinite(features[first : first + _CHECKED_ROWS]))[0]
         raise HashbenchError(
             f"features of dataset {dataset.name!r} hold {sum(n_bad)} values that are not finite, first "
-            f"{features[first + row, column]} in row {first + row}, column {column}. Remove or impute them."
+            f"{features[first + row, column]} in row {first + row}, column {column} (counted from 0). Remove "
+            "or impute them."
         )
 
 

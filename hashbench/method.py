@@ -12,7 +12,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashbench._typing import BoolArray, FloatArray
-from hashbench._validation import allowed_values, check_settings, choice, preset_settings, real, setting, whole
+from hashbench._validation import (
+    allowed_values,
+    check_settings,
+    choice,
+    number_words,
+    preset_settings,
+    real,
+    setting,
+    whole,
+)
 from hashbench.affinity import Affinity, SameLabel, SharedLabels
 from hashbench.bits import MAX_BITS, check_n_bits
 from hashbench.dataset import RULES_OF_QUERIES, Dataset
@@ -195,7 +204,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if not np.isfinite(values).all():
             raise HashbenchError(
                 f"{self.label} gives {int((~np.isfinite(values)).sum())} projections that are not finite, first for "
-                f"item {int(np.argmin(np.isfinite(values).all(axis=1)))}; such bits mean nothing. Scale the features."
+                f"item {int(np.argmin(np.isfinite(values).all(axis=1)))} (counted from 0); such bits mean "
+                "nothing. Scale the features."
             )
         return values
 
@@ -353,7 +363,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _numbered(self, names: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         try:
-            return np.unique(names, return_inverse=True)[1]
+            return number_words(names)[1]
         except TypeError:
             kinds = sorted({type(name).__name__ for name in names})
             raise HashbenchError(

@@ -234,7 +234,7 @@ def check_is_described(metric: Metric) -> None:
     _demand(bool(metric.family.source), "no source of the definition is given")
 
 
-def check_gives_three_numbers_a_query(metric: Metric) -> None:
+def check_gives_mean_low_and_high_for_each_query(metric: Metric) -> None:
     """Check that mean, low and high are finite, in order, and NaN for a query without relevant items."""
     _demand_no_vectors(metric)
     for histogram in _tied_rankings():
@@ -270,7 +270,7 @@ def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
 
 METRIC_CHECKS: tuple[Callable[[Metric], None], ...] = (
     check_is_described,
-    check_gives_three_numbers_a_query,
+    check_gives_mean_low_and_high_for_each_query,
     check_ties_are_averaged_over_all_orders,
 )
 

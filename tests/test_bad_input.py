@@ -154,6 +154,10 @@ def lay_out(folder):
     (folder / "misspelt.toml").write_text('bits = 8\nmethods = ["itq", "lsh"]\n[params]\nn_itr = 5\n')
     (folder / "cell.csv").write_text("a,b\n" + "1,2\n" * 20 + "1.2.3,4\n" + "1,2\n" * 20)
     (folder / "rows.csv").write_text("0\n3\n")
+    (folder / "semicolons.csv").write_text("file;phash;label\na;ff;1\nb;0f;2\n")
+    (folder / "hash-gap.csv").write_text("hash,file\nff,a\n,b\n0a,c\n")
+    (folder / "label-gap.csv").write_text("label,file\na,1\nb,2\n,3\na,4\nb,5\na,6\n")
+    (folder / "bit-gap.csv").write_text("a,b,c,d,e,f,g,h\n" + "1,0,0,1,1,0,1,0\n,0,1,1,0,0,1,0\n" * 3)
     (folder / "mixed.csv").write_text("1,a\n2,b\n")
     (folder / "empty.csv").touch()
     (folder / "twice.json").write_text('{"shards": ["codes.npy", "codes.npy"]}')
@@ -392,6 +396,11 @@ COMMANDS = f"""
 1 | {LABELLED} --save mine --dataset own --label '<b>' | a label is a text of up to 40 characters without = | got '<b>'
 1 | {LABELLED} --save mine --dataset own --label '' | a label is words
 1 | {LABELLED} --save mine --dataset own --label ITQ | 'ITQ' is the name of a method
+1 | {LABELLED} --save Öurs --dataset own | letters a to z and A to Z, digits
+1 | {LABELLED.replace("codes.npy", "semicolons.csv:phash", 1)} | separates columns by ';', expected commas
+1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | words, and row 1 (the first is 0) is empty, expected
+1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
+1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
 2 | {LABELLED} --label Ours | --label goes with --save NAME
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench

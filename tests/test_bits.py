@@ -63,7 +63,11 @@ def test_every_form_of_codes_packs_alike(codes):
         ([[0, 1], [2, 1]], None, "hold 1 values that are not 0 or 1, first 2 in row 1, column 0"),
         ([[0.5, 1]], None, "hold 1 values that are not 0 or 1, first 0.5 in row 0, column 0"),
         ([[np.nan, 1]], None, "hold 1 values that are not 0 or 1, first nan"),
-        ([[-1, 1], [1, 0]], None, r"not -1 or 1, first 0 in row 1, column 1\. A zero beside -1 and \+1 is"),
+        (
+            [[-1, 1], [1, 0]],
+            None,
+            r"not -1 or 1, first 0 in row 1, column 1 \(counted from 0\)\. A zero beside -1 and \+1 is",
+        ),
         ([["a", "b"]], None, r"words of shape \(1, 2\), expected numbers in two dimensions, or hexa"),
         ([[1j, 0]], None, "of dtype complex128, expected booleans, 0/1 or -1/"),
         (np.array([[7, 9]], dtype=np.uint8), None, "values up to 9, as packed codes are.* at most 16"),
@@ -149,10 +153,15 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
 @pytest.mark.parametrize(
     ("codes", "n_bits", "order", "message"),
     [
-        (["ab", "abc"], None, None, r"row 1 holds 'abc', expected hexadecimal digits, as many as in all rows \(2 in"),
-        (["ab", "xy"], None, None, "row 1 holds 'xy'"),
-        (np.array(["ab", np.nan], dtype=object), None, None, "row 1 holds 'nan'"),
-        (["", ""], None, None, "row 0 holds ''"),
+        (
+            ["ab", "abc"],
+            None,
+            None,
+            r"row 1 \(the first is 0\) holds 'abc', expected hexadecimal digits, as many as in all rows \(2 in",
+        ),
+        (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
+        (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
+        (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
         (["0110", "1111"], None, None, "each perhaps a bit, perhaps a hexadecimal digit.*: 4 or 16"),
         (["0110", "1111"], 8, None, "4 or 16"),
         (["ffff"], 12, None, "4 hexadecimal digits, 16 bits, of which 12 cannot be the last"),

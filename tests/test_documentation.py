@@ -121,6 +121,9 @@ def test_command_and_each_of_its_options_has_help(name, hashbench):
         if isinstance(parameter, click.Option):
             choices = getattr(parameter.type, "choices", ())
             assert parameter.help or choices, parameter.name
+    known = {spelling for parameter in command.params for spelling in parameter.opts + parameter.secondary_opts}
+    helps = " ".join(getattr(parameter, "help", "") or "" for parameter in command.params)
+    assert set(re.findall(r"--[a-z][a-z-]*", re.sub("`.*?`", "", helps))) <= known  # others stand in commands
     result = hashbench(name, "--help")
     assert result.exit_code == 0
     assert name in hashbench("--help").stdout

@@ -79,7 +79,8 @@ def test_the_ranges_shown_are_those_of_the_committed_table():
 def test_what_is_said_of_lsh_and_pcah_is_true_of_their_rows():
     rows = {
         (row["method"], row["seed"]): {key: float(row[key]) for key in ("value", "tie_sd", "low", "high")}
-        for row in rows_of(ROOT / "results/digits.csv")
+        for name in ("lsh", "pcah")
+        for row in rows_of(ROOT / f"results/digits/{name}.csv")
         if (row["n_bits"], row["metric"], row["method"] in ("lsh", "pcah")) == ("12", "AP", True)
     }
     near, far, pcah = rows["lsh", "0"], rows["lsh", "2"], rows["pcah", "0"]
@@ -167,7 +168,7 @@ def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_t
     assert "span 19 to 27 % and 2 to 6 % of it" in text
     sdh = [
         {key: float(row[key]) for key in ("tie_sd", "low", "high")}
-        for row in rows_of(ROOT / "results/digits.csv")
+        for row in rows_of(ROOT / "results/digits/sdh.csv")
         if (row["n_bits"], row["metric"], row["method"]) == ("12", "AP", "sdh")
     ]
     widths = sorted(one["high"] - one["low"] for one in sdh)

@@ -219,9 +219,9 @@ def one_number(histogram):
     [
         (first_in_given_order, testing.check_ties_are_averaged_over_all_orders, "over all"),
         (luckless, testing.check_ties_are_averaged_over_all_orders, "give tie_sd 0.000000000, but over all"),
-        (not_finite, testing.check_gives_three_numbers_a_query, "no finite score"),
-        (mean_above_high, testing.check_gives_three_numbers_a_query, "out of order"),
-        (one_number, testing.check_gives_three_numbers_a_query, "of shape ()"),
+        (not_finite, testing.check_gives_mean_low_and_high_for_each_query, "no finite score"),
+        (mean_above_high, testing.check_gives_mean_low_and_high_for_each_query, "out of order"),
+        (one_number, testing.check_gives_mean_low_and_high_for_each_query, "of shape ()"),
         (lambda histogram: one_number(histogram), testing.check_is_described, "no docstring"),
     ],
 )
@@ -287,4 +287,4 @@ def test_a_metric_that_no_name_would_reach_is_refused(pattern):
 
 def test_suite_says_that_it_has_no_float_vectors():
     with pytest.raises(ConformanceError, match="re-ranks by float vectors"):
-        testing.check_gives_three_numbers_a_query(get_metric("R@2:reranked=5"))
+        testing.check_gives_mean_low_and_high_for_each_query(get_metric("R@2:reranked=5"))

@@ -40,6 +40,7 @@ def run_jobs(
     if not jobs:  # of a part that has none
         return
     refusals, n_failed = [], 0
+    unwarned = {job.dataset for job in jobs}
     with Progress(len(jobs)) as progress:
         is_serial = n_jobs == 1 and cluster is None
         progress.start(str(jobs[0]) if is_serial else "jobs")
@@ -52,6 +53,9 @@ def run_jobs(
                     progress.done(f"{outcome.job}: {'failed' if outcome.has_failed else 'refused'}. {reason}")
                 refusals.append(outcome.refusal)
             else:
+                if outcome.job.dataset in unwarned:  # it is prepared by now
+                    unwarned.remove(outcome.job.dataset)
+                    warn_of(outcome.job.dataset, progress)
                 yield outcome
                 progress.done(f"{outcome.job}: {', '.join(outcome.notes)}", is_new=outcome.is_new)
             if position < len(jobs) and is_serial:
@@ -64,8 +68,19 @@ def run_jobs(
         raise HashbenchError(f"{n_failed} of the {len(jobs)} jobs failed; the reasons are above.")
 
 
-def format_evaluation(evaluation: "Evaluation", form: str) -> str:
-    """Write scores, without a final newline: table, markdown or latex (four decimals), csv (six), json (all)."""
+def warn_of(spec: str, progress: Progress) -> None:
+    """Print that queries of a prepared dataset have copies, if `prepare` found some."""
+    from hashbench.pipeline.preparation import find_warning
+
+    if warning := find_warning(spec):
+        progress.say(f"Warning: in {spec}, {warning}")
+
+
+def format_evaluation(evaluation: "Evaluation", form: str, ordered: str = "database") -> str:
+    """Write scores, without a final newline: table, markdown or latex (four decimals), csv (six), json (all).
+
+    ``ordered`` is what ties are ordered by: the database, or the documents of a run.
+    """
     summary = evaluation.summary
     if form == "json":
         content = {
@@ -87,7 +102,10 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
     ]
     cells = ["metric", "mean ± sd", *(["measured sd"] if n_orders else []), "low", "high"], lines
     n_queries = len(next(iter(evaluation.scores.values())).mean)
-    notes = [f"{counted(n_queries, 'query', 'queries')}; mean over all orders of tied items.", *LUCK_AND_WORST_CASE]
+    notes = [
+        f"{counted(n_queries, 'query', 'queries')}; mean over all orders of tied items.",
+        *luck_and_worst_case(ordered),
+    ]
     if n_orders:
         notes.insert(2, f"measured sd: what {n_orders:,} such orders show.")
     notes += [f"{evaluation.n_undefined} of the queries {_fate(evaluation)}"] * bool(evaluation.n_undefined)
@@ -99,11 +117,14 @@ def format_evaluation(evaluation: "Evaluation", form: str) -> str:
     return "\n".join([text, "", *notes])
 
 
-LUCK_AND_WORST_CASE = (
-    "sd: luck, the standard deviation of the mean over random orders of the database, each the same for all queries "
-    "(an estimate).",
-    "low, high: the worst case, the ties of each query on its own at their worst and best; no one order need reach it.",
-)
+def luck_and_worst_case(ordered: str = "database") -> tuple[str, str]:
+    """Return what the columns sd, low and high of a table are, a line each."""
+    return (
+        f"sd: luck, the standard deviation of the mean over random orders of the {ordered}, each the same for all "
+        "queries (an estimate).",
+        "low, high: the worst case, the ties of each query on its own at their worst and best; no one order need reach "
+        "it.",
+    )
 
 
 def _four(value: float) -> str:
@@ -171,7 +192,7 @@ def _grid_table(outcomes: Sequence["Outcome"]) -> str:
     header += ["held out"] * has_held_out
     text = plain_table(header, lines, n_left=2, is_wrapped=True)
     by_dataset = {outcome.rows[0].dataset: _evaluation(outcome) for outcome in outcomes}
-    notes = [f"\n{note}" for note in LUCK_AND_WORST_CASE] + [
+    notes = [f"\n{note}" for note in luck_and_worst_case()] + [
         f"\n{found.n_undefined} of {len(next(iter(found.scores.values())).mean)} queries of {name} {_fate(found)}"
         for name, found in by_dataset.items()
         if found.n_undefined
@@ -198,7 +219,7 @@ def prepare_all(
 
     def told(dataset: "Dataset", what: str) -> str:
         if WARNING in dataset.about:
-            progress.say(f"Warning: of {dataset.name}, {dataset.about[WARNING]}")
+            progress.say(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
         return f"{what}\n{describe_dataset(dataset)}"
 
     with Progress() as progress:

@@ -158,11 +158,14 @@ def describe_dataset(dataset: "Dataset") -> str:
         if not dataset.is_single_label:
             facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels an item"
             facts["classes"] += f", {found.n_without_label:,} items without"
-    facts["duplicates"] = (
-        f"{found.n_queries_in_database:,} queries equal a database item, {found.n_queries_in_train:,} a training item"
+    facts["duplicates"] = "; ".join(
+        f"queries with an equal {role} item: {n_equal:,}"
+        + ("" if n_near is None else f", with only a nearly equal one: {n_near:,}")
+        for role, n_equal, n_near in (
+            ("database", found.n_queries_in_database, found.n_near_database),
+            ("training", found.n_queries_in_train, found.n_near_train),
+        )
     )
-    if found.n_near_database is not None:
-        facts["duplicates"] += f"; nearly: {found.n_near_database:,} and {found.n_near_train:,} more"
     if warning := warning_of(found, len(dataset.query)):
         facts[WARNING] = warning
     if found.n_constant or found.n_zero:

@@ -43,7 +43,7 @@ _OWN_CODES = (
         metavar="DATASET",
         shell_complete=completing("datasets"),
         help="Name or file of the dataset that codes were made from, by default as CODES says; its labels judge your "
-        "own. Labels or an affinity given beside it must say the same. With --save also a new name for data of yours.",
+        "own. Labels or an affinity given beside it must say the same.",
     ),
     click.option(
         "--query-codes",
@@ -126,7 +126,8 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
 @click.option(
     "--random-orders",
     type=click.IntRange(2),
-    help="Also score so many random orders of the database, the same each time, and print the deviation they show.",
+    help="Also score so many random orders of the database, or of the documents of a run, the same each time, and "
+    "print the deviation they show.",
 )
 @click.option("--per-query", type=OUTPUT, help="Also write every query's scores to this CSV file; - for stdout.")
 @click.option(
@@ -135,8 +136,12 @@ def are_of_a_file(codes: Path | None, own: dict[str, Any]) -> TypeGuard[Path]:
     help="Also write precision and recall, with low and high over tie orders, at each Hamming radius and at up to 50 "
     "ranks from 1 to all, to this CSV file, - for stdout; or draw those by rank: .svg, .png or .pdf.",
 )
-@click.option("--save", metavar="NAME", help="Add rows of your own codes to the results, under this name.")
-@click.option("--group", help="Group of tables to save your codes in, such as pair-based. [other]")
+@click.option(
+    "--save",
+    metavar="NAME",
+    help="Add rows of your own codes to the results, under this name; --dataset may then be a new name.",
+)
+@click.option("--group", help="Group of tables to save your codes in, such as pair-based. [after all groups]")
 @click.option("--label", help="What tables and figures call your saved codes. [NAME codes=own]")
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="Of the rows: which of several trainings. [0]"
@@ -217,7 +222,7 @@ def evaluate(
         points = lay_out(score(curve_metrics(*sizes, by_radius=own["distance"] in (None, "hamming"))))
         _write_curves(curves, points, label or save or (codes.stem if codes else "codes"), sizes)
     is_taken = any(path is not None and place(path) == STDOUT for path in outputs.values())
-    click.echo(console.format_evaluation(evaluation, form), err=is_taken)
+    click.echo(console.format_evaluation(evaluation, form, "documents" if run else "database"), err=is_taken)
 
 
 def _refuse_options_of_saving() -> None:

@@ -85,6 +85,7 @@ def tune(
     hashbench tune --dataset mine --method hashnet --method dpsh --bits 16 --bits 48 --trials 9
     hashbench run --grid tuning/grid.toml
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
+    from hashbench.cli.console import warn_of
     from hashbench.cli.progress import Progress
     from hashbench.pipeline.tuning import (
         GRID,
@@ -109,6 +110,8 @@ def tune(
         click.echo(f"{method}: {n_trials} of {number} settings are tried; --trials {number} tries all.", err=True)
     rows: Rows = {}
     with Progress(len(trials)) as progress:
+        for spec in dict.fromkeys(trial.dataset for trial in trials):
+            warn_of(spec, progress)
         progress.start("trials")
         done = run_trials(trials, names, table, n_jobs, resume=resume, on_progress=progress.tell, cluster=cluster)
         for trial, found, is_new in done:

@@ -11,7 +11,7 @@ import numpy as np
 
 from hashbench._parallel import chunks
 from hashbench._typing import AnyArray, IntArray, Progress, silent
-from hashbench._validation import as_int64, check_name, is_sparse, summed_csr
+from hashbench._validation import as_int64, check_labelled, check_name, is_sparse, number_words, summed_csr
 from hashbench.affinity import Affinity, Explicit, Hierarchy, as_affinity
 from hashbench.bits import as_packed_pair
 from hashbench.dataset import Dataset, canonical_json
@@ -400,10 +400,12 @@ def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[i
             array = array.ravel()
         if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
             array = as_int64(array, f"labels of {spec}")
+        if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is no class
+            check_labelled(array, spec)
         found.append(array)
     if all(array.ndim == 1 and array.dtype.kind in "USO" for array in found):
         words = np.concatenate(found).astype(str)
-        return np.split(np.unique(words, return_inverse=True)[1], [len(found[0])])
+        return np.split(number_words(words)[1], [len(found[0])])
     return found
 
 

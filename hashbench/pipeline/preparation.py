@@ -17,7 +17,7 @@ from hashbench.errors import Damaged, HashbenchError, unknown_name
 from hashbench.registry import dataset_class, dataset_names, get_dataset, is_dataset, modules_of, resolve_dataset
 from hashbench.sources.array_files import split_spec
 from hashbench.sources.features import extraction
-from hashbench.sources.inspection import with_warning
+from hashbench.sources.inspection import WARNING, with_warning
 from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, is_one_of, locked
@@ -323,6 +323,12 @@ def find_dataset(spec_or_path: str) -> Found | None:
     if attributes is None:
         return None
     return Found(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
+
+
+def find_warning(spec_or_path: str) -> str:
+    """Read the warning of copies in the file of a dataset that was read without error; "" if it has none."""
+    attributes = _current(spec_or_path) or {}
+    return str(json.loads(attributes.get("about", "{}")).get(WARNING, ""))
 
 
 def _current(spec_or_path: str) -> dict[str, Any] | None:

@@ -88,7 +88,7 @@ def _outputs(outputs: npt.ArrayLike, name: str, axis: int | None) -> FloatArray:
     bad = np.flatnonzero(~array.any(axis=1))
     if bad.size > (len(array) - 1 if axis is None else 0):
         raise HashbenchError(
-            f"{name} are all zeros in {bad.size} rows, first in row {bad[0]}; these have no direction."
+            f"{name} are all zeros in {bad.size} rows, first in row {bad[0]} (counted from 0); these have no direction."
         )
     exponents = np.floor(np.log10(np.abs(array).max(axis=axis, keepdims=True)))
     return np.asarray(array / 10.0 ** np.maximum(exponents, -_MOST_DECIMALS))  # squares neither over- nor underflow

@@ -66,7 +66,9 @@ def _checked(vectors: npt.ArrayLike, name: str, true_distance: str) -> AnyArray:
     array = real_rows(vectors, name, "n_features")
     if true_distance == "cosine" and not array.any(axis=1).all():
         row = np.flatnonzero(~array.any(axis=1))[0]
-        raise HashbenchError(f"{name} are all zeros in row {row}, which has no direction; leave such items out.")
+        raise HashbenchError(
+            f"{name} are all zeros in row {row} (counted from 0), which has no direction; leave such items out."
+        )
     return array
 
 

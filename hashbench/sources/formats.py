@@ -34,6 +34,8 @@ _MAT_CELL, _MAT_TEXT, _MAT_SPARSE, _MAT_DENSE = 1, 4, 5, range(6, 16)  # classes
 _MAT_COMPLEX = 0x800
 _MAT_HEAD = 1 << 12  # bytes that hold flags, dimensions and name
 _MOST_NESTED = 8  # cell arrays in one another
+_NUMBER_AS_TEXT = 32  # characters that NumPy gives a number among texts
+_IN_LISTS = {bool, int, float, complex, str, bytes, type(None)}
 
 
 class Lazy(Mapping[str, Any]):
@@ -159,17 +161,26 @@ def _hdf5_cells(stored: Any, what: str, depth: int = 0) -> AnyArray:
         raise ValueError("it is damaged: a cell array without references")
     check_fits(stored.nbytes, what)
     cells = np.empty(stored.shape[::-1], dtype=object)
+    n_bytes, n_measured = 0, _BLOCK_BYTES
     for place, reference in np.ndenumerate(stored[()].T):
         cell = stored.file[reference]
         kind = cell.attrs.get("MATLAB_class")
+        if not isinstance(cell, h5py.Dataset):
+            raise _bad_cell(what, place, "a struct or an object")
         if kind == b"cell" and cells.size == 1 and depth < _MOST_NESTED:
             cells[place] = _hdf5_cells(cell, what, depth + 1)
             continue
         check_stored(cell, what)
         if cell.attrs.get("MATLAB_empty"):  # its values are its shape
             cells[place] = np.empty(0, dtype=np.str_ if kind == b"char" else np.float64)
-        else:
-            cells[place] = _hdf5_text(cell) if kind == b"char" else cell[()].T
+            continue
+        if (prod(cell.shape[1:]) if kind == b"char" else cell.size) != 1:
+            raise _bad_cell(what, place, f"{kind.decode() if kind else cell.dtype} of shape {cell.shape[::-1]}")
+        n_bytes += 2 * cell.nbytes  # a letter takes 2 bytes in the file, 4 in memory
+        if n_bytes > n_measured:
+            check_fits(n_bytes, what)  # as much again may be read before the next look
+            n_measured = 2 * n_bytes
+        cells[place] = _hdf5_text(cell) if kind == b"char" else cell[()].T
     return cells
 
 
@@ -182,17 +193,28 @@ def _of_cells(cells: AnyArray, what: str) -> AnyArray:
         array = np.asarray(cell)
         is_empty_text = array.dtype.kind == "U" and not array.size
         if array.dtype.kind not in "biufU" or (array.size != 1 and not is_empty_text):
-            raise HashbenchError(
-                f"{what} is a cell array, and its cell at row {place[0]} (the first is 0) holds {array.dtype} of "
-                f"shape {array.shape}, expected one text, or one number, in each."
-            )
+            raise _bad_cell(what, place, f"{array.dtype} of shape {array.shape}")
         values[place] = "" if is_empty_text else array.item()
     if len({isinstance(value, str) for value in values.flat}) != 1:
         raise HashbenchError(
             f"{what} is a cell array that is empty or mixes texts and numbers, expected one text, or one number, in "
             "each cell."
         )
+    check_fits(_n_bytes_of(values.flat, values.size), what)
     return np.array(values.tolist())
+
+
+def _bad_cell(what: str, place: tuple[int, ...], content: str) -> HashbenchError:
+    return HashbenchError(
+        f"{what} is a cell array, and its cell at row {place[0]} (the first is 0) holds {content}, expected one text, "
+        "or one number, in each."
+    )
+
+
+def _n_bytes_of(values: Iterable[Any], n_values: int) -> int:
+    """Compute the bytes of an array of ``n_values`` such values; each text takes as many as the longest."""
+    longest = max((len(value) for value in values if isinstance(value, str | bytes)), default=0)
+    return n_values * (4 * max(longest, _NUMBER_AS_TEXT) if longest else 16)
 
 
 @contextmanager
@@ -266,13 +288,34 @@ def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") ->
 
 def _of_torch(value: Any, what: str) -> AnyArray:
     """Read a tensor, of whatever layout and dtype, or a list."""
-    if not isinstance(value, list | tuple):
-        check_fits(value.numel() * value.element_size(), f"{what} of shape {tuple(value.shape)}")  # a view may repeat
-        value = value.detach()
-        if value.is_quantized:
-            value = value.dequantize()
-        value = value.to_dense() if "sparse" in str(value.layout) else value.resolve_conj().resolve_neg()
+    if isinstance(value, list | tuple):
+        _check_list(value, what)
+        return as_array(value, what)
+    if value.is_nested:
+        raise HashbenchError(f"{what} is a nested tensor, expected a tensor of one shape. Save its parts in a dict.")
+    check_fits(value.numel() * value.element_size(), f"{what} of shape {tuple(value.shape)}")  # a view may repeat
+    value = value.detach()
+    if value.is_quantized:
+        value = value.dequantize()
+    value = value.to_dense() if "sparse" in str(value.layout) else value.resolve_conj().resolve_neg()
     return as_array(value, what)
+
+
+def _check_list(values: Any, what: str) -> None:
+    """Refuse what is no list of numbers or words, nor a list of such lists, or does not fit into memory."""
+    are_lists = all(isinstance(row, list | tuple) for row in values)
+    rows = {
+        id(row): row for row in (values if are_lists else [values])
+    }  # a file holds a list once, however often named
+    flat = [value for row in rows.values() for value in row]
+    strange = {type(value) for value in flat} - _IN_LISTS
+    if strange:
+        raise HashbenchError(
+            f"{what} is a list that holds {min(one.__name__ for one in strange)}, expected numbers or words, or lists "
+            "of these. Save a tensor."
+        )
+    n_values = sum(map(len, values)) if are_lists else len(values)
+    check_fits(_n_bytes_of(flat, n_values), f"{what}, a list of {n_values:,} values,")
 
 
 class _MatVariable(NamedTuple):

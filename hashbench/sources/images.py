@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, cast
 import numpy as np
 
 from hashbench._typing import ByteArray, IntArray
+from hashbench._validation import number_words
 from hashbench.errors import HashbenchError, one_line
 from hashbench.store.inputs import check_file, check_fits, reading
 
@@ -236,12 +237,12 @@ def check_to_end(archive: tarfile.TarFile) -> None:
 
 
 def _tree(places: list[tuple[str, str, str]], images: Images) -> ImageTree:
-    names, labels = np.unique([class_name for _, class_name, _ in places], return_inverse=True)
+    names, labels = number_words(np.array([class_name for _, class_name, _ in places]))
     return ImageTree(
         images=images,
         splits=[split for split, _, _ in places],
         classes=names.tolist(),
-        labels=labels.astype(np.int64),
+        labels=labels,
         is_lossy=any(Path(name).suffix.lower() in _LOSSY for _, _, name in places),
     )
 

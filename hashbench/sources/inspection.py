@@ -1,6 +1,7 @@
 """What to know about a dataset before trusting numbers made from it."""
 
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from hashbench.errors import counted
 from hashbench.sources.copies import MOST_ITEMS, find_near, row_digests
 
 WARNING = "warning"  # what a dataset says of copies about itself
+_N_NAMED = 5  # queries in a warning
 
 
 @dataclass(frozen=True)
@@ -20,22 +22,35 @@ class Inspection:
     n_queries_in_train: int
     n_near_database: int | None  # further ones, nearly equal to a database item; None without features or of too many
     n_near_train: int | None
+    copied: IntArray  # numbers, among the queries, of those with an equal or nearly equal item of either
     n_constant: int  # features that have one value in all items; 0 if there are images only
     n_zero: int  # items whose features are all zero
     class_sizes: IntArray | None  # items a class; None without labels
     n_without_label: int  # items with no label at all
 
 
+_LAST: dict[str, Inspection] = {}  # of the dataset that was inspected last, by its fingerprint
+
+
 def inspect(dataset: Dataset) -> Inspection:
-    """Look for duplicates between roles, constant features and missing labels."""
+    """Look for duplicates between roles, constant features and missing labels; once, if asked twice in a row."""
+    if dataset.fingerprint not in _LAST:
+        _LAST.clear()
+        _LAST[dataset.fingerprint] = _inspect(dataset)
+    return _LAST[dataset.fingerprint]
+
+
+def _inspect(dataset: Dataset) -> Inspection:
     features, labels = dataset.features, dataset.labels
     keys = row_digests(features if features is not None else np.asarray(dataset.images))
     parts = {role: getattr(dataset, role) for role in ("database", "train")}
     equal = {role: np.isin(keys[dataset.query], keys[rows]) for role, rows in parts.items()}
     near: dict[str, int | None] = dict.fromkeys(parts)
+    has_copy = equal["database"] | equal["train"]
     if features is not None and len(features) <= MOST_ITEMS:
         is_near = {role: find_near(features, dataset.query, rows) for role, rows in parts.items()}
         near = {role: int((is_near[role] & ~equal[role]).sum()) for role in parts}
+        has_copy = has_copy | is_near["database"] | is_near["train"]
     sizes, n_without = None, 0
     if labels is not None and labels.ndim == 1:
         sizes = np.unique(labels, return_counts=True)[1]
@@ -46,6 +61,7 @@ def inspect(dataset: Dataset) -> Inspection:
         n_queries_in_train=int(equal["train"].sum()),
         n_near_database=near["database"],
         n_near_train=near["train"],
+        copied=np.flatnonzero(has_copy),
         n_constant=0 if features is None else int((features.min(axis=0) == features.max(axis=0)).sum()),
         n_zero=0 if features is None else int((~features.any(axis=1)).sum()),
         class_sizes=sizes,
@@ -54,16 +70,20 @@ def inspect(dataset: Dataset) -> Inspection:
 
 
 def warning_of(found: Inspection, n_queries: int) -> str:
-    """Say in words that queries have copies among items that they are searched in or learned from; "" if none has."""
-    of_train = found.n_queries_in_train, found.n_near_train or 0, "training"
-    of_database = found.n_queries_in_database, found.n_near_database or 0, "database"
-    n_equal, n_near, role = of_train if any(of_train[:2]) else of_database
-    if not (n_equal or n_near):
+    """Describe in a sentence which queries have copies among database or training items; "" if none has."""
+    if not found.copied.size:
         return ""
-    effect = "methods learn from them" if role == "training" else "each finds its copy"
+    counts = [
+        (found.n_queries_in_database + (found.n_near_database or 0), "in the database"),
+        (found.n_queries_in_train + (found.n_near_train or 0), "among the training items"),
+    ]
+    (most, place), *fewer = sorted(filter(itemgetter(0), counts), key=itemgetter(0), reverse=True)
+    others = "".join(f" and {n:,} {other}" for n, other in fewer)
+    named, n_more = ", ".join(map(str, found.copied[:_N_NAMED])), len(found.copied) - _N_NAMED
     return (
-        f"{n_equal:,} of {counted(n_queries, 'query', 'queries')} equal a {role} item, and {n_near:,} nearly: "
-        f"{effect}, so scores are too high. Take such items out."
+        f"{most:,} of {counted(n_queries, 'query', 'queries')} have an equal or nearly equal item {place}{others}, so "
+        f"scores are too high; take these queries out: {named}{f' and {n_more:,} more' if n_more > 0 else ''} (counted "
+        "from 0)."
     )
 
 

@@ -154,6 +154,9 @@ def _read_csv(path: Path, **options: Any) -> Any:
 
     top = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
     first = top.iloc[0]
+    for separator in (";", "\t"):
+        if len(first) == 1 and all(separator in line for line in top[0]):
+            raise HashbenchError(f"{path} separates columns by {separator!r}, expected commas. Save it with commas.")
     has_index = first.iloc[0] == ""  # pandas leaves the name of its index empty
     names = first.iloc[int(has_index) :]
     n_numbers = int(pd.to_numeric(names, errors="coerce").notna().sum())

@@ -272,7 +272,10 @@ def test_prepared_dataset_is_described(digits_data):
     assert found["split"] == "200 queries, 1,597 database, 1,000 training"
     assert found["affinity"] == "same-label"
     assert found["classes"] == "10, 174 to 183 items each"
-    assert found["duplicates"] == "0 queries equal a database item, 0 a training item; nearly: 0 and 0 more"
+    assert found["duplicates"] == (
+        "queries with an equal database item: 0, with only a nearly equal one: 0; "
+        "queries with an equal training item: 0, with only a nearly equal one: 0"
+    )
     assert found["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
     assert "CC BY" in found["licence"]
     assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
@@ -297,7 +300,10 @@ def test_duplicates_between_roles_are_counted(tiny):
     features[3, 0], features[21] = -0.0, features[3]
     features[21, 0] = 0.0
     found = facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]
-    assert found == "4 queries equal a database item, 3 a training item; nearly: 0 and 0 more"
+    assert found == (
+        "queries with an equal database item: 4, with only a nearly equal one: 0; "
+        "queries with an equal training item: 3, with only a nearly equal one: 0"
+    )
 
 
 def test_multi_label_dataset_counts_labels(tiny):

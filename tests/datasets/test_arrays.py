@@ -1,5 +1,7 @@
 import csv
 import re
+import shutil
+import unicodedata
 
 import h5py
 import numpy as np
@@ -317,6 +319,28 @@ def test_own_queries_are_the_queries(prepare, save):
     np.testing.assert_array_equal(dataset.labels[dataset.database], LABELS[:50])
     assert len(dataset.train) == 30
     assert dataset.train.tolist() != list(range(30))
+
+
+def test_own_queries_have_the_classes_of_the_database_however_unicode_spells_them(prepare, save):
+    names = np.array(["Käse", "süß", "Öl"])[np.arange(60) % 3]  # sorted
+    decomposed = np.array([unicodedata.normalize("NFD", name) for name in names.tolist()])
+    dataset, _ = prepare(
+        *(save("X", X[:50]), "--labels", save("y", names[:50])),
+        *("--query-from", save("Q", X[50:]), "--query-labels", save("qy", decomposed[50:])),
+    )
+    np.testing.assert_array_equal(dataset.labels, np.arange(60) % 3)
+
+
+def test_a_folder_is_one_class_however_unicode_spells_it(prepare, photos):
+    for split, form in (("train", "NFC"), ("test", "NFD")):
+        (photos / split).mkdir()
+        for name in ("cat", "dog"):
+            shutil.copytree(photos / name, photos / split / unicodedata.normalize(form, f"{name} süß"))
+    shutil.rmtree(photos / "cat")
+    shutil.rmtree(photos / "dog")
+    dataset, _ = prepare(photos, "--features", "images")
+    assert np.unique(dataset.labels).tolist() == [0, 1]
+    assert np.bincount(dataset.labels[dataset.query]).tolist() == [12, 8]
 
 
 def test_own_queries_need_no_labels(prepare, save):

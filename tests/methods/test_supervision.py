@@ -1,5 +1,7 @@
 """What fit makes of y, and what the supervised methods share."""
 
+from unicodedata import normalize
+
 import numpy as np
 import pytest
 from effort import QUICK, slow
@@ -49,6 +51,14 @@ def test_renamed_classes_change_nothing(name, classes):
     X, y = classes
     codes = make(name, 4).fit(X, np.array([7, -2, 0])[y]).transform(X)
     np.testing.assert_array_equal(make(name, 4).fit(X, y).transform(X), codes)
+
+
+def test_a_class_is_the_same_however_unicode_spells_it(classes):
+    X, y = classes
+    names = np.array(["Käse", "Öl", "süß"])[y]
+    mixed = np.array([normalize(("NFC", "NFD")[item % 2], name) for item, name in enumerate(names.tolist())])
+    for given in (mixed, mixed.astype(object)):
+        np.testing.assert_array_equal(make("sdh", 4).fit(X, given).transform(X), make("sdh", 4).fit(X, y).transform(X))
 
 
 @pytest.mark.parametrize("name", FROM_PAIRS)

@@ -87,8 +87,16 @@ def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
 @pytest.mark.parametrize(
     ("method", "items", "words"),
     [
-        ("itq", np.where(np.arange(3 * 64).reshape(3, 64) == 70, np.nan, 1.0), "not finite in 1 rows, first in row 1."),
-        ("itq", np.where(np.arange(3 * 64).reshape(3, 64) == 1, -np.inf, 1.0), "not finite in 1 rows, first in row 0."),
+        (
+            "itq",
+            np.where(np.arange(3 * 64).reshape(3, 64) == 70, np.nan, 1.0),
+            "not finite in 1 rows, first in row 1 (counted from 0).",
+        ),
+        (
+            "itq",
+            np.where(np.arange(3 * 64).reshape(3, 64) == 1, -np.inf, 1.0),
+            "not finite in 1 rows, first in row 0 (counted from 0).",
+        ),
         ("oracle-label", np.array([1.0, np.nan, 2.0]), "1 values that are no whole numbers, first nan for item 1"),
         ("oracle-label", np.array(["1", "2", "3"]), "expected whole numbers of shape (n,)"),
         ("oracle-label", np.eye(3, 10, dtype=int), "int64 of shape (3, 10), expected whole numbers of shape (n,)"),

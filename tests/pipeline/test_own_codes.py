@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+import unicodedata
 from itertools import chain
 from pathlib import Path
 
@@ -235,6 +236,14 @@ def test_columns_whose_codes_pandas_loses_are_refused(tmp_path):
 def test_classes_may_be_words(save, codes):
     words = [np.array(["cat", "dog", "owl"])[labels] for labels in CLASSES]
     found = scores(["AP"], **codes, query_labels=save("ql.npy", words[0]), database_labels=save("dl.npy", words[1]))
+    np.testing.assert_allclose(found.scores["AP"].mean, by_hand((CLASSES[0][:, None] == CLASSES[1]).astype(int)))
+
+
+def test_a_class_is_the_same_however_unicode_spells_it(save, codes):
+    words = [np.array(["Käse", "Öl", "süß"])[labels] for labels in CLASSES]
+    decomposed = np.array([unicodedata.normalize("NFD", word) for word in words[1].tolist()])
+    assert not np.isin(decomposed, words[0]).any()
+    found = scores(["AP"], **codes, query_labels=save("ql.npy", words[0]), database_labels=save("dl.npy", decomposed))
     np.testing.assert_allclose(found.scores["AP"].mean, by_hand((CLASSES[0][:, None] == CLASSES[1]).astype(int)))
 
 

@@ -180,7 +180,10 @@ def test_what_does_not_fit_is_said(save, codes, monkeypatch, changes, words):
     ("wrong", "words"),
     [
         (DATABASE + 2 * (np.arange(N_DATABASE) == 33)[:, None], "database codes from row 30 on hold"),
-        (np.array(["abc"] * 33 + ["ab"] * 8), "row 3 holds 'ab', expected hexadecimal digits, as many as in all"),
+        (
+            np.array(["abc"] * 33 + ["ab"] * 8),
+            "row 3 (the first is 0) holds 'ab', expected hexadecimal digits, as many as in all",
+        ),
         (np.array(["abc"] * 30 + ["ab"] * 11), "database codes from row 30 on have 8 bits, and those before 12;"),
     ],
     ids=["no bits", "texts", "texts of a block"],

@@ -235,7 +235,10 @@ def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m,
             {"vectors": (query_vectors, database_vectors * np.nan)},
             "vectors hold values that are not finite in 9",
         ),
-        ({"vectors": (0 * query_vectors, database_vectors), "true_distance": "cosine"}, "all zeros in row 0, which"),
+        (
+            {"vectors": (0 * query_vectors, database_vectors), "true_distance": "cosine"},
+            r"all zeros in row 0 \(counted from 0\), which",
+        ),
         (
             {"vectors": (query_vectors, database_vectors), "true_distance": "l1"},
             "one of euclidean, cosine, dot, got 'l1'",

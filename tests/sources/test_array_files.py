@@ -2,6 +2,7 @@ import gc
 import io
 import re
 import sys
+import tracemalloc
 
 import h5py
 import numpy as np
@@ -149,6 +150,31 @@ def test_files_of_matlab_7_3_are_known_by_what_they_say_of_their_arrays(tmp_path
     assert read_array(f"{path}:chars", ()).tolist() == ["cat", "dog"]
     assert "is an empty MATLAB array" in complaint(read_array, f"{path}:nothing", ())
     assert "holds references to objects" in complaint(read_array, f"{path}:circle", ())
+
+
+def test_cells_of_matlab_7_3_are_measured_before_they_are_read(tmp_path, monkeypatch):
+    path = tmp_path / "a.mat"
+    with h5py.File(path, "w") as file:
+        large = file.create_dataset("#refs#/large", data=np.zeros(100_000), compression="gzip")
+        text = file.create_dataset("#refs#/text", data=np.full((100_000, 1), ord("a"), dtype="u2"), compression="gzip")
+        text.attrs["MATLAB_class"] = np.bytes_("char")
+        struct = file.create_group("#refs#/struct")
+        for name, cell in {"large": large, "text": text, "struct": struct}.items():
+            stored = file.create_dataset(name, data=np.array([[cell.ref] * 200], dtype=object), dtype=h5py.ref_dtype)
+            stored.attrs["MATLAB_class"] = np.bytes_("cell")
+    tracemalloc.start()
+    sentence = complaint(read_array, f"{path}:large", ())
+    assert tracemalloc.get_traced_memory()[1] < 800_000  # bytes of one cell
+    tracemalloc.stop()
+    assert sentence == (
+        f"large of {path} is a cell array, and its cell at row 0 (the first is 0) holds float64 of shape (100000,), "
+        "expected one text, or one number, in each."
+    )
+    assert "its cell at row 0 (the first is 0) holds a struct or an object" in complaint(
+        read_array, f"{path}:struct", ()
+    )
+    monkeypatch.setattr(inputs, "free_memory", lambda: 30_000_000)  # a text takes 400,000 bytes
+    assert f"text of {path} takes 0.0 GB of memory" in complaint(read_array, f"{path}:text", ())
 
 
 def cells(*values):

@@ -6,7 +6,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 
 from hashbench.dataset import Dataset
-from hashbench.sources.inspection import inspect
+from hashbench.sources import inspection
+from hashbench.sources.inspection import inspect, warning_of
 from hashbench.store import hdf5
 
 QUERY, DATABASE, TRAIN = np.arange(0, 4), np.arange(4, 12), np.arange(9, 12)
@@ -96,33 +97,92 @@ def test_near_copies_of_images_and_of_too_many_items_are_not_looked_for(monkeypa
     assert (found.n_near_database, found.n_near_train) == (None, None)
 
 
+@pytest.fixture
+def leaky(hashbench, data, tmp_path):
+    """Prepare 200 items, half of them for training, and 20 queries, of which those named are copies of items."""
+
+    def prepare(copies, shift=0.0):
+        rng = np.random.default_rng(0)
+        items = rng.normal(size=(200, 6)).astype(np.float32)
+        queries = rng.normal(size=(20, 6)).astype(np.float32)
+        for query, item in copies.items():
+            queries[query] = items[item] + np.float32(shift)
+        arrays = {"X": items, "y": np.arange(200) % 2, "Q": queries, "qy": np.arange(20) % 2, "train": np.arange(100)}
+        for name, array in arrays.items():
+            np.save(tmp_path / f"{name}.npy", array)
+        files = {name: tmp_path / f"{name}.npy" for name in arrays}
+        return hashbench(
+            *("prepare", "--from", files["X"], "--labels", files["y"], "--query-from", files["Q"]),
+            *("--query-labels", files["qy"], "--train-index", files["train"], "--name", "leaky"),
+        )
+
+    return prepare
+
+
+TEN = {query: query for query in range(5, 15)}
+OUTSIDE = {3: 150, 4: 151}  # items that are no training items
+HAVE = "queries have an equal or nearly equal item"
+
+
 @pytest.mark.parametrize("shift", [0, 1e-6])
-@pytest.mark.parametrize("rows", ["train", "database"])
-def test_copies_are_warned_of_on_stderr_on_the_card_and_on_the_page(hashbench, data, tmp_path, shift, rows):
-    rng = np.random.default_rng(0)
-    items = rng.normal(size=(200, 6)).astype(np.float32)
-    queries = rng.normal(size=(20, 6)).astype(np.float32)
-    queries[:10] = items[:10] + np.float32(shift)
-    train = np.arange(0, 50) if rows == "train" else np.arange(50, 100)
-    arrays = {"X": items, "y": np.arange(200) % 2, "Q": queries, "qy": np.arange(20) % 2, "train": train}
-    for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array)
-    files = {name: tmp_path / f"{name}.npy" for name in arrays}
-    done = hashbench(
-        *("prepare", "--from", files["X"], "--labels", files["y"], "--query-from", files["Q"]),
-        *("--query-labels", files["qy"], "--train-index", files["train"], "--name", "leaky"),
-    )
-    role, effect = ("training", "methods learn from them") if rows == "train" else ("database", "each finds its copy")
-    counts = f"10 of 20 queries equal a {role} item, and 0 nearly"
-    if shift:
-        counts = f"0 of 20 queries equal a {role} item, and 10 nearly"
-    sentence = f"{counts}: {effect}, so scores are too high. Take such items out."
-    assert done.stderr == f"Warning: of leaky, {sentence}\n"
+@pytest.mark.parametrize(
+    ("copies", "sentence"),
+    [
+        (
+            TEN | OUTSIDE,
+            f"12 of 20 {HAVE} in the database and 10 among the training items, so scores are too high; take these "
+            "queries out: 3, 4, 5, 6, 7 and 7 more (counted from 0).",
+        ),
+        (
+            OUTSIDE,
+            f"2 of 20 {HAVE} in the database, so scores are too high; take these queries out: 3, 4 (counted from 0).",
+        ),
+    ],
+)
+def test_copies_are_warned_of_wherever_scores_are_made_on_the_card_and_on_the_page(
+    hashbench, leaky, tmp_path, monkeypatch, shift, copies, sentence
+):
+    n_inspected = count_calls(monkeypatch)
+    done = leaky(copies, shift)
+    assert n_inspected == [1]
+    warning = f"Warning: in leaky, {sentence}"
+    assert done.stderr == f"{warning}\n"
     told = dict(line.split(":", 1) for line in hashbench("info", "leaky").stdout.splitlines())
     assert told["warning"].strip() == sentence
-    hashbench("run", "--dataset", "leaky", "--method", "lsh", "--bits", 8, "--results", tmp_path / "results")
+    done = hashbench(
+        *("run", "--dataset", "leaky", "--method", "lsh", "--method", "pcah", "--bits", 4),
+        *("--results", tmp_path / "results"),
+    )
+    assert done.stderr.splitlines().count(warning) == done.stderr.count("leaky,") == 1
+    tuned = hashbench(
+        *("tune", "--dataset", "leaky", "--method", "itq", "--bits", 4, "--trials", 2, "--output", tmp_path / "tuning")
+    )
+    assert tuned.stderr.splitlines().count(warning) == 1
     hashbench("report", "--results", tmp_path / "results", "--output", tmp_path / "page.html")
     assert f"<dt>warning</dt><dd>{sentence}</dd>" in (tmp_path / "page.html").read_text()
+
+
+def count_calls(monkeypatch):
+    """Count how often copies are looked for: a list whose one number rises."""
+    calls, look = [0], inspection.row_digests
+
+    def counting(rows):
+        calls[0] += 1
+        return look(rows)
+
+    monkeypatch.setattr(inspection, "row_digests", counting)
+    return calls
+
+
+def test_copies_in_training_items_outside_the_database_come_first_if_they_are_more():
+    features = np.arange(12, dtype=np.float32)[:, None]
+    features[[0, 1, 2]] = features[[8, 9, 4]]
+    parts = np.arange(3), np.arange(3, 8), np.arange(8, 12)
+    found = inspect(Dataset("tiny", features, *parts, rule="same-label", labels=np.arange(12) % 3))
+    assert warning_of(found, 3) == (
+        f"2 of 3 {HAVE} among the training items and 1 in the database, so scores are too high; take these queries "
+        "out: 0, 1, 2 (counted from 0)."
+    )
 
 
 def test_classes_are_counted():
@@ -166,7 +226,10 @@ def test_info_shows_what_may_be_amiss(told):
     features = np.arange(36, dtype=np.float32).reshape(12, 3) + 1
     features[1], features[10], features[2], features[4] = features[0], features[0], 0, 0
     facts = told(make(features))
-    assert facts["duplicates"].strip() == "3 queries equal a database item, 2 a training item; nearly: 0 and 0 more"
+    assert facts["duplicates"].strip() == (
+        "queries with an equal database item: 3, with only a nearly equal one: 0; "
+        "queries with an equal training item: 2, with only a nearly equal one: 0"
+    )
     assert facts["features to note"].strip() == "0 are constant; 2 items are all zero"
     assert facts["classes"].strip() == "3, 4 to 4 items each"
 
@@ -177,5 +240,5 @@ def test_info_shows_items_without_label_and_is_silent_about_good_features(told):
     labels[:9, 0] = labels[3:6, 1] = 1
     facts = told(make(features, rule="shared-labels", labels=labels))
     assert facts["classes"].strip() == "2, 3 to 9 items each, 1.00 labels an item, 3 items without"
-    assert facts["duplicates"].strip().startswith("0 queries")
+    assert facts["duplicates"].strip().startswith("queries with an equal database item: 0,")
     assert "features to note" not in facts

@@ -69,3 +69,19 @@ def test_a_count_that_may_be_an_item_is_refused(tmp_path, values):
     pd.DataFrame(values).to_csv(tmp_path / "a.csv", index=False)
     text = "so it may be names or an item; put a line of names, one a column, first."
     assert text in complaint(read_codes, str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+@pytest.mark.parametrize("lines", [["file", "label"], ["0.5", "1"]])
+def test_a_table_with_other_separators_than_commas_is_refused_by_their_name(tmp_path, separator, lines):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(separator.join(line) for line in (lines, ["2", "3"], ["4", "5"])))
+    assert complaint(read_items, str(path)) == (
+        f"{path} separates columns by {separator!r}, expected commas. Save it with commas."
+    )
+
+
+def test_words_may_hold_semicolons(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("label\nred;blue\nred\n")
+    assert read_array(f"{path}:label", ()).tolist() == ["red;blue", "red"]

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -51,6 +52,7 @@ def test_tensors_and_lists_of_a_dict_are_found_by_name(tmp_path):
         read_codes, saved(tmp_path / "b.pt", {"a": X, "b": X})
     )
     assert "unknown array" in complaint(read_codes, f"{path}:code")
+    assert read_codes(saved(tmp_path / "c.pt", {"codes": [[0, 1], [1, 0]]})).tolist() == [[0, 1], [1, 0]]
 
 
 @pytest.mark.parametrize(
@@ -115,6 +117,11 @@ def sparse(row, shape):
     return torch.sparse_coo_tensor(torch.tensor([[row], [5]]), torch.tensor([1.0]), shape, check_invariants=False)
 
 
+def nested():
+    with warnings.catch_warnings(action="ignore"):
+        return torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -128,6 +135,11 @@ def sparse(row, shape):
         (torch.zeros(1).expand(10**8, 10**8), "GB of memory"),
         (sparse(0, (10**8, 10**8)), "GB of memory"),
         ({"labels": [[1], [2, 3]]}, "lists of unequal lengths"),
+        ({"labels": [[1] * 10**6] * 10**5}, "a list of 100,000,000,000 values, takes"),
+        ({"labels": ["a" * 10**7] * 10**5}, "a list of 100,000 values, takes"),
+        ({"labels": [[[1]]]}, "is a list that holds list, expected numbers or words, or lists of these"),
+        ({"labels": [1, {}]}, "is a list that holds dict, expected numbers or words"),
+        ({"codes": nested()}, "is a nested tensor, expected a tensor of one shape"),
         (torch.tensor(3), "holds no arrays"),
         (None, "holds no arrays"),
         ([X.numpy() > 0], "holds more than tensors"),

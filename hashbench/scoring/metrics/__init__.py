@@ -12,7 +12,8 @@
     _loops             the few loops that no array expression does well, compiled
     _reranking_loops   those of `reranked`
 
-Each takes a tie histogram and gives three numbers a query. To add a metric, add a function beside its relatives.
+Each takes a tie histogram and gives mean, low, high and tie_sd for each query. To add a metric, add a
+function beside its relatives.
 """
 
 from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metrics
