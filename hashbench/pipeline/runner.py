@@ -133,7 +133,7 @@ def finish(
         *(job, scored),
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
-        made=made,
+        made=made and made._replace(trials=job.n_trials),
         n_neighbours=dataset.n_neighbours,
         notes=tuple(notes),
         held_out=(said["held_out_metric"], float(said["held_out"])) if "held_out" in said else None,

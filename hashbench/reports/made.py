@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hashbench.errors import HashbenchError
+from hashbench.errors import HashbenchError, counted
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import Made
 from hashbench.store.results import made_key, made_path, read_made, read_rows, results_path
@@ -27,6 +27,7 @@ def in_words(made: Made) -> list[str]:
         f"{made.processor}, threads {made.threads}, {made.device}",
         made.libraries,
         f"{float(made.seconds):,.2f} s to fit and encode",
+        *([f"settings chosen by {counted(made.trials, 'trial')}"] if made.trials else []),
     ]
 
 
@@ -51,7 +52,7 @@ def made_table(folder: Path, dataset: str, method: str) -> str:
         [
             *(made.features, made.settings, str(made.n_bits), str(made.seed), made.date, made.commit or "-"),
             *(made.hashbench, f"[{libraries.index(made.libraries) + 1}]", made.processor, str(made.threads)),
-            *(made.device, f"{float(made.seconds):,.2f}"),
+            *(made.device, f"{float(made.seconds):,.2f}", str(made.trials or "-")),
         ]
         for made in lines
     ]
@@ -67,7 +68,7 @@ def made_table(folder: Path, dataset: str, method: str) -> str:
         "processor",
         "threads",
     ]
-    told = [plain_table([*header, "device", "seconds"], cells, n_left=2), ""]
+    told = [plain_table([*header, "device", "seconds", "trials"], cells, n_left=2), ""]
     told += [f"[{number}] {text}" for number, text in enumerate(libraries, 1)]
     params = {made.settings: jobs[made.key].params for made in lines}
     told += [f"{name}: {text}" for name, text in sorted(params.items())]

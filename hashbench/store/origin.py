@@ -80,6 +80,7 @@ class Made(NamedTuple):
     device: str
     date: str
     seconds: str  # to fit and encode
+    trials: int = 0  # settings that were tried to choose these; 0 if none, or if that is not known
 
     @classmethod
     def of(cls, made: Provenance, origin: Origin, seconds: float) -> Self:
@@ -96,7 +97,7 @@ class Made(NamedTuple):
         if len(cells) != len(cls._fields):
             raise ValueError(f"it has {len(cells)} cells, expected {len(cls._fields)}")
         values: list[Any] = list(cells)
-        for name in ("n_bits", "seed", "method_version", "threads"):
+        for name in ("n_bits", "seed", "method_version", "threads", "trials"):
             place = cls._fields.index(name)
             values[place] = int(values[place])
         made = cls(*values)

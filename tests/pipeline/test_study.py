@@ -1,7 +1,9 @@
 """A study: what a TOML file may say, what options beside it change, and what a dry run tells."""
 
+import csv
 import json
 import re
+from pathlib import Path
 
 import pytest
 from places import ROOT
@@ -123,6 +125,18 @@ def test_a_method_says_how_many_settings_were_tried_for_it_and_none_as_a_text(st
     for changed in (read.changed(params={"device": "cpu"}), read.changed(methods=["dpsh"], n_bits=[16])):
         assert changed.jobs()[0].n_trials == 9
     assert read.changed(methods=["dpsh", "lsh"], params={"lsh:n_bits": 8}).methods[0][1]["tuned"] == 9
+
+
+@pytest.mark.usefixtures("digits_data", "empty_folder")
+def test_how_many_settings_were_tried_stands_with_what_made_the_rows(hashbench):
+    Path("grid.toml").write_text(
+        "datasets = ['digits']\nbits = 8\n[methods.itq]\ntuned = 4\nn_iter = 20\n[methods.lsh]\n"
+    )
+    assert hashbench("run", "--grid", "grid.toml", "--metric", "AP").exit_code == 0
+    for method, trials in (("itq", "4"), ("lsh", "0")):
+        (line,) = csv.DictReader(Path(f"results/digits/{method}.jobs.csv").read_text().splitlines())
+        assert line["trials"] == trials
+    assert re.search(r"trials\n.* 4\n", hashbench("results", "info", "digits", "itq").stdout)
 
 
 @pytest.mark.parametrize("value", ['"9 trials"', "true", "-1", "[9, 10]"])

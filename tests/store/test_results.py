@@ -60,6 +60,7 @@ def made(**changes):
         "device": "cpu",
         "date": "2026-01-31",
         "seconds": "0.25",
+        "trials": 9,
     }
     return Made(**(fields | changes))
 
@@ -95,8 +96,8 @@ def test_files_are_written_as_the_design_says(path):
     )
     assert path.with_suffix(".jobs.csv").read_bytes().decode() == (
         "dataset,features,settings,n_bits,seed,dataset_fingerprint,method_version,commit,hashbench,libraries,processor,"
-        f"threads,device,date,seconds\ndigits,pixels,{NAME},16,0,0123456789abcdef,1,0123456789+,0.1.0,"
-        "numpy=2.4.6 scipy=1.17.1,x86_64 GenuineIntel avx2,2,cpu,2026-01-31,0.25\n"
+        f"threads,device,date,seconds,trials\ndigits,pixels,{NAME},16,0,0123456789abcdef,1,0123456789+,0.1.0,"
+        "numpy=2.4.6 scipy=1.17.1,x86_64 GenuineIntel avx2,2,cpu,2026-01-31,0.25,9\n"
     )
 
 
@@ -191,7 +192,7 @@ def test_settings_that_are_missing_or_damaged_are_refused_in_a_sentence(path, sp
         (lambda text: text.replace("seed,", ""), "has columns dataset,features,settings,n_bits,dataset"),
         (lambda text: "", "has columns none"),
         (lambda text: text.replace(",2,cpu", ",two,cpu"), "line 2: invalid literal for int"),
-        (lambda text: text.replace(",cpu", ""), "line 2: it has 14 cells, expected 15"),
+        (lambda text: text.replace(",cpu", ""), "line 2: it has 15 cells, expected 16"),
         (lambda text: text + ">>>>>>> theirs\n", "line 3, is a conflict marker"),
     ],
 )
