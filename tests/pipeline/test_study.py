@@ -136,7 +136,7 @@ def test_how_many_settings_were_tried_stands_with_what_made_the_rows(hashbench):
     for method, trials in (("itq", "4"), ("lsh", "0")):
         (line,) = csv.DictReader(Path(f"results/digits/{method}.jobs.csv").read_text().splitlines())
         assert line["trials"] == trials
-    assert re.search(r"trials\n.* 4\n", hashbench("results", "info", "digits", "itq").stdout)
+    assert re.search(r"trials\n.*\n.* 4\n", hashbench("results", "info", "digits", "itq").stdout)
 
 
 @pytest.mark.parametrize("value", ['"9 trials"', "true", "-1", "[9, 10]"])
