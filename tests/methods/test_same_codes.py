@@ -15,7 +15,7 @@ from effort import ALL, slow
 
 from hashbench import registry
 
-DEPEND_ON_THE_PROCESSOR = {"mihash", "structhash", "talr-ap", "talr-ndcg"}  # as docs/explanation/numbers.md says
+DEPEND_ON_THE_PROCESSOR = {"adsh", "mihash", "structhash", "talr-ap", "talr-ndcg"}  # as docs/explanation/numbers.md says
 QUICK = ("itq", "dpn")
 OLDER = {
     "OPENBLAS_CORETYPE": "Nehalem",
