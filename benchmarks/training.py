@@ -26,6 +26,7 @@ from hashbench import registry
 from hashbench.affinity import SameLabel
 from hashbench.learning import soft_histogram
 from hashbench.learning.base import Batch, LearnedHash
+from hashbench.learning.loop import Session
 from hashbench.sources.features.backbones import get_backbone
 
 Loss = Callable[[Tensor], Tensor]
@@ -110,7 +111,7 @@ def make_losses(name: str, n_batch: int, n_bits: int) -> tuple[Loss, Loss | None
     """Give the loss of a method, its direct form if there is another, and outputs for both."""
     generator = torch.Generator().manual_seed(0)
     labels = np.random.default_rng(0).integers(0, N_CLASSES, N_ITEMS)
-    all_outputs = torch.randn(N_ITEMS, n_bits, generator=generator)
+    all_outputs = torch.randn(N_ITEMS, n_bits, generator=generator, dtype=torch.float64)
     rows, numbers = np.arange(n_batch), np.arange(N_ITEMS)
     affinity = SameLabel(labels, labels)
     method: Any = registry.get_method(name.split()[0])(n_bits, **LOSSES[name])
@@ -142,7 +143,8 @@ def histograms(batches: tuple[int, ...], lengths: tuple[int, ...]) -> None:
     print("| M | b | ms | MiB | loop: time | loop: memory |\n| ---: | ---: | ---: | ---: | ---: | ---: |")
     for n_batch in batches:
         for n_bits in lengths:
-            outputs = torch.randn(n_batch, n_bits, generator=torch.Generator().manual_seed(0)).requires_grad_()
+            generator = torch.Generator().manual_seed(0)
+            outputs = torch.randn(n_batch, n_bits, generator=generator, dtype=torch.float64).requires_grad_()
             classes = torch.arange(n_batch) % N_CLASSES
             same = (classes[:, None] == classes).int()
             weights = torch.randn(n_batch, 2, n_bits + 1, dtype=torch.float64)
@@ -186,7 +188,7 @@ def steps(epochs: int) -> None:
             ends: list[float] = []
             n_epochs = epochs * N_ITEMS // n_items + 1
             method: LearnedHash = registry.get_method(name.split()[0])(32, epochs=n_epochs, **LOSSES[name])  # type: ignore[assignment]
-            method.on_epoch = lambda epoch: ends.append(time.perf_counter())  # noqa: B023
+            method.session = Session(on_epoch=lambda epoch: ends.append(time.perf_counter()))  # noqa: B023
             method.fit(X, labels)
             seconds = min(np.diff(ends))
             found[name] = seconds * 1e3 / (n_items // method.batch_size)
@@ -211,7 +213,7 @@ def end_to_end(n_images: int) -> None:
         params = {"backbone": "squeezenet", "weights": str(path), "device": "cpu", "epochs": 3, "learning_rate": 1e-6}
         method: LearnedHash = registry.get_method("talr-ap")(32, **params)  # type: ignore[assignment]
         ends: list[float] = []
-        method.on_epoch = lambda epoch: ends.append(time.perf_counter())
+        method.session = Session(on_epoch=lambda epoch: ends.append(time.perf_counter()))
         method.fit(images, labels)
         print(f"| training | {n_images / min(np.diff(ends)):.1f} |", flush=True)
         start = time.perf_counter()

@@ -15,7 +15,8 @@ from effort import ALL, slow
 
 from hashbench import registry
 
-DEPEND_ON_THE_PROCESSOR = {"adsh", "mihash", "structhash", "talr-ap", "talr-ndcg"}  # as docs/explanation/numbers.md says
+# docs/explanation/numbers.md names them, too
+DEPEND_ON_THE_PROCESSOR = {"adsh", "mihash", "structhash", "talr-ap", "talr-ndcg"}
 QUICK = ("itq", "dpn")
 OLDER = {
     "OPENBLAS_CORETYPE": "Nehalem",
