@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 from typing import Any
 
@@ -26,8 +26,7 @@ GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods 
 
 def all_lines(results: pd.DataFrame) -> pd.DataFrame:
     """Give each ``LINE`` of results with its ``label`` among all of them and its ``group``."""
-    lines = results[list(LINE)].drop_duplicates(ignore_index=True)
-    labels = line_labels(lines)
+    lines, labels = results[list(LINE)].drop_duplicates(ignore_index=True), line_labels(results)
     return lines.assign(label=[labels[line] for line in lines.itertuples(index=False)], group=_groups(lines))
 
 
@@ -59,7 +58,7 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 
     Its columns are the key, means of ``value``, ``low`` and ``high``, ``tie_sd`` of the mean value, as codes of several
     seeds move independently with the order of ties, ``spread`` (the standard deviation of ``value``), ``n_seeds``,
-    ``n_queries``, ``n_undefined`` and ``group``, empty for methods that are no longer installed.
+    ``n_queries``, ``n_undefined``, ``trials`` if results have it, and ``group``, empty for methods no longer installed.
     """
     cells = (
         results.assign(tie_variance=results["tie_sd"] ** 2)
@@ -76,6 +75,7 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
             n_seeds=("seed", "nunique"),
             n_queries=("n_queries", "first"),
             n_undefined=("n_undefined", "first"),
+            **({"trials": ("trials", "max")} if "trials" in results else {}),
         )
         .reset_index()
     )
@@ -98,7 +98,7 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
         n_cells=("n_bits", "size"), n_bits=("n_bits", "first"), n_seeds=("n_seeds", "sum")
     )
     settings = pd.MultiIndex.from_frame(lines[["method", "params", "n_bits"]])
-    ranks = {setting: _rank(*setting) for setting in settings.unique()}
+    ranks = {setting: rank_settings(*setting) for setting in settings.unique()}
     lines[["rank", "n_changed"]] = [ranks[setting] for setting in settings]
     order = {
         **{"rank": True, "method_version": False, "n_cells": False, "n_seeds": False},
@@ -118,8 +118,8 @@ def tell_hidden(cells: pd.DataFrame) -> str:
     return f"Of {of} there are other settings or versions: --variants shows all." if names else ""
 
 
-def _rank(method: str, params: str, n_bits: int) -> tuple[int, int]:
-    """Rank parameters (JSON) at a code length: preset ``tuned``, defaults, another preset, others; count changes."""
+def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
+    """Rank parameters (JSON) at a code length, and count changes: 0 the preset ``tuned``, 1 defaults, then others."""
     card, changed = known_card(method), changed_params(method, params)
     if card is None:
         return 3, len(changed)
@@ -134,16 +134,17 @@ def _rank(method: str, params: str, n_bits: int) -> tuple[int, int]:
     return min(ranks, default=3), len(changed)
 
 
-def line_labels(cells: pd.DataFrame) -> dict[tuple[str, str, int], str]:
-    """Say what people call each ``LINE`` of all that is shown together.
+def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[tuple[str, str, int], str]:
+    """Say what people call each ``LINE`` of results.
 
-    No two share a label; versions are named of methods that have several.
+    No two that stand in one ``place`` (columns) share a label: versions are named of methods that have several there.
     """
     lines = _lines(cells)
     labels = method_labels((method, params) for method, params, _ in lines)
-    n_versions = Counter(method for method, _ in {(method, version) for method, _, version in lines})
+    n_versions = cells.groupby([*place, "method"])["method_version"].nunique()
+    several = set(n_versions.index[n_versions > 1].get_level_values("method"))
     return {
-        (method, params, version): labels[method, params] + (f" (version {version})" if n_versions[method] > 1 else "")
+        (method, params, version): labels[method, params] + (f" (version {version})" if method in several else "")
         for method, params, version in lines
     }
 

@@ -1,13 +1,20 @@
 """What made the rows of results, as it stands beside them: found again, in a few words, and as a table to read."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hashbench.errors import HashbenchError, counted
+import pandas as pd
+
+from hashbench.errors import HashbenchError
+from hashbench.registry import is_built_in
+from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import Made
-from hashbench.store.results import made_key, made_path, read_made, read_rows, results_path
+from hashbench.store.results import COLUMNS, made_key, made_path, read_made, read_rows, results_path
+
+OURS = 9  # settings tried, per dataset, to choose the defaults of a built-in method: benchmarks/tuning.csv
 
 
 def read_lines(paths: Iterable[Path]) -> dict[tuple[Any, ...], Made]:
@@ -20,14 +27,35 @@ def line_of(lines: Mapping[tuple[Any, ...], Made], job: Sequence[Any]) -> Made |
     return lines.get((job[2], *made_key(job)))
 
 
-def in_words(made: Made) -> list[str]:
-    """Tell what made a job, a line each of day and version, machine, libraries and time."""
+def with_trials(results: pd.DataFrame, lines: Mapping[tuple[Any, ...], Made]) -> pd.DataFrame:
+    """Return results with a column ``trials``: how many settings were tried to choose those of each row."""
+    jobs = results[list(COLUMNS[:6])].drop_duplicates()
+    keys = list(jobs.itertuples(index=False, name=None))
+    return results.merge(jobs.assign(trials=[n_trials(key, line_of(lines, key)) for key in keys]), how="left")
+
+
+def n_trials(job: Sequence[Any], made: Made | None) -> int:
+    """Return how many settings were tried to choose those of a job, as its line says or for our defaults."""
+    return (made.trials if made else 0) or _n_trials_of_ours(*job[2:5])
+
+
+@cache
+def _n_trials_of_ours(method: str, params: str, n_bits: int) -> int:
+    card = known_card(method)
+    is_tuned = (
+        is_built_in(method) and card is not None and card.tunable and rank_settings(method, params, n_bits)[0] < 2
+    )
+    return OURS if is_tuned else 0
+
+
+def in_words(made: Made, n_settings: int) -> list[str]:
+    """Tell what made a job, a line each of day and version, machine, libraries, time, and settings tried."""
     return [
         f"made on {made.date} by hashbench {made.hashbench}{' at ' * bool(made.commit)}{made.commit}",
         f"{made.processor}, threads {made.threads}, {made.device}",
         made.libraries,
         f"{float(made.seconds):,.2f} s to fit and encode",
-        *([f"settings chosen by {counted(made.trials, 'trial')}"] if made.trials else []),
+        *([f"settings chosen among {n_settings}"] if n_settings else []),
     ]
 
 

@@ -137,6 +137,10 @@ def test_how_many_settings_were_tried_stands_with_what_made_the_rows(hashbench):
         (line,) = csv.DictReader(Path(f"results/digits/{method}.jobs.csv").read_text().splitlines())
         assert line["trials"] == trials
     assert re.search(r"trials\n.*\n.* 4\n", hashbench("results", "info", "digits", "itq").stdout)
+    text = hashbench("tables", "--metric", "AP").stdout
+    assert "| itq n_iter=20 tuned=4 " in text
+    assert "| lsh " in text
+    assert "tuned=: chosen among so many settings" in text
 
 
 @pytest.mark.parametrize("value", ['"9 trials"', "true", "-1", "[9, 10]"])

@@ -121,10 +121,13 @@ def test_a_method_has_the_same_parameters_in_tables_of_other_metrics():
     assert "itq n_iter=6" in lines(table(*cells, name="table3"))
 
 
-def test_versions_of_a_method_are_told_apart_across_blocks():
-    text = table(cell(), cell(dataset="digits-pairs", method_version=2)).to_markdown()
-    assert "| itq (version 1) |" in text
-    assert "| itq (version 2) |" in text
+def test_a_version_is_named_where_a_block_has_several_and_an_earlier_one_below():
+    text = table(cell(method_version=0), cell(dataset="digits-pairs")).to_markdown()
+    assert "| itq " in text
+    assert "(version" not in text
+    (first, second) = text.split("## digits-pairs")
+    assert "Made by earlier versions: itq." in first
+    assert "earlier versions" not in second
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """What the page shows, as plain values for JSON: results averaged over seeds, the papers' values, what they are of."""
 
-import itertools
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -9,7 +8,7 @@ import pandas as pd
 
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
-from hashbench.reports.made import in_words, line_of
+from hashbench.reports.made import in_words, line_of, n_trials
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
@@ -66,9 +65,9 @@ def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {
 
 def _made(rows: pd.DataFrame, made: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
     """Tell of each row what made it, in lines; nothing where that is not known."""
-    for job in records(rows[list(COLUMNS[:6])]) if made else itertools.repeat(None, len(rows)):
-        line = job and line_of(made, job)
-        yield "\n".join(in_words(line)) if line else ""
+    for job in records(rows[list(COLUMNS[:6])]):
+        line = line_of(made, job)
+        yield "\n".join(in_words(line, n_trials(job, line))) if line else ""
 
 
 def whole(numbers: Iterable[float]) -> list[int | None]:

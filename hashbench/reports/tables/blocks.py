@@ -36,9 +36,11 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         columns, spans = _columns(layout, metrics, [*block["n_bits"], *(one.n_bits for one in paper)], bool(paper))
         pairs = [pair for _, found in make_pairs(block, paper) for pair in found]
         own, common = _parted(labels, block)
+        own, effort = _with_effort(own, block)
         groups = _groups(own, block, columns, paper, pairs, style)
         notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style), *common]
         notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
+        notes += [*effort, *_notes_on_versions(block)]
         place = f"{dataset} ({features})"
         others = set(cells[(cells["dataset"] == dataset) & (cells["features"] == features)]["dataset_fingerprint"])
         if len(others) > 1:
@@ -171,6 +173,29 @@ def _parted(
     for setting in settings:
         own = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in own.items()}
     return own, [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
+
+
+def _with_effort(
+    labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
+) -> tuple[dict[tuple[str, str, int], str], list[str]]:
+    """Put into the labels of a block how many settings were tried, where that is not the same of all, with a note."""
+    if "trials" not in block or not block["trials"].any():
+        return dict(labels), []
+    tried = block.groupby(list(LINE))["trials"].max()
+    counts = set(tried[block[block["group"] != "baseline"].set_index(list(LINE)).index])
+    if len(counts) == 1:
+        return dict(labels), [f"The settings of each method were chosen among {counts.pop()}."]
+    own = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
+    note = "tuned=: chosen among so many settings, on held-out training items; of other lines no trials are recorded."
+    return own, [note]
+
+
+def _notes_on_versions(block: pd.DataFrame) -> list[str]:
+    """Say which lines are older than their methods."""
+    cards = {method: known_card(method) for method in block["method"].unique()}
+    lines = zip(block["method"], block["method_version"], strict=True)
+    older = sorted({method for method, version in lines if (card := cards[method]) and version < card.version})
+    return [f"Made by earlier versions: {', '.join(older)}."] if older else []
 
 
 def _groups(

@@ -21,7 +21,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
     """Lay out the cells of `hashbench.reports.folds.fold_cells`, a block a dataset, features, number of unseen classes
     and code length.
     """  # noqa: D205
-    blocks, labels, place = [], line_labels(cells), [*PLACE, "metric", "n_bits"]
+    blocks, labels, place = [], line_labels(cells, PLACE), [*PLACE, "metric", "n_bits"]
     for keys, block in grouped(in_order(cells, [*place, "group", *LINE]), place):
         base, features, n_unseen, metric, n_bits = keys
         all_folds = {scope: most_folds(part["folds"]) for (scope,), part in grouped(block, ["scope"])}

@@ -13,6 +13,7 @@ from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, line_labels
 from hashbench.reports.folds import bases
 from hashbench.reports.formatting import sheet_text
+from hashbench.reports.made import read_lines, with_trials
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
 from hashbench.reports.tables.formats import Block, Style, markdown
@@ -25,7 +26,7 @@ from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store.files import write_text
-from hashbench.store.results import read_results
+from hashbench.store.results import find_files, read_results
 
 
 @dataclass(frozen=True, eq=False)
@@ -346,6 +347,7 @@ def make_tables(
         The tables by name.
     """
     results, selection = read_results(results_folder), selection or Selection()
+    results = with_trials(results, read_lines(find_files(results_folder)))
     selection.check_name(names)
     if names:
         return {name: make_table(results, name, selection) for name in names}
