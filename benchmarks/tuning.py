@@ -36,6 +36,7 @@ from hashbench.cards import method_card
 from hashbench.dataset import Dataset
 from hashbench.pipeline.grid import grid
 from hashbench.pipeline.preparation import load_dataset
+from hashbench.pipeline.runner import load_once
 from hashbench.pipeline.tuning import SCORES, Trial, judged, split_file
 from hashbench.reports.formatting import markdown_table
 from hashbench.store.files import locked, write_text
@@ -99,8 +100,9 @@ def network(weights: str, epochs: int) -> dict[str, Any]:
     return grid | {"weights": weights, "epochs": epochs, "halve_every": halve_every}
 
 
-def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
+def judge(trial: dict[str, Any], weights: str | None) -> dict[str, Any]:
     """Learn from four fifths of the training items, and score the others in both ways."""
+    dataset = load_once(trial["dataset"], trial["dataset_fingerprint"])
     common = {"epochs": trial["epochs"]} if weights is None else network(weights, trial["epochs"])
     params = {"device": "cpu"} | common | json.loads(trial["setting"])
     split, seed = str(split_file(dataset, trial["seed"])), trial["seed"]
@@ -112,14 +114,12 @@ def judge(dataset: Dataset, trial: dict[str, Any], weights: str | None) -> dict[
     return {**trial, **{key: float(row[key]) for key in (*SCORES, "seconds")}}
 
 
-def run(
-    dataset: Dataset, chosen: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS
-) -> None:
+def run(chosen: list[dict[str, Any]], weights: str | None = None, n_jobs: int = 1, path: Path = TRIALS) -> None:
     """Judge the trials that the file does not hold yet."""
     done = {_identity(trial) for trial in read(path)[KEY].to_dict("records")}
     left = [trial for trial in chosen if _identity(trial) not in done]
     print(f"{len(left)} trials left of {len(chosen)}", flush=True)
-    judged = (delayed(judge)(dataset, trial, weights) for trial in left)
+    judged = (delayed(judge)(trial, weights) for trial in left)
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(judged)
     for number, result in enumerate(results, start=1):
         add(result, path)
@@ -210,11 +210,11 @@ def main() -> int:
             further = {chosen.method[0]: chosen.setting}
             lengths = LENGTHS if dataset.images is None else LENGTHS_OF_IMAGES
             asked = planned(*about, further, chosen.bits or lengths, chosen.seed or SEEDS)
-            run(dataset, asked, chosen.weights, chosen.jobs, FURTHER)
+            run(asked, chosen.weights, chosen.jobs, FURTHER)
         else:
             all_of_them = trials(*about, chosen.network)
             asked = [trial for trial in all_of_them if not chosen.method or trial["method"] in chosen.method]
-            run(dataset, asked, chosen.weights, chosen.jobs)
+            run(asked, chosen.weights, chosen.jobs)
     if chosen.effort:
         print(effort())
     elif chosen.summary or not chosen.dataset:

@@ -45,7 +45,7 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
 ):
     data, judged = SimpleNamespace(fingerprint="0123456789012345", images=None), []
 
-    def judge(dataset, trial, weights):
+    def judge(trial, weights):
         judged.append(trial)
         if len(judged) == 2:
             tuning.add({**trial, "dataset": "of another process"}, path)
@@ -56,7 +56,7 @@ def test_trials_of_settings_are_added_to_those_of_other_processes_and_repeated_f
     monkeypatch.setattr(tuning, "judge", judge)
     counts = []
     for data.fingerprint in ("0123456789012345", "0123456789012345", "89"):
-        tuning.run(data, tuning.trials("digits", data, 3), path=path)
+        tuning.run(tuning.trials("digits", data, 3), path=path)
         counts.append(len(judged))
     assert counts == [8, 8, 16]
     found = tuning.read(path)
@@ -104,8 +104,9 @@ def test_a_trial_that_fails_keeps_the_reason(tiny, monkeypatch):
         raise TrainingFailure("dsh stopped")
 
     monkeypatch.setattr(DSH, "_fit", fit)
+    monkeypatch.setattr(tuning, "load_once", lambda spec, fingerprint: tiny())
     trial = tuning.planned("tiny", tiny(), 3, {"dsh": [{}]}, (16,), (0,))[0]
-    assert tuning.judge(tiny(), trial, None) == {**trial, "failure": "dsh stopped"}
+    assert tuning.judge(trial, None) == {**trial, "failure": "dsh stopped"}
 
 
 def test_effort_counts_settings_of_every_method_once():
@@ -126,5 +127,5 @@ def test_committed_trials_are_not_repeated(tiny, monkeypatch, capsys):
     fingerprints = {row["dataset"]: row["dataset_fingerprint"] for row in rows_of("tuning.csv")}
     object.__setattr__(data, "fingerprint", fingerprints["tmc2007"])
     monkeypatch.setattr(tuning, "Parallel", lambda **options: lambda tasks: [])
-    tuning.run(data, [one for one in tuning.trials("tmc2007", data, 30) if one["method"] in ("dpsh", "talr-ap")])
+    tuning.run([one for one in tuning.trials("tmc2007", data, 30) if one["method"] in ("dpsh", "talr-ap")])
     assert capsys.readouterr().out == "0 trials left of 36\n"
