@@ -87,8 +87,8 @@ def test_what_is_said_of_lsh_and_pcah_is_true_of_their_rows():
     }
     near, far, pcah = rows["lsh", "0"], rows["lsh", "2"], rows["pcah", "0"]
     text = text_of(TIES)
-    assert f"With seed 2, the ranges of lsh ({far['value']:.4f}) and pcah ({pcah['value']:.4f}) overlap by more" in text
-    assert f"With seed 0, lsh has {near['value']:.4f}, and is not told apart from pcah." in text
+    assert f"With seed 2, the ranges of lsh ({far['value']:.4f}) and pcah ({pcah['value']:.4f}) overlap" in text
+    assert f"With seed 0, lsh has {near['value']:.4f}" in text
     both = min(far["high"], pcah["high"]) - max(far["low"], pcah["low"])
     assert all(both > (one["high"] - one["low"]) / 2 for one in (far, pcah))
     deviations = [abs(one["value"] - pcah["value"]) / np.hypot(one["tie_sd"], pcah["tie_sd"]) for one in (near, far)]
@@ -166,7 +166,7 @@ def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_t
     assert (min(scripts[name] for name in many), max(scripts[name] for name in many)) == (2, 6)
     assert sorted(scripts[name] for name in few) == [19, 27]
     text = " ".join((ROOT / "docs/tutorials/tie-ranges.md").read_text().split())
-    assert "± sd spans 4 % of the grey band for agh and hashnet, which have few distinct codes, and 1 % for the" in text
+    assert re.search(r"± sd spans 4 % of the grey band for agh and hashnet\b[^.]* 1 % for the", text)
     assert "span 19 to 27 % and 2 to 6 % of it" in text
     sdh = [
         {key: float(row[key]) for key in ("tie_sd", "low", "high")}
@@ -175,7 +175,8 @@ def test_shares_of_the_worst_case_below_the_figure_of_three_kinds_are_those_of_t
     ]
     widths = sorted(one["high"] - one["low"] for one in sdh)
     shares = sorted(round(200 * one["tie_sd"] / (one["high"] - one["low"])) for one in sdh)
-    assert f"is {widths[0]:.3f} to {widths[-1]:.3f} wide, and ± sd spans {shares[0]} to {shares[-1]} % of it" in text
+    assert f"{widths[0]:.3f} to {widths[-1]:.3f} wide" in text
+    assert f"spans {shares[0]} to {shares[-1]} % of it" in text
 
 
 def test_what_is_said_of_the_estimate_of_luck_is_that_of_its_rows(monkeypatch):
@@ -208,13 +209,13 @@ def test_numbers_beside_the_figure_of_scripts_are_those_of_the_rows(of_scripts, 
     )
     text = text_of(SCRIPTS)
     assert len(drawn) == 7
-    assert "by seven scripts" in text
+    assert "seven scripts" in text
     assert f"{min(by_class.values()):.2f} to {max(by_class.values()):.2f} with the database sorted by class" in text
     assert {f"{value:.2f}" for value in shuffled.values()} == {"0.58"}
     assert "0.58 by all once it is shuffled" in text
     everything = values(of_scripts, "classifier-10", "by-class")
     scalar, here = (f"{everything[name]:.3f}" for name in ("calc-top-map", "calc-top-map-here"))
-    assert f"gives {scalar} with the sort of NumPy before 1.25, and {here} with that of NumPy 2.4.6" in text
+    assert re.search(rf"{scalar} with [^.]*NumPy before 1\.25, and {here} with [^.]*NumPy 2\.4\.6", text)
     assert f"2.4.6 with AVX-512: {scalar} and {here}." in text_of(SPREADS)
     stable = {f"{everything[name]:.3f}" for name in ("faiss-cumsum", "callmap", "deepbit", "talr-ap")}
     exact = {row["metric"]: float(row["exact"]) for row in of_scripts if row["codes"] == "classifier-10"}
@@ -752,7 +753,7 @@ def test_what_several_pages_say_they_say_alike(phrase, home, pages):
 def test_the_landing_page_counts_methods_truly():
     from hashbench.registry import built_in_methods
 
-    assert "Thirty and more methods" in text_of(ROOT / "docs/index.md")
-    assert "LSH, ITQ, HashNet, CSQ and thirty more" in text_of(ROOT / "README.md")
+    assert "thirty and more" in text_of(ROOT / "docs/index.md").lower()
+    assert "thirty more" in text_of(ROOT / "README.md")
     n_learning = len(built_in_methods()) - 3  # baselines
     assert 34 <= n_learning < 44
