@@ -7,18 +7,16 @@ finished work again, reading is enough.
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
+from hashbench import _NAMES
 from hashbench.errors import HashbenchError, one_line
-
-_BUILT_IN: dict[str, Any] = {function.__name__: function for function in (dict, float, int, len, max, min, tuple)}
 
 
 @cache
@@ -142,8 +140,7 @@ def imports_of(module: str) -> frozenset[str]:
             found.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
     if "hashbench" in found and module != "hashbench":
         named = {name.removeprefix("hashbench.") for name in found if name.startswith("hashbench.")}
-        public = names_of("hashbench")["_NAMES"]
-        found |= {home for home, names in public.items() if named & {*names} or not named}
+        found |= {home for home, names in _NAMES.items() if named & {*names} or not named}
     homes = {"hashbench", own}
     if own != "hashbench":
         homes |= {top for top in {name.partition(".")[0] for name in found} if _are_together(own, top)}
@@ -183,146 +180,6 @@ def _written(node: Any) -> str:
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-
-
-@dataclass(frozen=True)
-class ClassSource:
-    """What the source of a class says, that of its bases included.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    docstrings : tuple of str
-        Its own last, those of its bases before.
-    values : mapping of str to object
-        Class attributes and defaults of fields, as far as they can be told without running anything.
-    fields : tuple of str
-        Parameters: the fields of a dataclass.
-    methods : mapping of str to str
-        The class that each of its methods comes from.
-    tunable : mapping of str to tuple
-        Values of fields that are worth trying.
-    """
-
-    name: str
-    docstrings: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
-    fields: tuple[str, ...] = ()
-    methods: Mapping[str, str] = field(default_factory=dict)
-    tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-
-class _Names(dict[str, Any]):
-    """The names of a module, found when asked for: constants, classes, and what it imports of hashbench."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__()
-        self._nodes: dict[str, ast.stmt] = {}
-        self._homes: dict[str, tuple[str, str]] = {}
-        for node in tree_of(module).body:
-            if isinstance(node, ast.ClassDef):
-                self._nodes[node.name] = node
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name):
-                        self._nodes[target.id] = node
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hashbench"):
-                public = names_of("hashbench")["_HOMES"] if node.module == "hashbench" else {}
-                for alias in node.names:
-                    home = public.get(alias.name, str(node.module))
-                    self._homes[alias.asname or alias.name] = (home, alias.name)
-
-    def __missing__(self, name: str) -> Any:
-        if name in self._homes:
-            home, original = self._homes[name]
-            value = names_of(home)[original]
-        else:
-            node = self._nodes[name]
-            value = self._read_class(node) if isinstance(node, ast.ClassDef) else self.value_of(node.value)  # type: ignore[attr-defined]
-        self[name] = value
-        return value
-
-    def value_of(self, node: ast.expr) -> Any:
-        """Work out an expression of constants."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setting":
-            node = node.args[0]  # the default; the rest says what is allowed
-        for one in ast.walk(node):
-            if isinstance(one, ast.Lambda):  # what it looks up when it is called must be there then
-                known = {*_BUILT_IN, *(argument.arg for argument in one.args.args)}
-                if not {name.id for name in ast.walk(one.body) if isinstance(name, ast.Name)} <= known:
-                    raise KeyError(ast.unparse(one))
-        return eval(compile(ast.Expression(node), "<source>", "eval"), {"__builtins__": _BUILT_IN}, self)
-
-    def _read_class(self, node: ast.ClassDef) -> ClassSource:
-        """Read a class; KeyError if it does what only running it can tell."""
-        bases = [self[base.id] for base in node.bases if isinstance(base, ast.Name) and self._is_ours(base.id)]
-        docstring = ast.get_docstring(node)
-        values: dict[str, Any] = {key: value for base in reversed(bases) for key, value in base.values.items()}
-        fields = [name for base in bases for name in base.fields]
-        tunable = {key: tried for base in reversed(bases) for key, tried in base.tunable.items()}
-        is_dataclass = any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list)
-        for one in node.body:
-            if isinstance(one, ast.FunctionDef) or _is_text(one) or (isinstance(one, ast.AnnAssign) and not one.value):
-                continue
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                name, is_field = one.target.id, not _is_of_class(one)
-            elif isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and not one.targets[1:]:
-                name, is_field = one.targets[0].id, False
-            else:
-                raise KeyError(node.name)
-            if is_field != (is_dataclass if is_field else name in fields):  # an attribute over a field, and the like
-                raise KeyError(node.name)
-            values.pop(name, None)
-            with suppress(KeyError, NameError, AttributeError, TypeError, ValueError):  # what runs cannot be told
-                values[name] = self.value_of(one.value)  # type: ignore[arg-type]
-            if is_field:
-                fields.append(name)
-                for tried in _tunable(one.value):
-                    tunable[name] = tuple(self.value_of(tried))
-        methods = {key: home for base in reversed(bases) for key, home in base.methods.items()}
-        methods |= {one.name: node.name for one in node.body if isinstance(one, ast.FunctionDef)}
-        return ClassSource(
-            name=node.name,
-            docstrings=(*(text for base in bases for text in base.docstrings), *([docstring] if docstring else [])),
-            values=values,
-            fields=tuple(dict.fromkeys(fields)),
-            methods=methods,
-            tunable=tunable,
-        )
-
-    def _is_ours(self, name: str) -> bool:
-        return name in self._homes or name in self._nodes
-
-
-def _tunable(node: ast.expr | None) -> list[ast.expr]:
-    """Find the values of a field that are worth trying, if it says any."""
-    keywords = node.keywords if isinstance(node, ast.Call) and ast.unparse(node.func) == "setting" else []
-    return [keyword.value for keyword in keywords if keyword.arg == "tunable"]
-
-
-def _is_of_class(node: ast.AnnAssign) -> bool:
-    """Tell an attribute of the class from a field."""
-    return ast.unparse(node.annotation).strip("'\"").removeprefix("typing.").startswith("ClassVar")
-
-
-@cache
-def names_of(module: str) -> _Names:
-    """Give the names of a module; ``names_of(module)[name]`` raises KeyError for what cannot be told."""
-    return _Names(module)
-
-
-def classes_of(module: str) -> list[ClassSource]:
-    """Read the public classes that a module defines."""
-    names = names_of(module)
-    found = [node.name for node in tree_of(module).body if isinstance(node, ast.ClassDef)]
-    return [names[name] for name in found if not name.startswith("_")]
 
 
 def docstrings_of(module: str) -> list[str]:
