@@ -1,25 +1,22 @@
-"""Work in parts, on all processors; loops compiled when they are first run."""
+"""Work in parts on all processors, and loops compiled on first use."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache, wraps
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
 
-from hashbench._typing import Progress
-
 T = TypeVar("T")
 
-_NUMBA = Lock()  # held while numba's settings are ours
+_NUMBA = Lock()  # held while numba's settings are changed
 QUERY_CHUNK = 1024  # queries that one thread handles at a time
 
 
 def query_chunks(n_queries: int, at_least: int = 1) -> list[slice]:
-    """Cut queries into parts for threads: some for each, none too large, nor smaller than is worth a thread."""
+    """Cut queries into parts for threads, none larger than ``QUERY_CHUNK``, nor smaller than ``at_least``."""
     share: int = max(-(-n_queries // n_processors()), at_least)
     return chunks(0, n_queries, max(min(QUERY_CHUNK, share + share % 2), 1))  # even: queries are counted in pairs
 
@@ -30,7 +27,7 @@ def chunks(start: int, stop: int, length: int) -> list[slice]:
 
 
 def in_threads(work: Callable[[slice], T], parts: Sequence[slice]) -> Iterator[T]:
-    """Yield the results of independent work on each part, in order; the heavy lifting must release the interpreter."""
+    """Yield the results of independent work on each part, in order; the work should release the interpreter lock."""
     n_threads = min(len(parts), n_processors())
     if n_threads <= 1:
         yield from map(work, parts)
@@ -52,10 +49,7 @@ def _n_processors(most: str | None) -> int:
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a loop with numba when it is first called, so that whoever only imports it need not wait.
-
-    It calls no other compiled loop.
-    """
+    """Compile a loop with numba when it is first called, not on import; it must not call other compiled loops."""
     ready: list[Any] = []
 
     @wraps(function)
@@ -68,11 +62,11 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def to_machine_code(function: Callable[..., Any]) -> Any:
-    """Let numba compile a loop, to run without the interpreter lock, and keep its machine code on disk.
+    """Compile a loop with numba, to run without the interpreter lock, and cache its machine code on disk.
 
-    It is kept in the user's cache folder unless ``NUMBA_CACHE_DIR`` names one: beside an installed source it would stay
-    when that is uninstalled, and hide an editable install. Each content of a source has a folder of its own, since
-    numba takes a file's new date for that of its old code if it is killed between writing the two.
+    The cache is the user's cache folder unless ``NUMBA_CACHE_DIR`` names one: beside an installed source it would
+    outlive an uninstall and hide an editable install. Each content of a source has its own folder, since numba pairs a
+    file's new date with old machine code if it is killed between writing the two.
     """
     import numba
     from platformdirs import user_cache_path
@@ -82,32 +76,9 @@ def to_machine_code(function: Callable[..., Any]) -> Any:
         chosen = config.CACHE_DIR
         folder = user_cache_path("hashbench") / "loops"
         try:
-            if not chosen and folder.is_absolute():  # it is not where nobody has a home
+            if not chosen and folder.is_absolute():  # relative where there is no home directory
                 source = Path(function.__code__.co_filename).read_bytes()
                 config.CACHE_DIR = str(folder / sha256(source).hexdigest()[:16])
             return numba.njit(nogil=True, cache=True)(function)
         finally:
             config.CACHE_DIR = chosen
-
-
-@contextmanager
-def telling_of_compilation(on_progress: Progress) -> Iterator[None]:
-    """Tell ``on_progress``, once, if numba compiles a loop meanwhile, and does not find it on disk.
-
-    It is called as (what, 0, 0), maybe from another thread.
-    """
-    from numba.core import event
-
-    class Teller(event.Listener):
-        has_told = False
-
-        def on_start(self, event: Any) -> None:
-            if not self.has_told:
-                self.has_told = True
-                on_progress("compiling loops that count and score, kept for the next time", 0, 0)
-
-        def on_end(self, event: Any) -> None:
-            pass
-
-    with event.install_listener("numba:compile", Teller()):
-        yield

@@ -1,15 +1,14 @@
-"""What the source of a module tells without importing it: which modules it imports, and what its classes say.
+"""Imports and digests of the source code of modules, read without importing them.
 
-Importing a method takes scikit-learn along, which takes more than a second; to list and describe methods, and to find
-finished work again, reading is enough.
+Importing a method imports scikit-learn, which takes a second; reading its source is enough to list methods, describe
+them and skip finished jobs.
 """
 
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, resolve_name
@@ -18,12 +17,12 @@ from typing import Any
 
 from hashbench.errors import HashbenchError, one_line
 
-_BUILT_IN: dict[str, Any] = {function.__name__: function for function in (dict, float, int, len, max, min, tuple)}
+PUBLIC: dict[str, tuple[str, ...]] = sys.modules["hashbench"]._NAMES  # by module; an import would count as one of all
 
 
 @cache
 def file_of(module: str) -> Path | None:
-    """Find the source file of a module, without importing the packages it is in; None if it has none or is none."""
+    """Find the source file of a module without importing its packages; None if there is none."""
     package, _, stem = module.rpartition(".")
     for folder in _folders_of(package) if package else []:
         for path in (folder / f"{stem}.py", folder / stem / "__init__.py"):
@@ -40,12 +39,12 @@ def file_of(module: str) -> Path | None:
 
 
 def _spec_below(package: str, module: str) -> ModuleSpec | None:
-    """Find what is mapped into a package at the top, as methods are into hashbench; `find_spec` would import that."""
-    above = find_spec(package)
-    folders = above.submodule_search_locations if above is not None else None
-    if folders is None:
+    """Find a module below a top-level package, also where setuptools maps folders, without importing the package."""
+    parent = find_spec(package)
+    if parent is None or parent.submodule_search_locations is None:
         return None
-    return next(filter(None, (finder.find_spec(module, folders) for finder in sys.meta_path)), None)
+    specs = (finder.find_spec(module, parent.submodule_search_locations) for finder in sys.meta_path)
+    return next(filter(None, specs), None)
 
 
 def _folders_of(package: str) -> list[Path]:
@@ -54,11 +53,11 @@ def _folders_of(package: str) -> list[Path]:
     path = file_of(package)
     if path is not None:
         return [path.parent] if path.name == "__init__.py" else []
-    above, _, stem = package.rpartition(".")
-    if above:
-        return [folder / stem for folder in _folders_of(above) if (folder / stem).is_dir()]
+    parent, _, stem = package.rpartition(".")
+    if parent:
+        return [folder / stem for folder in _folders_of(parent) if (folder / stem).is_dir()]
     with suppress(ImportError, ValueError):
-        spec = find_spec(package)  # of a package without __init__.py it has folders
+        spec = find_spec(package)  # has folders for a package without __init__.py
         return [Path(folder) for folder in (spec.submodule_search_locations or [] if spec is not None else [])]
     return []
 
@@ -71,31 +70,30 @@ def tree_of(module: str) -> ast.Module:
 
 
 def _are_together(module: str, other: str) -> bool:
-    """Tell whether two modules or packages at the top lie in one folder, or among others', are of one distribution."""
-    places = [{path.parent for path in (_folders_of(one) or filter(None, [file_of(one)]))} for one in (module, other)]
+    """Check whether two top-level modules or packages share a folder; in site-packages, also a distribution."""
+    places = [
+        {path.parent for path in (_folders_of(name) or filter(None, [file_of(name)]))} for name in (module, other)
+    ]
     shared = places[0] & places[1]
-    is_among_others = any(folder.name in ("site-packages", "dist-packages") for folder in shared)
-    return bool(shared) and (not is_among_others or other in _installed_with(module))
+    is_installed = any(folder.name in ("site-packages", "dist-packages") for folder in shared)
+    return bool(shared) and (not is_installed or other in _installed_with(module))
 
 
 @cache
 def _installed_with(module: str) -> frozenset[str]:
-    """Name the modules and packages at the top that are of the same distribution."""
+    """Return the top-level modules and packages of the same distribution."""
     from importlib.metadata import distributions, packages_distributions
 
-    for one in distributions():
-        names = (one.read_text("top_level.txt") or "").split()
+    for distribution in distributions():
+        names = (distribution.read_text("top_level.txt") or "").split()
         if module in names:
             return frozenset(names)
-    owners = packages_distributions()  # reads all lists of files, in a second
+    owners = packages_distributions()  # takes a second, as it reads all lists of files
     return frozenset(name for name in owners if {*owners[name]} & {*owners.get(module, ())})
 
 
 def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
-    """Digest the code of modules and of all they import, as `modules_behind` gives them.
-
-    Docstrings and comments do not count, nor what only type checkers read.
-    """
+    """Compute a digest of the code of `modules_behind`, without docstrings, comments and imports for type checkers."""
     digest = hashlib.sha256()
     for module in modules_behind(modules, without):
         digest.update(f"{module}\0{_code_of(module)}\0".encode())
@@ -103,57 +101,56 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
 
 
 def modules_behind(modules: Iterable[str], without: Iterable[str] = ()) -> list[str]:
-    """Name modules and all they import, as far as it is hashbench's or lies beside theirs, sorted.
+    """Return modules and all they import of hashbench and of their own packages, sorted.
 
-    ``without`` names modules and packages that are left out, with what they alone import.
+    Modules and packages in ``without`` are left out, with what only they import.
     """
-    left_out = tuple(without)
+    excluded = tuple(without)
     seen: set[str] = set()
     todo = list(modules)
     while todo:
         module = todo.pop()
-        is_out = any(module == one or module.startswith(f"{one}.") for one in left_out)
-        if module in seen or is_out or file_of(module) is None:
+        is_excluded = any(module == name or module.startswith(f"{name}.") for name in excluded)
+        if module in seen or is_excluded or file_of(module) is None:
             continue
         seen.add(module)
         try:
             todo += imports_of(module)
         except (SyntaxError, ValueError) as error:
-            raise HashbenchError(f"{file_of(module)} cannot be read as Python: {one_line(error)}. Mend it.") from error
+            raise HashbenchError(f"{file_of(module)} cannot be read as Python: {one_line(error)}. Fix it.") from error
     return sorted(seen)
 
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """Name the modules that a module imports, anywhere in it, of hashbench, its own package or one beside that.
+    """Return the modules that a module imports, anywhere in it, of hashbench, its own package or one beside it.
 
-    Beside it is what lies in the same folder, and if that is where Python installs, what is of the same distribution. A
-    name imported from ``hashbench`` itself stands for the module it comes from.
+    Beside it are packages in the same folder or, in site-packages, of the same distribution. A name imported from
+    ``hashbench`` itself stands for the module that defines it.
     """
     own = module.partition(".")[0]
     path = file_of(module)
     package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
-    found: set[str] = set()
+    imported: set[str] = set()
     for node in _running(tree_of(module)):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             parent = resolve_name(f"{'.' * node.level}{node.module or ''}", package) if node.level else str(node.module)
-            found.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
-    if "hashbench" in found and module != "hashbench":
-        named = {name.removeprefix("hashbench.") for name in found if name.startswith("hashbench.")}
-        public = names_of("hashbench")["_NAMES"]
-        found |= {home for home, names in public.items() if named & {*names} or not named}
+            imported.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
+    if "hashbench" in imported and module != "hashbench":
+        named = {name.removeprefix("hashbench.") for name in imported if name.startswith("hashbench.")}
+        imported |= {home for home, names in PUBLIC.items() if named & {*names} or not named}
     homes = {"hashbench", own}
     if own != "hashbench":
-        homes |= {top for top in {name.partition(".")[0] for name in found} if _are_together(own, top)}
-    there = {name for name in found - {"hashbench"} if name.partition(".")[0] in homes and file_of(name) is not None}
-    packages = {".".join(name.split(".")[:end]) for name in there for end in range(2, name.count(".") + 1)}
-    return frozenset(there | packages)
+        homes |= {top for top in {name.partition(".")[0] for name in imported} if _are_together(own, top)}
+    followed = {name for name in imported - {"hashbench"} if name.partition(".")[0] in homes and file_of(name)}
+    packages = {".".join(name.split(".")[:end]) for name in followed for end in range(2, name.count(".") + 1)}
+    return frozenset(followed | packages)
 
 
 def _running(tree: ast.Module) -> Iterator[ast.AST]:
-    """Go through the statements of a module, at any depth, without those that stand under ``if TYPE_CHECKING``."""
+    """Iterate over the statements of a module, at any depth, except those under ``if TYPE_CHECKING``."""
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
@@ -165,7 +162,7 @@ def _running(tree: ast.Module) -> Iterator[ast.AST]:
 
 @cache
 def _code_of(module: str) -> str:
-    """Write down the code of a module without its docstrings; fields that newer versions of Python add are empty."""
+    """Write the code of a module without docstrings, the same in all versions of Python."""
     return _written(tree_of(module))
 
 
@@ -177,156 +174,16 @@ def _written(node: Any) -> str:
     parts = {name: getattr(node, name, None) for name in node._fields}
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_text(node.body[0]):
         parts["body"] = node.body[1:]
-    told = [f"{name}={_written(part)}" for name, part in parts.items() if part is not None and part != []]
-    return f"{type(node).__name__}({','.join(told)})"
+    fields = [f"{name}={_written(part)}" for name, part in parts.items() if part is not None and part != []]
+    return f"{type(node).__name__}({','.join(fields)})"
 
 
 def _is_text(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-@dataclass(frozen=True)
-class ClassSource:
-    """What the source of a class says, that of its bases included.
-
-    Parameters
-    ----------
-    name : str
-        Its name.
-    docstrings : tuple of str
-        Its own last, those of its bases before.
-    values : mapping of str to object
-        Class attributes and defaults of fields, as far as they can be told without running anything.
-    fields : tuple of str
-        Parameters: the fields of a dataclass.
-    methods : mapping of str to str
-        The class that each of its methods comes from.
-    tunable : mapping of str to tuple
-        Values of fields that are worth trying.
-    """
-
-    name: str
-    docstrings: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
-    fields: tuple[str, ...] = ()
-    methods: Mapping[str, str] = field(default_factory=dict)
-    tunable: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self.values[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-
-class _Names(dict[str, Any]):
-    """The names of a module, found when asked for: constants, classes, and what it imports of hashbench."""
-
-    def __init__(self, module: str) -> None:
-        super().__init__()
-        self._nodes: dict[str, ast.stmt] = {}
-        self._homes: dict[str, tuple[str, str]] = {}
-        for node in tree_of(module).body:
-            if isinstance(node, ast.ClassDef):
-                self._nodes[node.name] = node
-            elif isinstance(node, ast.Assign | ast.AnnAssign):
-                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    if isinstance(target, ast.Name):
-                        self._nodes[target.id] = node
-            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("hashbench"):
-                public = names_of("hashbench")["_HOMES"] if node.module == "hashbench" else {}
-                for alias in node.names:
-                    home = public.get(alias.name, str(node.module))
-                    self._homes[alias.asname or alias.name] = (home, alias.name)
-
-    def __missing__(self, name: str) -> Any:
-        if name in self._homes:
-            home, original = self._homes[name]
-            value = names_of(home)[original]
-        else:
-            node = self._nodes[name]
-            value = self._read_class(node) if isinstance(node, ast.ClassDef) else self.value_of(node.value)  # type: ignore[attr-defined]
-        self[name] = value
-        return value
-
-    def value_of(self, node: ast.expr) -> Any:
-        """Work out an expression of constants."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "setting":
-            node = node.args[0]  # the default; the rest says what is allowed
-        for one in ast.walk(node):
-            if isinstance(one, ast.Lambda):  # what it looks up when it is called must be there then
-                known = {*_BUILT_IN, *(argument.arg for argument in one.args.args)}
-                if not {name.id for name in ast.walk(one.body) if isinstance(name, ast.Name)} <= known:
-                    raise KeyError(ast.unparse(one))
-        return eval(compile(ast.Expression(node), "<source>", "eval"), {"__builtins__": _BUILT_IN}, self)
-
-    def _read_class(self, node: ast.ClassDef) -> ClassSource:
-        """Read a class; KeyError if it does what only running it can tell."""
-        bases = [self[base.id] for base in node.bases if isinstance(base, ast.Name) and self._is_ours(base.id)]
-        docstring = ast.get_docstring(node)
-        values: dict[str, Any] = {key: value for base in reversed(bases) for key, value in base.values.items()}
-        fields = [name for base in bases for name in base.fields]
-        tunable = {key: tried for base in reversed(bases) for key, tried in base.tunable.items()}
-        is_dataclass = any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list)
-        for one in node.body:
-            if isinstance(one, ast.FunctionDef) or _is_text(one) or (isinstance(one, ast.AnnAssign) and not one.value):
-                continue
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
-                name, is_field = one.target.id, not _is_of_class(one)
-            elif isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name) and not one.targets[1:]:
-                name, is_field = one.targets[0].id, False
-            else:
-                raise KeyError(node.name)
-            if is_field != (is_dataclass if is_field else name in fields):  # an attribute over a field, and the like
-                raise KeyError(node.name)
-            values.pop(name, None)
-            with suppress(KeyError, NameError, AttributeError, TypeError, ValueError):  # what runs cannot be told
-                values[name] = self.value_of(one.value)  # type: ignore[arg-type]
-            if is_field:
-                fields.append(name)
-                for tried in _tunable(one.value):
-                    tunable[name] = tuple(self.value_of(tried))
-        methods = {key: home for base in reversed(bases) for key, home in base.methods.items()}
-        methods |= {one.name: node.name for one in node.body if isinstance(one, ast.FunctionDef)}
-        return ClassSource(
-            name=node.name,
-            docstrings=(*(text for base in bases for text in base.docstrings), *([docstring] if docstring else [])),
-            values=values,
-            fields=tuple(dict.fromkeys(fields)),
-            methods=methods,
-            tunable=tunable,
-        )
-
-    def _is_ours(self, name: str) -> bool:
-        return name in self._homes or name in self._nodes
-
-
-def _tunable(node: ast.expr | None) -> list[ast.expr]:
-    """Find the values of a field that are worth trying, if it says any."""
-    keywords = node.keywords if isinstance(node, ast.Call) and ast.unparse(node.func) == "setting" else []
-    return [keyword.value for keyword in keywords if keyword.arg == "tunable"]
-
-
-def _is_of_class(node: ast.AnnAssign) -> bool:
-    """Tell an attribute of the class from a field."""
-    return ast.unparse(node.annotation).strip("'\"").removeprefix("typing.").startswith("ClassVar")
-
-
-@cache
-def names_of(module: str) -> _Names:
-    """Give the names of a module; ``names_of(module)[name]`` raises KeyError for what cannot be told."""
-    return _Names(module)
-
-
-def classes_of(module: str) -> list[ClassSource]:
-    """Read the public classes that a module defines."""
-    names = names_of(module)
-    found = [node.name for node in tree_of(module).body if isinstance(node, ast.ClassDef)]
-    return [names[name] for name in found if not name.startswith("_")]
-
-
 def docstrings_of(module: str) -> list[str]:
-    """Give the docstrings of a module and of its classes, as far as they have one."""
+    """Return the docstrings of a module and of its classes, empty where there is none."""
     tree = tree_of(module)
     holders: list[ast.Module | ast.ClassDef] = [tree]
     holders += [node for node in tree.body if isinstance(node, ast.ClassDef)]

@@ -1,44 +1,40 @@
-"""Cards of methods: what is known of one without making it, of a built-in one without importing it."""
+"""Cards of methods: what is known of a method without constructing it, of a built-in one without importing it."""
 
+import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from inspect import cleandoc
+from types import SimpleNamespace
 from typing import Any
 
 from hashbench import _source_code, registry
 from hashbench.errors import HashbenchError, one_line
 
-_TELLING = ("recorded_params", "leaves_out", "check_parameters")  # by which a class decides more than its card tells
+_ATTRIBUTES = ("group", "supervision", "version", "modules", "libraries", "presets", "is_slow")
+_DECIDING = ("recorded_params", "leaves_out", "check_parameters")  # functions that change what parameters mean
 
 
 @dataclass(frozen=True, eq=False)
 class MethodCard:
-    """What is known of a method without making one; of a built-in one without importing it.
+    """What is known of a method without constructing it.
 
     Parameters
     ----------
     name, summary : str
-        What users call it, and a line about it.
-    group, supervision : str
-        See `hashbench.method.HashMethod`.
-    version : int
-        Of the method.
+        The method's name and one line about it.
+    group, supervision, version, libraries, presets, is_slow
+        Class attributes; see `hashbench.method.HashMethod`.
     modules : tuple of str
-        Where its class is, and of a third-party one its bases.
-    libraries : tuple of str
-        Packages that its codes depend on.
+        Modules of its class, its ``modules``, and of a third-party method those of its bases.
     params : mapping
         Defaults of its parameters, by name in alphabetical order.
     meanings : mapping of str to str
-        What the docstrings say of them.
-    presets : mapping
-        Named settings; a value may be a function of the code length.
+        Descriptions of the parameters in the docstrings.
     tunable : mapping of str to tuple
         Values of parameters that are worth trying; see `hashbench.setting`.
-    is_slow : bool
-        Whether a grid of quick methods does without it.
     is_plain : bool
         Whether its parameters are recorded as they are, and it runs all that it imports.
     """
@@ -58,7 +54,7 @@ class MethodCard:
     is_plain: bool = False
 
     def preset(self, name: str, n_bits: int) -> dict[str, Any]:
-        """Give the settings of a name for a code length."""
+        """Return the settings of a preset for a code length."""
         from hashbench._validation import preset_settings
 
         return preset_settings(self.presets, self.name, name, n_bits)
@@ -66,19 +62,15 @@ class MethodCard:
 
 @cache
 def method_card(name: str) -> MethodCard:
-    """Tell what is known of a method; of a built-in one its source is read, of others the class is imported."""
+    """Return the card of a method: a built-in one is read from its source, others are imported."""
     if registry.is_built_in(name):
-        try:
-            card = _read_card(name)
-        except Exception:  # of whatever stands in the file; whoever imports it is told
-            card = None
-        if card is not None:
-            return card
+        with suppress(Exception):  # whatever stands in the file: importing it shows what is wrong
+            return read_card(name, f"hashbench.methods.{name.replace('-', '_')}")
     return _card_of_class(name)
 
 
 def _card_of_class(name: str) -> MethodCard:
-    """Make the card of a method by importing it."""
+    """Build the card of a method by importing it."""
     from hashbench._validation import tunable_values
 
     cls = registry.get_method(name)
@@ -105,26 +97,80 @@ def _card_of_class(name: str) -> MethodCard:
     )
 
 
-def _read_card(name: str) -> MethodCard | None:
-    """Read the card of a built-in method from its source; None if that does not tell all."""
-    module = f"hashbench.methods.{name.replace('-', '_')}"
-    classes = [found for found in _source_code.classes_of(module) if "supervision" in found.values]
-    if len(classes) != 1 or not {*classes[0].fields} <= {*classes[0].values}:
-        return None
-    (found,) = classes
-    keys = ("group", "supervision", "version", "libraries", "presets", "is_slow")
-    if not {*keys, "modules"} <= {*found.values}:
-        return None
+def read_card(name: str, module: str) -> MethodCard:
+    """Read the card of a method from the source of its module and of its bases in hashbench, importing neither.
+
+    Raises what `eval` does if a default or an attribute is more than an expression of constants.
+    """
+    classes = [node.name for node in _source_code.tree_of(module).body if isinstance(node, ast.ClassDef)]
+    lineages = [_lineage(class_name, module) for class_name in classes if not class_name.startswith("_")]
+    (lineage,) = (lineage for lineage in lineages if lineage[0][1].name == "HashMethod")
+    params: dict[str, Any] = {}
+    tunable: dict[str, tuple[Any, ...]] = {}
+    attributes: dict[str, Any] = {}
+    for home, node in lineage:
+        inherited = {base.id: SimpleNamespace(**attributes) for base in node.bases if isinstance(base, ast.Name)}
+        for key, value, is_parameter in _assignments(node):
+            if is_parameter:
+                keywords = value.keywords if isinstance(value, ast.Call) else []  # of `setting`
+                tunable |= {key: _evaluate(word.value, home) for word in keywords if word.arg == "tunable"}  # noqa: B035
+                params[key] = _evaluate(value.args[0] if isinstance(value, ast.Call) else value, home)
+            elif key in _ATTRIBUTES:
+                attributes[key] = _evaluate(value, home, inherited)
+    functions = [each.name for _, node in lineage[1:] for each in node.body if isinstance(each, ast.FunctionDef)]
     return MethodCard(
         name=name,
         summary=registry.method_summary(name),
-        modules=(module, *found.values["modules"]),
-        params={key: found.values[key] for key in sorted(found.fields)},
-        meanings=_meanings(found.docstrings),
-        tunable={key: tried for key, tried in found.tunable.items() if tried},
-        is_plain=all(found.methods[key] == "HashMethod" for key in _TELLING),
-        **{key: found.values[key] for key in keys},
+        modules=(module, *attributes.pop("modules")),
+        params={key: params[key] for key in sorted(params)},
+        meanings=_meanings([ast.get_docstring(node) or "" for _, node in lineage]),
+        tunable={key: values for key, values in tunable.items() if values},
+        is_plain=not {*_DECIDING} & {*functions},
+        **attributes,
     )
+
+
+def _lineage(name: str, module: str) -> list[tuple[str, ast.ClassDef]]:
+    """Find the definitions of a class and of its bases in hashbench, the class last, each with its module."""
+    home, node = _definition(name, module)
+    if not isinstance(node, ast.ClassDef):
+        return []
+    bases = [base.id for base in node.bases if isinstance(base, ast.Name)]
+    return [*(definition for base in bases for definition in _lineage(base, home)), (home, node)]
+
+
+def _definition(name: str, module: str) -> tuple[str, ast.ClassDef | ast.Assign | None]:
+    """Find the module and the statement that define a name used in a module; None for what is not of hashbench."""
+    for node in _source_code.tree_of(module).body:
+        match node:
+            case ast.ClassDef(name=defined) | ast.Assign(targets=[ast.Name(id=defined)]) if defined == name:
+                return module, node
+            case ast.ImportFrom(module=str(home), names=aliases) if name in [alias.name for alias in aliases]:
+                if home == "hashbench":
+                    home = next(module for module, names in _source_code.PUBLIC.items() if name in names)
+                return _definition(name, home) if home.startswith("hashbench.") else (home, None)
+    return module, None
+
+
+def _assignments(node: ast.ClassDef) -> Iterator[tuple[str, ast.expr, bool]]:
+    """List what a class assigns: name, value, and whether it is a parameter, not an attribute of the class."""
+    for statement in node.body:
+        match statement:
+            case ast.AnnAssign(target=ast.Name(id=name), annotation=kind, value=ast.expr() as value):
+                yield name, value, "ClassVar" not in ast.unparse(kind)
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value, False
+
+
+def _evaluate(expression: ast.expr, module: str, known: Mapping[str, Any] | None = None) -> Any:
+    """Evaluate an expression of constants, those of its module and of modules it imports from included."""
+    names = dict(known or {}, __builtins__={"max": max, "min": min})
+    for node in ast.walk(expression):
+        if isinstance(node, ast.Name) and node.id not in names:
+            home, definition = _definition(node.id, module)
+            if isinstance(definition, ast.Assign):
+                names[node.id] = _evaluate(definition.value, home)
+    return eval(compile(ast.Expression(expression), module, "eval"), names)
 
 
 def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
@@ -132,8 +178,8 @@ def _meanings(docstrings: Sequence[str]) -> dict[str, str]:
     meanings = {}
     for text in docstrings:
         section = re.search(r"^Parameters\n-+\n(.*?)(\n\n|\Z)", cleandoc(text), re.DOTALL | re.MULTILINE)
-        told = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
-        for names, kind, meaning in told:
+        entries = re.findall(r"^(\S.*?) : (.*)\n((?:    .*\n?)+)", section[1] if section else "", re.MULTILINE)
+        for names, kind, meaning in entries:
             choices = re.search(r"{(.*)}", kind)
             words = [f"({choices[1]})" if choices else "", *meaning.split()]
             meanings.update(dict.fromkeys(names.split(", "), re.sub('[`"]', "", " ".join(words)).strip()))

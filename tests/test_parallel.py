@@ -1,7 +1,4 @@
 import importlib.util
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numba
@@ -29,30 +26,6 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(HashbenchError, match="no part"):
         list(_parallel.in_threads(fail, _parallel.chunks(0, 5, 1)))
-
-
-COMPILE = """
-import numpy as np
-from hashbench._parallel import telling_of_compilation
-from hashbench.scoring.metrics._loops import probability_of_none
-some, others, out = np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int32), np.empty(1)
-with telling_of_compilation(lambda *told: print(*told, sep=", ")):
-    probability_of_none(some, some, some, out)
-    probability_of_none(others, others, others, out)  # another type, so compiled once more
-print(*out)
-"""
-
-
-@pytest.mark.slow
-def test_compilation_is_told_once_and_only_on_a_machine_that_has_not_compiled_before(tmp_path):
-    def told():
-        env = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
-        done = subprocess.run([sys.executable, "-c", COMPILE], env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.splitlines()
-
-    assert told() == ["compiling loops that count and score, kept for the next time, 0, 0", "0.0"]
-    assert told() == ["0.0"]
 
 
 @pytest.fixture

@@ -1,39 +1,48 @@
-"""Telling whoever scores that numba compiles, once for all that is nested."""
+"""Report that numba compiles, once for all calls that are nested."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from typing import Any
 
-from hashbench import _parallel
 from hashbench._typing import Progress
 
-_is_telling: ContextVar[bool] = ContextVar("_is_telling", default=False)
+_is_reported: ContextVar[bool] = ContextVar("_is_reported", default=False)
 
 
 def on_stderr(what: str, n_done: int, n_all: int, /) -> None:
-    """Tell on standard error what goes on, in a line; whoever calls from Python sees nothing else of it."""
-    with suppress(OSError, ValueError, AttributeError):  # it is full or closed, which is no reason to stop
+    """Print what is being done to standard error, all that callers from Python see of it."""
+    with suppress(OSError, ValueError, AttributeError):  # full or closed: no reason to stop
         sys.stderr.write(f"hashbench: {what} ...\n")
         sys.stderr.flush()
 
 
 @contextmanager
 def telling_of_compilation(on_progress: Progress = on_stderr) -> Iterator[None]:
-    """Tell ``on_progress`` what `hashbench._parallel.telling_of_compilation` does, and how long it takes.
+    """Call ``on_progress`` once if numba compiles a loop that it does not find on disk, maybe from another thread.
 
-    Inside another of its kind, that one tells.
+    Of nested calls only the outermost reports.
     """
-    if _is_telling.get():
+    if _is_reported.get():
         yield
         return
+    from numba.core import event
 
-    def tell(what: str, n_done: int, n_all: int, /) -> None:
-        on_progress(f"{what} (up to a minute)", n_done, n_all)
+    class Listener(event.Listener):
+        has_reported = False
 
-    token = _is_telling.set(True)
+        def on_start(self, event: Any) -> None:
+            if not self.has_reported:
+                self.has_reported = True
+                on_progress("compiling loops that count and score, kept for the next time (up to a minute)", 0, 0)
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    token = _is_reported.set(True)
     try:
-        with _parallel.telling_of_compilation(tell):
+        with event.install_listener("numba:compile", Listener()):
             yield
     finally:
-        _is_telling.reset(token)
+        _is_reported.reset(token)

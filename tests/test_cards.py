@@ -1,0 +1,73 @@
+"""Cards read from the source of a method equal those of its class."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from places import built_in_methods
+
+from hashbench import _source_code, cards, registry
+from hashbench.method import HashMethod
+
+
+@pytest.mark.parametrize("name", built_in_methods())
+def test_the_card_read_from_source_is_that_of_the_class(name):
+    card, expected = cards.read_card(name, f"hashbench.methods.{name.replace('-', '_')}"), cards._card_of_class(name)
+    assert card.presets.keys() == expected.presets.keys()
+    for n_bits in (16, 48):
+        for preset in expected.presets:
+            assert card.preset(preset, n_bits) == expected.preset(preset, n_bits)
+    cls = registry.get_method(name)
+    is_plain = all(getattr(cls, function) is getattr(HashMethod, function) for function in cards._DECIDING)
+    expected = replace(expected, presets=card.presets, modules=(cls.__module__,), is_plain=is_plain)
+    assert vars(card) == vars(expected), f"assign parameters and attributes of {name} one by one in the class body"
+
+
+def test_cards_of_built_in_methods_are_read_without_importing_them():
+    code = (
+        "import json, sys; from hashbench import cards\n"
+        "names = json.loads(sys.argv[1]); [cards.method_card(name) for name in names]\n"
+        "print([name for name in ('numpy', 'scipy', 'sklearn', 'numba', 'pandas', 'torch') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, json.dumps(built_in_methods())]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+METHOD = """
+from dataclasses import dataclass
+from typing import ClassVar
+from hashbench import HashMethod, setting, whole
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Mine(HashMethod):
+    n_iter: int = setting(50, whole(1), tunable=(20, 50))
+    other: "ClassVar[int]" = 3
+    version = 4
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    """Write a module of a method; return its name."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(text):
+        (tmp_path / "method_of_mine.py").write_text(text)
+        for function in (_source_code.file_of, _source_code.tree_of):
+            function.cache_clear()
+        return "method_of_mine"
+
+    return write
+
+
+def test_parameters_and_attributes_are_told_apart(module):
+    card = cards.read_card("mine", module(METHOD))
+    assert card.params == {"n_bits": 32, "n_iter": 50}
+    assert (card.version, card.supervision, card.tunable) == (4, "none", {"n_iter": (20, 50)})
+
+
+def test_a_value_that_only_running_can_tell_is_not_guessed(module):
+    with pytest.raises(NameError):
+        cards.read_card("mine", module(METHOD.replace("50,", "open('x'),")))
