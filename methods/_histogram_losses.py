@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def default_n_bins(n_bits: int) -> int:
-    """Halve the bits, but for 8 to 16 intervals, and no more than there are bits."""
+    """Return half the bits, but at least 8 and at most 16 intervals, and no more than there are bits."""
     return min(max(n_bits // 2, 8), 16, n_bits)
 
 

@@ -7,12 +7,12 @@ if TYPE_CHECKING:
 
 
 def signs(outputs: "Tensor") -> "Tensor":
-    """Give the codes of outputs as numbers, 1 above 0, else -1; no gradient flows through them."""
+    """Return 1 where outputs are above 0, else -1; no gradient flows through them."""
     return (outputs.detach() > 0).to(outputs.dtype).mul_(2).sub_(1)
 
 
 def others(levels: "Tensor") -> "Tensor":
-    """Mark the pairs of different items of a batch, (n_batch, n_batch): False on the diagonal alone."""
+    """Return a mask (n_batch, n_batch) of the pairs of different items: False only on the diagonal."""
     import torch
 
     return ~torch.eye(len(levels), dtype=torch.bool, device=levels.device)

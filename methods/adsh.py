@@ -17,25 +17,10 @@ _BLOCK = 1000  # rows of the affinity that are held at once
 
 
 def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarity: "Tensor", gamma: float) -> "Tensor":
-    """Compute the asymmetric loss of a batch.
+    """Compute sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i - t_i|^2 of a batch, by the number of pairs.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    codes : Tensor of shape (n_items, n_bits)
-        V, -1 and +1; all 0 before the first are found.
-    own_codes : Tensor of shape (n_batch, n_bits)
-        Those of the batch.
-    similarity : Tensor of shape (n_batch, n_items)
-        S.
-    gamma : float
-        Weight of the distance between relaxed codes and an item's own.
-
-    Returns
-    -------
-    Tensor
-        A scalar: sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i - t_i|^2, by the number of pairs.
+    ``codes`` (n_items, n_bits) are V, all 0 before the first update, and ``own_codes`` (n_batch, n_bits) those of the
+    batch.
     """
     relaxed = outputs.tanh()
     n_bits = outputs.shape[1]
@@ -47,8 +32,7 @@ def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarit
 def best_codes(codes: "Tensor", relaxed: "Tensor", pull: "Tensor", gamma: float) -> None:
     """Set each column of the codes (n_items, n_bits) in turn to its best value, the others fixed, in place.
 
-    ``relaxed`` (n_items, n_bits) are T, and ``pull`` (n_items, n_bits) is S^T T. A bit without preference
-    keeps its value.
+    ``relaxed`` (n_items, n_bits) is T, ``pull`` (n_items, n_bits) is S^T T. A bit without preference keeps its value.
     """
     n_bits = codes.shape[1]
     linear = -2 * n_bits * pull - 2 * gamma * relaxed
@@ -105,8 +89,14 @@ class ADSH(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 150, "batch_size": 64, "learning_rate": 1e-3, "halve_every": 9, "momentum": 0.0},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 150,
+            "batch_size": 64,
+            "learning_rate": 1e-3,
+            "halve_every": 9,
+            "momentum": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         }
     }
 
@@ -130,7 +120,7 @@ class ADSH(LearnedHash):
 
 
 def zero_sum(similar: "Tensor") -> "Tensor":
-    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float64."""
+    """Return 1 for similar pairs and one negative number for all others, so that they sum to 0; float64."""
     share = similar.sum() / (~similar).sum().clamp(min=1)
     return similar.double() - share * (~similar)
 

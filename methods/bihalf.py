@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def halves(outputs: "Tensor") -> "Tensor":
-    """Give +1 to the larger half of each column of outputs (n_batch, n_bits), -1 to the others; no gradient.
+    """Return +1 for the larger half of each column of outputs (n_batch, n_bits), else -1; no gradient.
 
-    Of an odd number the middle one gets -1, and of equal ones the first +1.
+    Of an odd number the middle one gets -1; of equal ones the first get +1.
     """
     import torch
 
@@ -24,22 +24,7 @@ def halves(outputs: "Tensor") -> "Tensor":
 
 
 def bihalf_loss(outputs: "Tensor", features: "Tensor", gamma: float) -> "Tensor":
-    """Compute the loss whose gradient is that of the bi-half layer.
-
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    features : Tensor of shape (n_batch, n_features)
-        Of the same items.
-    gamma : float
-        How strongly outputs are pulled to their codes.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
+    """Compute the loss whose gradient is that of the bi-half layer; ``gamma`` pulls outputs to their codes."""
     codes = halves(outputs)
     pull = gamma / 2 * (outputs - codes).square().mean()
     return similarity_gap(straight_through(outputs, codes), features) + pull
@@ -82,8 +67,12 @@ class BiHalf(_Unlabelled):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 300, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 36},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            "epochs": 300,
+            "batch_size": 32,
+            "learning_rate": 1e-4,
+            "halve_every": 36,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
         }
     }
 

@@ -123,14 +123,14 @@ class BRE(HashMethod):
 def best_step(
     values: FloatArray, slopes: FloatArray, first: IntArray, second: IntArray, residual: IntArray, share: int
 ) -> float:
-    """Find the change of one weight that lowers the loss most.
+    """Return the change of one weight that lowers the loss most, 0 if none does.
 
     Parameters
     ----------
     values : ndarray of shape (n_items,)
-        f, whose signs are the bit now.
+        f, whose signs are the current bit.
     slopes : ndarray of shape (n_items,)
-        How f changes with the weight; an item of slope 0 never flips.
+        Derivative of f by the weight; an item of slope 0 never flips.
     first, second : ndarray of shape (n_pairs,), int64
         The pairs.
     residual : ndarray of shape (n_pairs,), int64
@@ -141,7 +141,7 @@ def best_step(
     Returns
     -------
     float
-        The middle of the best interval between points where items flip; 0 if none is better than now.
+        The middle of the best interval between points where items flip.
     """
     moves = np.abs(slopes) > 1e-12
     if not moves.any():
@@ -171,29 +171,10 @@ def interval_losses(
     now: int,
     n_borders: int,
 ) -> IntArray:
-    """Compute the loss of every interval between borders, less the loss of now.
+    """Compute the loss of each of the ``n_borders + 1`` intervals between borders, less the loss of interval ``now``.
 
-    Parameters
-    ----------
-    rank : ndarray of shape (n_items,), int64
-        The border at which an item flips, ``n_borders`` if it never does.
-    is_one : ndarray of shape (n_items,), bool
-        The bit now.
-    first, second : ndarray of shape (n_pairs,), int64
-        The pairs.
-    residual : ndarray of shape (n_pairs,), int64
-        Distance less target, in parts.
-    share : int
-        Parts that one differing bit adds to a distance.
-    now : int
-        The present interval; interval k lies above k borders.
-    n_borders : int
-        Their number.
-
-    Returns
-    -------
-    ndarray of shape (n_borders + 1,), int64
-        One for each interval.
+    ``rank`` (n_items,) is the border at which an item flips, ``n_borders`` if it never does; interval k lies above k
+    borders. The other arguments are those of `best_step`, with ``is_one`` (n_items,) the current bit.
     """
     edges = np.zeros(n_borders + 2, dtype=np.int64)
     offset = 0

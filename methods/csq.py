@@ -12,19 +12,7 @@ if TYPE_CHECKING:
 
 
 def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisation: float) -> "Tensor":
-    """Compute the central similarity loss with its quantisation term, a scalar.
-
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_batch, n_bits)
-        Target of each item, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    quantisation : float
-        Weight of the quantisation term.
-    """
+    """Compute the central similarity loss with its quantisation term; ``targets`` (n_batch, n_bits) is one per item."""
     from torch.nn.functional import softplus
 
     central = softplus(-2 * targets * outputs).mean(dim=1)
@@ -70,8 +58,15 @@ class CSQ(TargetHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 90, "batch_size": 64, "optimizer": "adam", "learning_rate": 1e-4, "halve_every": 19},
-            **{"weight_decay": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 0.01, "quantisation": 1e-3},
+            "epochs": 90,
+            "batch_size": 64,
+            "optimizer": "adam",
+            "learning_rate": 1e-4,
+            "halve_every": 19,
+            "weight_decay": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.01,
+            "quantisation": 1e-3,
         }
     }
 

@@ -17,21 +17,8 @@ _LEAST = 1e-6  # share of the bits, below which a distance counts as this: dissi
 def dch_loss(outputs: "Tensor", similar: "Tensor", gamma: float, quantisation: float) -> "Tensor":
     """Compute the Cauchy cross-entropy of the pairs of a batch and the Cauchy quantisation loss.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    similar : Tensor of shape (n_batch, n_batch), bool
-        s; the diagonal is ignored.
-    gamma : float
-        Scale of the Cauchy distribution, in bits.
-    quantisation : float
-        Weight of the quantisation loss.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over similar pairs, plus that over dissimilar ones, plus the weighted mean over items.
+    It is the mean over ``similar`` pairs (n_batch, n_batch), plus the mean over dissimilar ones, plus the weighted mean
+    over items; the diagonal is ignored.
     """
     from torch.nn.functional import normalize
 
@@ -88,8 +75,13 @@ class DCH(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 50, "batch_size": 128, "learning_rate": 0.05, "halve_every": 0},
-            **{"bias_multiplier": 2.0, "pretrained_multiplier": 0.1, "head": "linear"},
+            "epochs": 50,
+            "batch_size": 128,
+            "learning_rate": 0.05,
+            "halve_every": 0,
+            "bias_multiplier": 2.0,
+            "pretrained_multiplier": 0.1,
+            "head": "linear",
         }
     }
 

@@ -16,27 +16,9 @@ if TYPE_CHECKING:
 def dfh_loss(
     outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", margin: float, eta: float
 ) -> "Tensor":
-    """Compute the likelihood of pairs with a margin, and the distance to the codes.
+    """Compute the negative log-likelihood of pairs with a margin, plus ``eta`` times the distance to the codes.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    all_outputs : Tensor of shape (n_items, n_bits)
-        Last outputs of all items.
-    similar : Tensor of shape (n_batch, n_items), bool
-        s.
-    codes : Tensor of shape (n_batch, n_bits)
-        -1 and +1.
-    margin : float
-        By which inner products of similar pairs are to lie above 0, and of others below.
-    eta : float
-        Weight of the distance.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    ``all_outputs`` (n_items, n_bits) are the last outputs of all items, and ``similar`` is (n_batch, n_items).
     """
     import torch
     from torch.nn.functional import softplus
@@ -107,8 +89,13 @@ class DFH(ClassHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 150, "batch_size": 128, "learning_rate": 0.01, "halve_every": 15},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 150,
+            "batch_size": 128,
+            "learning_rate": 0.01,
+            "halve_every": 15,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         }
     }
 

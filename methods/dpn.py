@@ -14,23 +14,9 @@ if TYPE_CHECKING:
 
 
 def dpn_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", margin: float) -> "Tensor":
-    """Compute the polarisation loss.
+    """Compute the mean over items of max(m - u T, 0), summed over an item's classes and averaged over bits.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_classes, n_bits)
-        Targets of classes, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    margin : float
-        m, how far from zero an output is to be.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over items of max(m - u T, 0), summed over an item's classes and averaged over bits.
+    ``targets`` (n_classes, n_bits) are -1 and +1; an item without ``classes`` (n_batch, n_classes) does not count.
     """
     for_one, for_none = classes @ (targets > 0).to(classes), classes @ (targets < 0).to(classes)  # classes by bit
     costs = for_one * (margin - outputs).clamp(min=0) + for_none * (margin + outputs).clamp(min=0)
@@ -79,8 +65,14 @@ class DPN(TargetHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 200, "batch_size": 256, "learning_rate": lambda n_bits: 1e-4 * n_bits, "halve_every": 30},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear", "targets": "bernoulli"},
+            "epochs": 200,
+            "batch_size": 256,
+            "learning_rate": lambda n_bits: 1e-4 * n_bits,
+            "halve_every": 30,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
+            "targets": "bernoulli",
             "weight_decay": lambda n_bits: 5e-4 / n_bits,  # as theirs beside a sum over bits, of which we take the mean
         }
     }

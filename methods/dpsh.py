@@ -15,21 +15,8 @@ if TYPE_CHECKING:
 def dpsh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", eta: float) -> "Tensor":
     """Compute the negative log-likelihood of the pairs of a batch with all items, per pair.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        u, the outputs of the batch.
-    all_outputs : Tensor of shape (n_items, n_bits)
-        U, the last outputs of all items, held constant.
-    similar : Tensor of shape (n_batch, n_items), bool
-        s, self-pairs included.
-    eta : float
-        Weight of the distance between outputs and their signs.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    ``all_outputs`` (n_items, n_bits) are the last outputs of all items, held constant; ``similar`` (n_batch, n_items)
+    includes self-pairs.
     """
     from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -79,9 +66,16 @@ class DPSH(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 150, "batch_size": 128, "learning_rate": 0.05, "halve_every": 15},
-            **{"weight_decay": 1e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
-            **{"eta": 10.0, "head": "linear"},
+            "epochs": 150,
+            "batch_size": 128,
+            "learning_rate": 0.05,
+            "halve_every": 15,
+            "weight_decay": 1e-5,
+            "momentum": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "eta": 10.0,
+            "head": "linear",
         },
         "tuned": {"learning_rate": 0.3, "eta": 30.0},
     }

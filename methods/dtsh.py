@@ -13,21 +13,9 @@ if TYPE_CHECKING:
 
 
 def dtsh_loss(outputs: "Tensor", levels: "Tensor", eta: float) -> "Tensor":
-    """Compute the negative log-likelihood of all triplets of a batch.
+    """Compute the negative log-likelihood of all triplets of a batch, and the quantisation term.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        u, the outputs of the batch.
-    levels : Tensor of shape (n_batch, n_batch), integer
-        Levels of the batch to itself.
-    eta : float
-        Weight of the distance between outputs and their signs.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over queries that have triplets of the mean over their triplets, 0 if there are none.
+    It is the mean, over queries that have triplets, of the mean over their triplets; 0 if there are none.
     """
     import torch
     from torch.nn.functional import softplus
@@ -84,9 +72,16 @@ class DTSH(LearnedHash):
     group = "triplet-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 128, "learning_rate": 4.5e-3, "halve_every": 34},
-            **{"weight_decay": 5.6e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
-            **{"eta": 100 / 22500, "head": "linear"},
+            "epochs": 100,
+            "batch_size": 128,
+            "learning_rate": 4.5e-3,
+            "halve_every": 34,
+            "weight_decay": 5.6e-5,
+            "momentum": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "eta": 100 / 22500,
+            "head": "linear",
         }
     }
 

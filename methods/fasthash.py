@@ -216,22 +216,7 @@ class FastHash(HashMethod):
 
 
 def pair_losses(name: str, share: FloatArray, similar: BoolArray) -> FloatArray:
-    """Compute the losses of pairs.
-
-    Parameters
-    ----------
-    name : {"hinge", "ksh", "bre"}
-        Which loss.
-    share : ndarray of shape (..., n_pairs)
-        Hamming distance over code length.
-    similar : ndarray of shape (n_pairs,), bool
-        Whether each pair is similar.
-
-    Returns
-    -------
-    ndarray of shape (..., n_pairs)
-        Losses.
-    """
+    """Compute the losses of pairs at Hamming distance ``share`` (..., n_pairs) times the code length."""
     apart = np.maximum(0.5 - share, 0) if name == "hinge" else 1 - share
     return np.where(similar, share, apart) ** 2 * (4 if name == "ksh" else 1)
 

@@ -14,23 +14,10 @@ if TYPE_CHECKING:
 
 
 def greedyhash_loss(outputs: "Tensor", classifier: "Tensor", classes: "Tensor", alpha: float) -> "Tensor":
-    """Compute the cross-entropy of classes read off the codes, and what keeps outputs near -1 and +1.
+    """Compute the cross-entropy of classes predicted from codes, plus the cubic term.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    classifier : Tensor of shape (n_classes, n_bits)
-        Weights, W.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; several classes of an item share it, items without any do not count.
-    alpha : float
-        Weight of the cubic term.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    ``classifier`` (n_classes, n_bits) is W. Several classes of an item share its cross-entropy; items without any do
+    not count.
     """
     from torch.nn.functional import log_softmax
 
@@ -77,8 +64,13 @@ class GreedyHash(ClassHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 50, "batch_size": 32, "learning_rate": 1e-3, "halve_every": 9},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 50,
+            "batch_size": 32,
+            "learning_rate": 1e-3,
+            "halve_every": 9,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         }
     }
 

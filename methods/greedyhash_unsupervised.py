@@ -46,8 +46,12 @@ class GreedyHashUnsupervised(_Unlabelled):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 60, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 0},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            "epochs": 60,
+            "batch_size": 32,
+            "learning_rate": 1e-4,
+            "halve_every": 0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
         }
     }
 

@@ -13,39 +13,14 @@ if TYPE_CHECKING:
 
 
 def steepness(step: int) -> float:
-    """Compute beta of a step.
-
-    Parameters
-    ----------
-    step : int
-        Steps done before.
-
-    Returns
-    -------
-    float
-        sqrt(1 + 0.005 t), t the last multiple of 200.
-    """
+    """Compute beta = sqrt(1 + 0.005 t) of a step, t the last multiple of 200."""
     return float((1 + 0.005 * (step - step % 200)) ** 0.5)
 
 
 def hashnet_loss(outputs: "Tensor", similar: "Tensor", beta: float, slope: float) -> "Tensor":
-    """Compute the negative log-likelihood of the pairs of a batch, similar and dissimilar ones weighted alike.
+    """Compute the mean negative log-likelihood of the similar pairs of a batch plus that of its dissimilar ones.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    similar : Tensor of shape (n_batch, n_batch), bool
-        s; the diagonal is ignored.
-    beta : float
-        Steepness of the tanh.
-    slope : float
-        What inner products of relaxed codes are multiplied by.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over similar pairs plus the mean over dissimilar ones, each 0 if there are none.
+    Inner products of relaxed codes are multiplied by ``slope``; the diagonal of ``similar`` is ignored.
     """
     import torch
     from torch.nn.functional import softplus
@@ -93,8 +68,13 @@ class HashNet(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 256, "batch_size": 256, "learning_rate": 2e-3, "halve_every": 51},
-            **{"bias_multiplier": 2.0, "head": "linear", "pretrained_multiplier": 0.1},
+            "epochs": 256,
+            "batch_size": 256,
+            "learning_rate": 2e-3,
+            "halve_every": 51,
+            "bias_multiplier": 2.0,
+            "head": "linear",
+            "pretrained_multiplier": 0.1,
         }
     }
 

@@ -12,19 +12,24 @@ from hashbench.methods._pair_losses import mean_over
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_LINEAR_CODES = {  # the best least distance of linear codes of a length, for 2, 4, 8, ..., 256 words
-    **{12: (12, 8, 6, 6, 4, 4, 4, 3), 16: (16, 10, 8, 8, 8, 6, 6, 5), 20: (20, 13, 11, 10, 9, 8, 8, 8)},
-    **{24: (24, 16, 13, 12, 12, 10, 10, 8), 32: (32, 21, 18, 16, 16, 16, 14, 13), 36: (36, 24, 20, 18, 17, 16, 16, 16)},
-    **{48: (48, 32, 27, 24, 24, 24, 22, 22), 64: (64, 42, 36, 33, 32, 32, 32, 29)},
-    **{96: (96, 64, 54, 50, 48, 48, 48, 46), 128: (128, 85, 72, 68, 64, 64, 64, 64)},
+_LINEAR_CODES = {  # by code length: the largest least distance of a linear code of 2, 4, 8, ..., 256 words
+    12: (12, 8, 6, 6, 4, 4, 4, 3),
+    16: (16, 10, 8, 8, 8, 6, 6, 5),
+    20: (20, 13, 11, 10, 9, 8, 8, 8),
+    24: (24, 16, 13, 12, 12, 10, 10, 8),
+    32: (32, 21, 18, 16, 16, 16, 14, 13),
+    36: (36, 24, 20, 18, 17, 16, 16, 16),
+    48: (48, 32, 27, 24, 24, 24, 22, 22),
+    64: (64, 42, 36, 33, 32, 32, 32, 29),
+    96: (96, 64, 54, 50, 48, 48, 48, 46),
+    128: (128, 85, 72, 68, 64, 64, 64, 64),
 }
 
 
 def default_threshold(n_bits: int, n_classes: int) -> float:
-    """Give the cosine 1 - 2 d / n_bits of codes that differ in d bits, as many as linear codes of all classes can.
+    """Return the cosine 1 - 2 d / n_bits of the least distance d of a linear code with as many words as classes.
 
-    For other lengths than 12, 16, 20, 24, 32, 36, 48, 64, 96 and 128 that of the next shorter one of these, or of 12;
-    for more than 256 classes that of 256.
+    Lengths between those of the table use the next shorter one, lengths below 12 use 12; above 256 classes, 256.
     """
     known = max((length for length in _LINEAR_CODES if length <= n_bits), default=min(_LINEAR_CODES))
     of_words = _LINEAR_CODES[known]
@@ -34,25 +39,9 @@ def default_threshold(n_bits: int, n_classes: int) -> float:
 def hyp2_loss(
     outputs: "Tensor", proxies: "Tensor", classes: "Tensor", threshold: float, pair_weight: float
 ) -> "Tensor":
-    """Compute the hypersphere loss of proxies and of pairs that share no class.
+    """Compute the hypersphere loss of ``proxies`` (n_classes, n_bits) and of pairs that share no class.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    proxies : Tensor of shape (n_classes, n_bits)
-        P.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    threshold : float
-        zeta, the cosine above which what should differ costs.
-    pair_weight : float
-        Weight of the pairs.
-
-    Returns
-    -------
-    Tensor
-        A scalar; the mean of nothing is 0.
+    Cosines above ``threshold`` cost where classes differ. Items without a class do not count; the mean of nothing is 0.
     """
     from torch.nn.functional import normalize
 
@@ -105,8 +94,13 @@ class HyP2(ClassHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 100, "learning_rate": 0.02, "halve_every": 10},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 0.5, "head": "linear"},
+            "epochs": 100,
+            "batch_size": 100,
+            "learning_rate": 0.02,
+            "halve_every": 10,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.5,
+            "head": "linear",
         }
     }
 

@@ -139,20 +139,7 @@ class MACHash(HashMethod):
 
 
 def agreement_gaps(codes: FloatArray, pairs: Pairs) -> FloatArray:
-    """Compute z_n . z_m - b y of every pair.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_bits)
-        z, of -1 and +1, or 0 for bits that do not count.
-    pairs : Pairs
-        The pairs; y is +1 where the level is above 0, else -1.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        0 where the codes of similar items are equal, or those of dissimilar ones opposite.
-    """
+    """Compute z_n . z_m - b y of every pair: y is 1 for similar pairs, else -1; bits of 0 do not count."""
     gaps: FloatArray = np.where(pairs.level > 0, -1.0, 1.0) * codes.shape[1]
     for bit in codes.T:
         gaps += bit[pairs.first] * bit[pairs.second]
@@ -160,20 +147,7 @@ def agreement_gaps(codes: FloatArray, pairs: Pairs) -> FloatArray:
 
 
 def coupling_sums(codes: FloatArray, pairs: Pairs) -> FloatArray:
-    """Sum the sizes of the couplings of each item, for its last bit.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_bits)
-        z.
-    pairs : Pairs
-        The pairs.
-
-    Returns
-    -------
-    ndarray of shape (n_items,)
-        The sum of |a_nm| over the item's pairs.
-    """
+    """Sum the absolute couplings |a_nm| of each item (n_items,), for its last bit."""
     last = codes[:, -1]
     sizes = 2 * np.abs(agreement_gaps(codes, pairs) - last[pairs.first] * last[pairs.second])
     both = np.concatenate([pairs.first, pairs.second])
@@ -183,22 +157,10 @@ def coupling_sums(codes: FloatArray, pairs: Pairs) -> FloatArray:
 def update_codes(
     codes: FloatArray, energy: Energy, pairs: Pairs, penalty: float, learnt: FloatArray, n_passes: int
 ) -> None:
-    """Lower the penalised loss in each bit of the codes in turn.
+    """Lower the penalised loss in each column of the codes (n_items, n_bits) in turn, in place.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_bits)
-        z, changed in place; a column of zeros starts at +1.
-    energy : Energy
-        Of the same pairs.
-    pairs : Pairs
-        The pairs.
-    penalty : float
-        mu.
-    learnt : ndarray of shape (n_items, n_bits)
-        The bits h(x) of the hash functions.
-    n_passes : int
-        Passes over the blocks of items for each bit.
+    A column of zeros starts at +1. ``learnt`` (n_items, n_bits) are the bits h(x), ``penalty`` is mu, and ``n_passes``
+    the passes over the blocks of items for each bit.
     """
     gaps = agreement_gaps(codes, pairs)
     for bit in range(codes.shape[1]):

@@ -16,24 +16,7 @@ _LEAST_SHARE = 1e-7  # of probability that a class is given at least: logarithms
 
 
 def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisation: float) -> "Tensor":
-    """Compute the cross-entropy of each class by itself, and the quantisation term.
-
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_classes, n_bits)
-        Targets of classes, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    quantisation : float
-        Weight of the quantisation term.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
+    """Compute the binary cross-entropy of each class and the quantisation term; items without a class do not count."""
     from torch.nn.functional import normalize, softmax
 
     codes = outputs.tanh()
@@ -99,8 +82,15 @@ class MDSH(TargetHash):
     version = 3  # similar pairs by tanh outputs
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 64, "optimizer": "rmsprop", "learning_rate": 1e-5, "halve_every": 0},
-            **{"weight_decay": 1e-5, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 100,
+            "batch_size": 64,
+            "optimizer": "rmsprop",
+            "learning_rate": 1e-5,
+            "halve_every": 0,
+            "weight_decay": 1e-5,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         }
     }
 

@@ -16,27 +16,9 @@ _LARGEST_COSINE = 0.99999  # beyond, the gradient of the angle has no bound
 def orthohash_loss(
     outputs: "Tensor", targets: "Tensor", classes: "Tensor", scale: float, margin: float, form: str
 ) -> "Tensor":
-    """Compute the cross-entropy of classes by scaled cosines to their targets.
+    """Compute the cross-entropy of classes by ``scale`` times cosines to their targets (n_classes, n_bits).
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_classes, n_bits)
-        Targets of classes, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; several classes of an item share it, items without any do not count.
-    scale : float
-        s, what cosines are multiplied by.
-    margin : float
-        m, taken from the cosine of an item's own classes, or added to its angle.
-    form : {"cosine", "arc"}
-        Which.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    The margin is subtracted from the cosine of an item's own classes, or added to its angle if ``form`` is "arc".
     """
     from torch.nn.functional import log_softmax, normalize
 
@@ -93,9 +75,16 @@ class OrthoHash(TargetHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 256, "optimizer": "adam", "learning_rate": 1e-4, "halve_every": 24},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 0.1, "head": "linear", "targets": "bernoulli"},
-            **{"scale": 8.0},
+            "epochs": 100,
+            "batch_size": 256,
+            "optimizer": "adam",
+            "learning_rate": 1e-4,
+            "halve_every": 24,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.1,
+            "head": "linear",
+            "targets": "bernoulli",
+            "scale": 8.0,
         }
     }
 

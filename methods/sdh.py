@@ -126,25 +126,7 @@ class SDH(HashMethod):
 
 
 def indicators(method: HashMethod, labels: Any) -> FloatArray:
-    """Turn labels into indicators of classes.
-
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    labels : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Classes, or 0/1 for several an item.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes), float64
-        0 and 1.
-
-    Raises
-    ------
-    Refusal
-        If all items have the same labels.
-    """
+    """Return 0/1 indicators (n_samples, n_classes) of labels; raise Refusal if all items have the same."""
     if labels.ndim == 1:
         classes, number = np.unique(labels, return_inverse=True)
         indicator = np.eye(len(classes))[number]
@@ -159,21 +141,10 @@ def indicators(method: HashMethod, labels: Any) -> FloatArray:
 
 
 def cyclic_sweep(codes: FloatArray, classifier: FloatArray, pull: FloatArray) -> bool:
-    """Set each bit in turn to its best value, the others fixed.
+    """Set each column of codes B in turn to its best value, the others fixed, in place; return whether a bit changed.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples, n_bits)
-        B, -1 and +1; changed in place.
-    classifier : ndarray of shape (n_bits, n_classes)
-        W.
-    pull : ndarray of shape (n_samples, n_bits)
-        Q = Y W^T + nu F P.
-
-    Returns
-    -------
-    bool
-        Whether a bit changed. A bit without preference keeps its value.
+    ``classifier`` (n_bits, n_classes) is W, ``pull`` (n_samples, n_bits) is Y W^T + nu F P. A bit without preference
+    keeps its value.
     """
     predicted = codes @ classifier
     changed = False

@@ -11,34 +11,19 @@ if TYPE_CHECKING:
 
 
 def simplified_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
-    """Compute DCG_s, equation 66 of TALR's supplement.
+    """Compute DCG_s, equation 66 of TALR's supplement: sum_d g_d / log2(C_{d-1} + c_d / 2 + 3/2), never above DCG.
 
-    Parameters
-    ----------
-    size, gain : Tensor of shape (n_queries, n_bins), float64
-        c and g: items of each tie and the sum of their gains, nearest first; soft counts.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        sum_d g_d / log2(C_{d-1} + c_d / 2 + 3/2), C cumulative; never above the exact DCG.
+    ``size`` and ``gain`` (n_queries, n_bins) are c and g: items of each tie and the sum of their gains, nearest first;
+    soft counts. C is cumulative.
     """
     before = size.cumsum(dim=1) - size
     return (gain / (before + size / 2 + 1.5).log2()).sum(dim=1)
 
 
 def full_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
-    """Compute the relaxation that equals tie-aware DCG on whole counts.
+    """Compute the relaxation that equals tie-aware DCG on whole counts: sum_d g_d / c_d * (F(C_d) - F(C_{d-1})).
 
-    Parameters
-    ----------
-    size, gain : Tensor of shape (n_queries, n_bins), float64
-        c and g, as for `simplified_dcg`.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        sum_d g_d / c_d * (F(C_d) - F(C_{d-1})), F the cumulative discount, linear between whole numbers.
+    F is the cumulative discount, linear between whole numbers. Arguments are those of `simplified_dcg`.
     """
     after = size.cumsum(dim=1)
     before = after - size
@@ -55,20 +40,7 @@ def full_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
 
 
 def ideal_dcg(counts: "Tensor", gains: "Tensor") -> "Tensor":
-    """Compute the DCG of the best order.
-
-    Parameters
-    ----------
-    counts : Tensor of shape (n_queries, n_levels), float64
-        Items at each level, whole numbers.
-    gains : Tensor of shape (n_levels,), float64
-        Ascending gains of the levels.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        The items with the largest gains come first.
-    """
+    """Compute the DCG of the best order, from ``counts`` (n_queries, n_levels) and ascending ``gains`` (n_levels,)."""
     after = counts.flip(1).cumsum(dim=1).long()  # (n_queries, n_levels), best level first
     table = _cumulative_discount(int(after[:, -1].max()), counts)
     discounts = table[after].diff(dim=1, prepend=table.new_zeros(len(after), 1))
@@ -76,7 +48,7 @@ def ideal_dcg(counts: "Tensor", gains: "Tensor") -> "Tensor":
 
 
 def _cumulative_discount(n_ranks: int, like: "Tensor") -> "Tensor":
-    """F(0) to F(n_ranks): sums of 1 / log2(rank + 1)."""
+    """Compute F(0) to F(n_ranks): sums of 1 / log2(rank + 1)."""
     import torch
 
     ranks = torch.arange(1, n_ranks + 1, dtype=like.dtype, device=like.device)
@@ -128,9 +100,16 @@ class TALRNDCG(_TALR):
     criterion = "NDCG"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"head": "linear", "scaling": "none", "epochs": 50, "batch_size": 256},
-            **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5, "bias_multiplier": 1.0},
-            **{"pretrained_multiplier": 0.01, "n_bins": lambda n_bits: max(n_bits // 2, 1)},
+            "head": "linear",
+            "scaling": "none",
+            "epochs": 50,
+            "batch_size": 256,
+            "learning_rate": 0.01,
+            "halve_every": 0,
+            "alpha": 0.5,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.01,
+            "n_bins": lambda n_bits: max(n_bits // 2, 1),
         }
     }
 
