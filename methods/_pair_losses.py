@@ -1,4 +1,4 @@
-"""What the losses on pairs of outputs share."""
+"""Functions shared by the losses on pairs of outputs."""
 
 from typing import TYPE_CHECKING
 
@@ -19,5 +19,5 @@ def others(levels: "Tensor") -> "Tensor":
 
 
 def mean_over(values: "Tensor", mask: "Tensor") -> "Tensor":
-    """Average the values that a mask of their shape marks; 0 if there are none."""
+    """Average the values that a mask of their shape selects; 0 if there are none."""
     return (values * mask).sum() / mask.sum().clamp(min=1)

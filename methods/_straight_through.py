@@ -1,4 +1,4 @@
-"""What methods share that train through the signs of outputs: codes with a gradient, and pairs without labels."""
+"""Codes with a gradient, and pairs without labels; shared by methods that train through the signs of outputs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -29,18 +29,19 @@ def similarity_gap(codes: "Tensor", features: "Tensor") -> "Tensor":
     from torch.nn.functional import cosine_similarity
 
     half = len(codes) // 2
-    by_code, by_features = (cosine_similarity(each[:half], each[half : 2 * half]) for each in (codes, features))
-    return (by_code - by_features).square().sum() / max(half, 1)
+    of_codes = cosine_similarity(codes[:half], codes[half : 2 * half])
+    of_features = cosine_similarity(features[:half], features[half : 2 * half])
+    return (of_codes - of_features).square().sum() / max(half, 1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Unlabelled(LearnedHash):
-    """Learns without labels.
+    """Base of methods that learn without labels.
 
     Parameters
     ----------
     head : {"mlp", "linear"}, default="linear"
-        A hidden layer of rectified units and a linear layer, or the latter alone.
+        A hidden layer of rectified units and a linear layer, or only the latter.
     """
 
     head: str = setting("linear", choice("linear", "mlp"))

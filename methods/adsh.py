@@ -1,4 +1,4 @@
-"""ADSH: outputs fitted to free codes of all training items, which are found bit by bit."""
+"""ADSH: outputs fitted to free codes of all training items, which are optimised bit by bit."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +13,7 @@ from hashbench.method import real, setting, whole
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_BLOCK = 1000  # rows of the affinity that are held at once
+_BLOCK = 1000  # rows of the affinity in memory at once
 
 
 def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarity: "Tensor", gamma: float) -> "Tensor":
@@ -54,22 +54,22 @@ class ADSH(LearnedHash):
     Parameters
     ----------
     gamma : float, default=200
-        Weight of the distance between relaxed codes and an item's own.
+        Weight of the distance between relaxed and free codes of an item.
     epochs_a_sweep : int, default=3
-        Epochs after which the codes are found anew.
+        Epochs between two updates of the free codes.
     learning_rate : float, default=0.01
-        Of stochastic gradient descent.
+        Initial learning rate.
 
     Notes
     -----
     With t = tanh(u) and free codes V of all training items, sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma times
-    ``sum_i |v_i - t_i|^2`` is reduced in turn by the network and, bit by bit, by V. S is 1 for similar pairs and -r
-    for others, r such that S sums to 0. The paper gives each item of the *database* such a code, found from the
-    database's own labels, so that its AP is no measure of what is learned; here V belongs to training items, and
-    queries and database are both encoded by the network. The paper learns each time from 2,000 items drawn, here
-    from all. Items without a class are similar to none. Until V is first found it is 0, which teaches nothing: the
-    first epoch only looks. The loss grows with the square of the code length, and steps with it: where outputs
-    saturate, in long codes of many items, lower ``learning_rate``.
+    ``sum_i |v_i - t_i|^2`` is minimised alternately by the network and, bit by bit, by V. S is 1 for similar pairs and
+    -r for others, r such that S sums to 0. In the paper each item of the *database* has such a code, computed from the
+    labels of the database, so that its AP does not measure what is learned; here V belongs to training items, and
+    queries and database are both encoded by the network. The paper learns from 2,000 items drawn for each sweep, this
+    class from all. Items without a class are similar to none. Before its first update V is 0, so the first epoch learns
+    nothing. The loss grows with the square of the code length, and steps with it: lower ``learning_rate`` where outputs
+    saturate, as in long codes of many items.
 
     References
     ----------
@@ -126,7 +126,7 @@ def zero_sum(similar: "Tensor") -> "Tensor":
 
 
 def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":
-    """Compute S^T T of all items, (n_items, n_bits), block by block; S as of `zero_sum`."""
+    """Compute S^T T of all items, (n_items, n_bits), in blocks; S as in `zero_sum`."""
     import torch
 
     from_similar, n_similar = torch.zeros_like(relaxed), 0

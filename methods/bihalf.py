@@ -1,4 +1,4 @@
-"""BiHalf: half of a batch gets each bit, and codes of pairs are as similar as their features."""
+"""BiHalf: each bit is 1 for half of a batch, and codes of pairs are as similar as their features."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -39,17 +39,17 @@ class BiHalf(_Unlabelled):
     Parameters
     ----------
     gamma : float, default=6
-        How strongly outputs are pulled to their codes.
+        Strength of the pull of outputs to their codes.
 
     Notes
     -----
     In training a bit is 1 for the half of the batch with the larger outputs, so that it is balanced. The gradient by
     these codes b is passed on to the outputs u, and gamma (u - b) / (n_batch n_bits) added, here as the gradient of
-    gamma / 2 times the mean of (u - b)^2. Rows of a batch are paired, its first half with its second, and (cos(b_i,
-    b_j) - cos(x_i, x_j))^2 is reduced, x what the front end makes of the features (centred, with a backbone as it
-    came); the authors' are features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by
-    the sign of u. ``presets["paper"]`` has the authors' settings for CIFAR-10, and halves the rate every 36 epochs, so
-    that at the 120th it has fallen to an eighth, where theirs falls to a tenth at once.
+    gamma / 2 times the mean of (u - b)^2. The first half of a batch is paired with its second, and (cos(b_i, b_j) -
+    cos(x_i, x_j))^2 is minimised, x the output of the front end before training (centred features). The authors' x are
+    features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by the sign of u.
+    ``presets["paper"]`` has the authors' settings for CIFAR-10, but halves the rate every 36 epochs: to an eighth by
+    epoch 120, where the authors divide it by ten once.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""BRE: linear functions of anchors, one weight at a time set to its exact best value."""
+"""BRE: linear functions of anchors, each weight in turn set to its exact best value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,24 +21,24 @@ class BRE(HashMethod):
     n_bits : int, default=32
         Code length.
     n_items : int, default=1000
-        Training items that pairs and anchors are drawn from, themselves drawn if there are more.
+        Training items that pairs and anchors are drawn from, a random subset if there are more.
     n_anchors : int, default=50
         Anchors of each bit; all ``n_items`` if there are fewer.
     n_similar, n_dissimilar : int, default=25
-        Partners of either kind drawn for each item.
+        Partners of each kind drawn for each item.
     max_sweeps : int, default=50
-        Most sweeps; each improves one weight of every bit.
+        Maximum number of sweeps; each improves one weight of every bit.
     tol : float, default=1e-4
         Stop when a sweep lowers the loss by less than this share.
     random_state : int, default=0
-        Seed of the drawings and the initial weights.
+        Seed of items, pairs, anchors and initial weights.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
         Mean of the training items.
     projection_ : ndarray of shape (n_features, n_bits)
-        One direction a bit.
+        One direction per bit.
     losses_ : ndarray of shape (n_sweeps + 1,)
         The loss at the start and after each sweep; never rises.
 
@@ -85,7 +85,7 @@ class BRE(HashMethod):
         items = unit_rows(X[rows] - self.mean_)
         pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
         levels = levels_among(y, rows)
-        share = len(levels) - 1  # residuals are counted in parts of 1 / (share b), so they are whole numbers
+        share = len(levels) - 1  # residuals are in parts of 1 / (share b), so they are integers
         target = self.n_bits * (share - np.searchsorted(levels, pairs.level))
         kernel = items @ items.T
         anchors = np.stack([draw_rows(len(rows), self.n_anchors, rng) for _ in range(self.n_bits)])
@@ -102,10 +102,11 @@ class BRE(HashMethod):
                 moved = weights[bit].copy()
                 moved[chosen] += step
                 moved_values = kernel[:, anchors[bit]] @ moved
-                now = (moved_values[pairs.first] > 0) != (moved_values[pairs.second] > 0)
-                changed = residual + share * (now.astype(np.int64) - differ[bit])
-                if (changed**2).sum() < (residual**2).sum():
-                    weights[bit], values[:, bit], differ[bit], residual = moved, moved_values, now, changed
+                moved_differ = (moved_values[pairs.first] > 0) != (moved_values[pairs.second] > 0)
+                moved_residual = residual + share * (moved_differ.astype(np.int64) - differ[bit])
+                if (moved_residual**2).sum() < (residual**2).sum():
+                    weights[bit], values[:, bit], differ[bit] = moved, moved_values, moved_differ
+                    residual = moved_residual
             losses.append(int((residual**2).sum()))
             if losses[-2] - losses[-1] <= self.tol * losses[-2]:
                 break
@@ -116,7 +117,7 @@ class BRE(HashMethod):
         return np.asarray(unit_rows(X - self.mean_) @ self.projection_)
 
     def hyperplanes(self) -> Hyperplanes:
-        """Give the planes that cut the bits, which no item's length changes; see `HashMethod.hyperplanes`."""
+        """Return the planes behind the bits, which scaling an item does not cross; see `HashMethod.hyperplanes`."""
         return Hyperplanes(self.mean_, self.projection_, np.zeros(self.n_bits))
 
 
@@ -179,11 +180,11 @@ def interval_losses(
     edges = np.zeros(n_borders + 2, dtype=np.int64)
     offset = 0
     for pair in range(len(first)):
-        ours, theirs = first[pair], second[pair]
-        low, high = min(rank[ours], rank[theirs]), max(rank[ours], rank[theirs])
-        flip = share if is_one[ours] == is_one[theirs] else -share
+        i, j = first[pair], second[pair]
+        low, high = min(rank[i], rank[j]), max(rank[i], rank[j])
+        flip = share if is_one[i] == is_one[j] else -share
         change = flip * (2 * residual[pair] + flip)
-        if low < now <= high:  # just one of the two has flipped: so it is now, and in the intervals low + 1 to high
+        if low < now <= high:  # exactly one of the two has flipped now, as in the intervals low + 1 to high
             offset += change
             change = -change
         edges[low + 1] += change

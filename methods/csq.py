@@ -24,9 +24,9 @@ def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisati
 class CSQ(TargetHash):
     """Central similarity quantization [1]_.
 
-    Learns from classes; an item of several has the majority of their targets, bit by bit, and where these tie the same
-    random bits as all others. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are
-    those of `hashbench.learning.base.LearnedHash`.
+    Learns from classes. The target of an item of several classes is the bitwise majority of theirs; ties are broken by
+    random bits, the same for all items. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other
+    parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class CSQ(TargetHash):
     Notes
     -----
     With t = tanh(u) and the target T of an item, the loss is the cross-entropy of (t + 1) / 2 and (T + 1) / 2, mean
-    over bits, which equals log(1 + exp(-2 T u)) and is computed so, plus lambda times the mean of ``(|t| - 1)^2``, the
-    authors' code's quantisation. Their pair term has weight 0 in all commands they give, and is left out.
-    The authors take the first rows of a Hadamard matrix as targets, which makes copies of bits; see
+    over bits, computed as log(1 + exp(-2 T u)), plus lambda times the mean of ``(|t| - 1)^2``, the quantisation of the
+    authors' code. Their pair term has weight 0 in all their commands, and is left out.
+    The authors' targets are the first rows of a Hadamard matrix, in which bits repeat; see
     `hashbench.learning.targets`. ``presets["paper"]`` has their settings for AlexNet, but halves the rate every 19
-    epochs, where they take 0.7 of it every 10.
+    epochs, where they multiply it by 0.7 every 10.
 
     References
     ----------

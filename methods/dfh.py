@@ -30,14 +30,14 @@ def dfh_loss(
 def update_centres(centres: "Tensor", codes: "Tensor", weights: "Tensor", separation: float) -> None:
     """Set each discrete centre (n_classes, n_bits) in turn to its best value, the others fixed, in place.
 
-    ``codes`` (n_batch, n_bits) are to be ``weights`` (n_batch, n_classes) times the centres, and ``separation`` keeps
-    these apart. A class that the batch lacks goes where the others are not.
+    ``codes`` (n_batch, n_bits) should equal ``weights`` (n_batch, n_classes) times the centres, and ``separation``
+    keeps these apart. A class without items in the batch moves away from the others.
     """
     pulls, together = weights.T @ codes, weights.T @ weights
     together = together + separation
-    for one in range(len(centres)):
-        rest = together[one] @ centres - together[one, one] * centres[one]
-        centres[one] = signs(pulls[one] - rest)
+    for row in range(len(centres)):
+        rest = together[row] @ centres - together[row, row] * centres[row]
+        centres[row] = signs(pulls[row] - rest)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,24 +50,24 @@ class DFH(ClassHash):
     Parameters
     ----------
     margin : float, default=0
-        By which inner products are to lie on the right side of 0.
+        Distance from 0 that inner products should have, on the correct side.
     mu : float, default=1
-        Weight of the centres in the codes that outputs are pushed to.
+        Weight of the centres in the target codes of outputs.
     nu : float, default=1
-        Weight of what keeps centres apart.
+        Weight of the term that keeps centres apart.
     eta : float, default=0.5
         Weight of the distance to the codes.
     learning_rate : float, default=0.03
-        Of stochastic gradient descent.
+        Initial learning rate.
 
     Notes
     -----
     With theta_ij = u_i . u_j / 2, u_j the last output of any item, a similar pair costs log(1 + exp(m - theta)),
     another one log(1 + exp(m + theta)), plus eta times the mean of (B - u)^2, B = sgn(u + mu y M) with an item's share
-    y of each class. The discrete centres M of classes are found in each step on the batch, class by class: M_c =
+    y of each class. Each step updates the discrete centres M of classes on the batch, class by class: M_c =
     sgn(y_c^T B - sum over the other classes e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so
-    do the defaults; ``presets["paper"]`` has its settings, and halves the rate every 15 epochs, where they take a tenth
-    every 50. Items without a class are similar to none and pushed to their own sign; they pull no centre.
+    do the defaults; ``presets["paper"]`` has its settings, but halves the rate every 15 epochs, where they divide it by
+    ten every 50. Items without a class are similar to none and pulled to their own sign; they do not affect centres.
 
     References
     ----------

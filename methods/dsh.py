@@ -60,27 +60,28 @@ def _from_binary(outputs: "Tensor") -> "Tensor":
 class DSH(LearnedHash):
     """Deep supervised hashing [1]_, with its original or the dispersion objective [2]_.
 
-    A level above 0 counts as similar, grades are lost; but dispersion tells class from superclass under the
+    A level above 0 counts as similar, grades are lost; but dispersion separates class and superclass under the
     affinity rule ``hierarchy``. Other parameters: see `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
     objective : {"original", "dispersion"}, default="original"
-        Whether similar items should share a code or spread over near ones.
+        Whether similar items should share a code or spread over nearby ones.
     margin : float, default=2
-        Times ``n_bits``: the distance that is enough. 2 means Hamming n_bits / 2, but n_bits for dispersion.
+        Distance beyond which dissimilar pairs cost nothing, as a multiple of ``n_bits``. 2 means a Hamming distance of
+        n_bits / 2, for dispersion of n_bits.
     alpha : float, default=0.01
         Weight of the distance of outputs from -1 and 1.
     learning_rate : float, default=0.03
-        The hinge has slope n_bits or so: larger steps may diverge.
+        Initial learning rate. The slope of the hinge is about n_bits, so larger steps may diverge.
 
     Notes
     -----
     A pair costs 1/2 (1 - y) ``|u_i - u_j|^2`` + 1/2 y max(m - ``|u_i - u_j|^2``, 0), y = 1 for dissimilar ones; an item
-    ``alpha ||u_i| - 1|_1``. Dispersion takes absolute differences and lets similar pairs off inside a zone. The presets
-    ``paper`` and ``dispersion`` are the authors' settings, but without DSH's two last drops of the learning rate;
-    ``tuned`` led on held-out training items in the mean over two datasets, among settings without a failure, and
-    diverges on well separated blobs.
+    ``alpha ||u_i| - 1|_1``. Dispersion uses absolute differences, and similar pairs inside a zone cost nothing. The
+    presets ``paper`` and ``dispersion`` are the authors' settings, without the last two drops of DSH's learning rate;
+    ``tuned`` scored best on held-out training items, in the mean over two datasets, among settings that never failed,
+    and diverges on well separated blobs.
 
     References
     ----------

@@ -37,7 +37,7 @@ def dtsh_loss(outputs: "Tensor", levels: "Tensor", eta: float) -> "Tensor":
 class DTSH(LearnedHash):
     """Deep supervised hashing with triplet labels [1]_.
 
-    Learns from triplets: query, an item, and one of a lower level. All other parameters are those of
+    Learns from triplets: a query, an item, and another item of a lower level. All other parameters are those of
     `hashbench.learning.base.LearnedHash`.
 
     Parameters
@@ -45,12 +45,12 @@ class DTSH(LearnedHash):
     eta : float, default=1/16
         Weight of the distance between outputs and their signs.
     learning_rate : float, default=0.03
-        Losses of triplets are steep: larger steps diverge.
+        Initial learning rate. Losses of triplets are steep: larger steps diverge.
 
     Notes
     -----
     With theta_ij = u_i . u_j / 2, equation 7 of [1]_ has log(1 + exp(-(theta_qp - theta_qn - n_bits / 2)))
-    for each triplet. All triplets of a batch count, where the authors draw 22,500 an item against cached
+    for each triplet. All triplets of a batch count, where the authors draw 22,500 per item against cached
     outputs; their eta of 100 for the sum over those is 100 / 22,500 for the mean, as in ``presets["paper"]``,
     with the learning rate in proportion.
 

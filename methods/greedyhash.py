@@ -1,4 +1,4 @@
-"""GreedyHash: signs in the forward pass, their gradient passed on as it is."""
+"""GreedyHash: signs in the forward pass, their gradient passed on unchanged."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -43,9 +43,9 @@ class GreedyHash(ClassHash):
     -----
     A linear classifier without biases reads the classes off the codes b = sgn(u), and the gradient of its cross-entropy
     by b is taken for that by u. Besides, alpha times the mean of ||u_k| - 1|^3. The classifier is trained with the rest
-    and dropped in the end. The authors' 0.1 is for CIFAR-10, 1 for ImageNet; several classes of an item, which they do
-    not treat, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, and halves the rate every
-    9 epochs, so that at the 30th it has fallen to an eighth, where theirs falls to a tenth at once.
+    and dropped in the end. The authors use alpha 0.1 for CIFAR-10 and 1 for ImageNet; several classes of an item, which
+    they do not consider, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, but halves the
+    rate every 9 epochs: to an eighth by epoch 30, where the authors divide it by ten once.
 
     References
     ----------

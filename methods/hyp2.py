@@ -1,4 +1,4 @@
-"""HyP2: proxies of classes, and pairs that share none kept apart."""
+"""HyP2: proxies of classes, and distance between items that share no class."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,9 +31,9 @@ def default_threshold(n_bits: int, n_classes: int) -> float:
 
     Lengths between those of the table use the next shorter one, lengths below 12 use 12; above 256 classes, 256.
     """
-    known = max((length for length in _LINEAR_CODES if length <= n_bits), default=min(_LINEAR_CODES))
-    of_words = _LINEAR_CODES[known]
-    return 1 - 2 * of_words[min((n_classes - 1).bit_length(), len(of_words)) - 1] / known
+    length = max((length for length in _LINEAR_CODES if length <= n_bits), default=min(_LINEAR_CODES))
+    distances = _LINEAR_CODES[length]
+    return 1 - 2 * distances[min((n_classes - 1).bit_length(), len(distances)) - 1] / length
 
 
 def hyp2_loss(
@@ -47,9 +47,9 @@ def hyp2_loss(
 
     unit, counts = normalize(outputs), classes.sum(dim=1)
     cosines = unit @ normalize(proxies).T
-    mine = classes > 0
-    near = mean_over(1 - cosines, mine)
-    far = mean_over((cosines - threshold).clamp(min=0), ~mine & (counts > 0)[:, None])
+    is_own = classes > 0
+    near = mean_over(1 - cosines, is_own)
+    far = mean_over((cosines - threshold).clamp(min=0), ~is_own & (counts > 0)[:, None])
     has_several = counts > 1
     apart = has_several & has_several[:, None] & (classes @ classes.T == 0)
     return near + far + pair_weight * mean_over((unit @ unit.T - threshold).clamp(min=0), apart)
@@ -59,23 +59,23 @@ def hyp2_loss(
 class HyP2(ClassHash):
     """HyP2 loss [1]_, for items of several classes.
 
-    Learns from classes; with one an item there are no pairs, and only proxies are left.
+    Learns from classes. If each item has one class there are no pairs, only proxies.
     All other parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
     threshold : float, optional
-        zeta, the cosine above which what should differ costs; by default that of the best linear code with as many
-        words as there are classes.
+        zeta, the cosine above which items and proxies of other classes cost. By default that of the best linear code
+        with as many words as classes.
     pair_weight : float, default=0.5
         Weight beta of the pairs of items, each of several classes, that share none.
 
     Notes
     -----
     With proxies P, trained along, and c = cos(u, P): the mean of 1 - c over an item's classes, plus that of max(c -
-    zeta, 0) over the others, plus beta times that of max(cos(u_i, u_j) - zeta, 0) over pairs. Nothing pulls outputs to
-    -1 and +1. ``presets["paper"]`` has the authors' settings for AlexNet, whose layers learn at half the rate of
-    proxies.
+    zeta, 0) over the others, plus beta times that of max(cos(u_i, u_j) - zeta, 0) over pairs. No term pulls
+    outputs to -1 and +1. ``presets["paper"]`` has the authors' settings for AlexNet, whose layers learn at half the
+    rate of proxies.
 
     References
     ----------

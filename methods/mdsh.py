@@ -1,4 +1,4 @@
-"""MDSH: targets a least distance apart, and similar items kept near each other's past outputs."""
+"""MDSH: well separated targets, and similar items attracted to each other's past outputs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ from hashbench.methods._pair_losses import mean_over
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_LEAST_SHARE = 1e-7  # of probability that a class is given at least: logarithms stay finite
+_LEAST_SHARE = 1e-7  # smallest probability of a class, so that logarithms are finite
 
 
 def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisation: float) -> "Tensor":
@@ -27,7 +27,7 @@ def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisat
 
 
 def attraction(outputs: "Tensor", averages: "Tensor", similar: "Tensor") -> "Tensor":
-    """Average log(1 + exp((1 - cos(tanh(u_i), a_j)) / 2)) over similar pairs of a batch and the averages of all."""
+    """Compute the mean of log(1 + exp((1 - cos(tanh(u_i), a_j)) / 2)) over similar pairs of a batch and averages."""
     from torch.nn.functional import normalize, softplus
 
     cosines = normalize(outputs.tanh()) @ normalize(averages).T
@@ -47,7 +47,7 @@ class MDSH(TargetHash):
     pair_weight : float, default=1
         Weight beta of the pairs of similar items.
     pairs_after : int, default=9
-        Epochs before pairs count; in a training of no more, they never do.
+        Epochs before pairs count; they never do if ``epochs`` is not larger.
     quantisation : float, default=1e-4
         Weight of the quantisation term.
 
@@ -56,11 +56,10 @@ class MDSH(TargetHash):
     With t = tanh(u), outputs u normalised over the batch, and p the softmax of sqrt(n_bits) cos(t, h_c), the loss is
     the mean over items and classes of -y log p - (1 - y) log(1 - p), plus beta times the mean over similar pairs of
     log(1 + exp((1 - cos(t_i, a_j)) / 2)), plus ``quantisation`` times the mean of ``(|t| - 1)^2``. The authors' a_j are
-    the t of a momentum encoder; here they are averages of an item's own t, 0.9 of the former average and 0.1 of the new
-    t. The authors' targets come from an optimisation; ``max-distance`` reaches the same least distance.
-    The authors clip gradients at norm 5. There is no clipping here: with the default settings no gradient comes near
-    that norm (at most 0.6 on digits).
-    ``presets["paper"]`` has their settings, but 100 epochs: they stop by the score of the queries.
+    the t of a momentum encoder; here they are running averages of an item's t, 0.9 of the previous average and 0.1 of
+    the new t. The authors optimise targets; ``max-distance`` reaches the same least distance.
+    They clip gradients at norm 5. This class does not: with the default settings norms stay far below (at most 0.6 on
+    digits). ``presets["paper"]`` has their settings, but 100 epochs: they stop by the score of the queries.
 
     References
     ----------

@@ -39,10 +39,10 @@ class MIHash(_Ranked):
     alpha : float, default=2
         Steepness of the tanh that relaxes codes; the authors' gamma (``sigmf``) is 2 alpha.
     continuation : int, default=0
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the
-        bits: with more, most of what a batch tells about distances is noise (measured at 48 bits on batches of 100).
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the
+        bits: with more, distances within a batch are mostly noise (measured at 48 bits on batches of 100).
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""OrthoHash: one cosine loss that classifies by fixed targets and binarises at once."""
+"""OrthoHash: one cosine loss that both classifies by fixed targets and binarises."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +10,7 @@ from hashbench.method import choice, real, setting
 if TYPE_CHECKING:
     from torch import Tensor
 
-_LARGEST_COSINE = 0.99999  # beyond, the gradient of the angle has no bound
+_LARGEST_COSINE = 0.99999  # beyond it the gradient of the angle is unbounded
 
 
 def orthohash_loss(
@@ -41,20 +41,20 @@ class OrthoHash(TargetHash):
     Parameters
     ----------
     margin : float, default=0.2
-        m, by which an item's own class has to lead.
+        m, by which the cosine to an item's own class should exceed the others.
     scale : float, optional
-        s, what cosines are multiplied by; by default sqrt(n_bits), the paper's.
+        s, factor of cosines; by default sqrt(n_bits), as in the paper.
     form : {"cosine", "arc"}, default="cosine"
-        Whether the margin is taken from the cosine, or added to the angle.
+        Whether the margin is subtracted from the cosine, or added to the angle.
     batch_norm : bool, default=True
         Whether outputs are normalised over the batch; it becomes part of the last layer when training ends.
 
     Notes
     -----
     With logits s (cos(v, o_c) - m y_c) the loss is their cross-entropy with an item's classes, several of which share
-    it. The nearer v is to a target the nearer it is to a code, so there is no other term. The authors'
-    code has s = 8 at any length, as ``presets["paper"]`` has, which halves the rate every 24 epochs, so that at the
-    80th it has fallen to an eighth, where theirs falls to a tenth at once. Their targets are ``bernoulli``.
+    it. The nearer v is to a target the nearer it is to a code, so there is no quantisation term. The authors' code has
+    s = 8 at any length and ``bernoulli`` targets, as does ``presets["paper"]``, which halves the rate every 24 epochs:
+    to an eighth by epoch 80, where the authors divide it by ten once.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""TALR-AP: average precision, expected over the order of tied items, as the objective."""
+"""TALR-AP: average precision, expected over orders of tied items, as the objective."""
 
 from dataclasses import dataclass
 from math import factorial
@@ -59,19 +59,19 @@ class TALRAP(_TALR):
     Parameters
     ----------
     relaxation : {"simplified", "full"}, default="simplified"
-        AP_s of the supplement, which the authors train, or a form that is exact on whole counts.
+        AP_s of the supplement, which the authors use, or a form that is exact on whole counts.
     alpha : float, default=1
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
 
     Notes
     -----
     Each item of a batch is a query to the others; a query without relevant ones counts as 0. Maximises the
-    mean over queries. ``presets["paper"]`` has the authors' settings for CIFAR-10, made for a whole network
-    and plain activations. Their released gradient lacks a factor 2 where bins of different distance meet; this one
+    mean over queries. ``presets["paper"]`` has the authors' settings for CIFAR-10, meant for a whole network
+    and plain activations. Their released gradient lacks a factor 2 between bins of different distance; this one
     agrees with finite differences, and training differs little.
 
     References

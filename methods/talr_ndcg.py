@@ -1,4 +1,4 @@
-"""TALR-NDCG: graded gain, expected over the order of tied items, as the objective."""
+"""TALR-NDCG: graded gain, expected over orders of tied items, as the objective."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -64,21 +64,21 @@ class TALRNDCG(_TALR):
     Parameters
     ----------
     learning_rate, epochs, halve_every : float and int, default=0.3, 60 and 20
-        Gradients of NDCG are small; on held-out items this did better than the other methods' 0.1, 30 and 10.
+        Gradients of NDCG are small; on held-out items these scored better than the usual 0.1, 30 and 10.
     relaxation : {"simplified", "full"}, default="simplified"
-        DCG_s of the supplement, as the authors', or a form that is exact on whole counts.
+        DCG_s of the supplement, which the authors use, or a form that is exact on whole counts.
     alpha : float, default=1
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
 
     Notes
     -----
     Each item of a batch is a query to the others, and left out of the ideal as well. Maximises the mean over
-    queries of DCG / ideal DCG, 1 where there is nothing to gain. ``presets["paper"]``: the authors' for NUS-WIDE.
-    Their released code differs in two ways: its gradient lacks a factor 2 where bins of different distance meet
+    queries of DCG / ideal DCG, 1 where the ideal is 0. ``presets["paper"]`` has the authors' settings for NUS-WIDE.
+    Their released code differs in two ways: its gradient lacks a factor 2 between bins of different distance
     (this one agrees with finite differences), and its ideal DCG counts the query itself.
 
     References
