@@ -1,4 +1,4 @@
-"""What the kernel methods share: Gaussian features of the distances to a few training items, the anchors."""
+"""Gaussian kernel features of the distances to a few training items, the anchors; shared by the kernel methods."""
 
 from dataclasses import dataclass, replace
 
@@ -15,12 +15,12 @@ _BATCH = 8192  # items whose features are held at once
 
 @dataclass(frozen=True)
 class Anchors:
-    """Gaussian kernel features exp(-gamma ||x - a||^2), less their mean."""
+    """Gaussian kernel features exp(-gamma ||x - a||^2) minus their mean."""
 
     items: FloatArray  # the anchors, (n_anchors, n_features)
     gamma: float  # inverse width of the kernel
-    mean: FloatArray  # what is subtracted from each feature, (n_anchors,)
-    origin: FloatArray  # what is subtracted from items and anchors before, (n_features,)
+    mean: FloatArray  # subtracted from each feature, (n_anchors,)
+    origin: FloatArray  # subtracted from items and anchors first, (n_features,)
 
     def features(self, X: FloatArray) -> FloatArray:
         """Compute the features (n_samples, n_anchors) of items (n_samples, n_features)."""
@@ -28,7 +28,7 @@ class Anchors:
         return np.asarray(kernel - self.mean)
 
     def project(self, X: FloatArray, weights: FloatArray) -> FloatArray:
-        """Compute linear functions (n_samples, n_bits) of the features, by weights (n_anchors, n_bits), in batches."""
+        """Compute functions (n_samples, n_bits), linear in the features, by ``weights`` (n_anchors, n_bits)."""
         return np.concatenate([self.features(X[rows]) @ weights for rows in gen_batches(len(X), _BATCH)])
 
 
@@ -37,18 +37,15 @@ def draw_anchors(
 ) -> Anchors:
     """Draw anchors from the training items (n_samples, n_features); all items if there are fewer.
 
-    By default gamma is 1 / (2 s), s the mean squared distance of training items to anchors, and then features are
-    centred as well, by their mean over all training items. Raises Refusal if all training items are equal.
+    By default gamma is 1 / (2 s), s the mean squared distance of training items to anchors, and features are centred by
+    their mean over all training items. Raises Refusal if all training items are equal.
     """
     check_items_differ(method, X)
     items = X[draw_rows(len(X), n_anchors, rng)]
-    raw = Anchors(items, gamma or _inverse_width(X, items), np.zeros(len(items)), origin(X))
     if gamma is not None:
-        return raw
+        return Anchors(items, gamma, np.zeros(len(items)), origin(X))
+    mean = X.mean(axis=0)
+    squared_distance = mean_squared_distance(X, mean) + mean_squared_distance(items, mean)
+    raw = Anchors(items, 1 / (2 * squared_distance), np.zeros(len(items)), origin(X))
     total = sum(raw.features(X[rows]).sum(axis=0) for rows in gen_batches(len(X), _BATCH))
     return replace(raw, mean=np.asarray(total / len(X)))
-
-
-def _inverse_width(X: FloatArray, items: FloatArray) -> float:
-    mean = X.mean(axis=0)
-    return 1 / (2 * (mean_squared_distance(X, mean) + mean_squared_distance(items, mean)))

@@ -1,4 +1,4 @@
-"""What the methods that learn from histograms of distances share: parameters, and the histogram of a batch."""
+"""Parameters of methods that learn from histograms of distances, and the histogram of a batch."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 
 def default_n_bins(n_bits: int) -> int:
-    """Halve the bits, but for 8 to 16 intervals, and no more than there are bits."""
+    """Return half the bits, but at least 8 and at most 16 intervals, and no more than there are bits."""
     return min(max(n_bits // 2, 8), 16, n_bits)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Ranked(LearnedHash):
-    """Learns through soft histograms of the distances between relaxed codes.
+    """Base of methods that learn from soft histograms of the distances between relaxed codes.
 
     Parameters
     ----------
     alpha : float
         Steepness of the tanh that relaxes codes.
     continuation : int
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
     """
 
     alpha: float = setting(1.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
@@ -50,7 +50,7 @@ class _Ranked(LearnedHash):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _TALR(_Ranked):
-    """Learns to rank by a relaxed metric.
+    """Base of methods that optimise a relaxed metric.
 
     Parameters
     ----------

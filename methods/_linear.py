@@ -1,4 +1,4 @@
-"""What the linear methods share: centring, principal directions, and the projection behind each bit."""
+"""Centring, principal directions and projections, shared by the linear methods."""
 
 import numpy as np
 import numpy.typing as npt
@@ -14,20 +14,20 @@ class _LinearHash(HashMethod):
     """Bits are signs of linear projections of the centred items."""
 
     mean_: FloatArray  # of the training items, (n_features,)
-    projection_: FloatArray  # one direction a bit, (n_features, n_bits)
+    projection_: FloatArray  # one direction per bit, (n_features, n_bits)
 
     def _project(self, X: FloatArray) -> FloatArray:
         return np.asarray((X - self.mean_) @ self.projection_)
 
     def hyperplanes(self) -> Hyperplanes:
-        """Give the planes that cut the bits; see `HashMethod.hyperplanes`."""
+        """Return the planes behind the bits; see `HashMethod.hyperplanes`."""
         return Hyperplanes(self.mean_, self.projection_, np.zeros(self.n_bits))
 
 
 def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the mean (n_features,) and all principal directions (n_features, rank) in which the training items vary.
+    """Return the mean (n_features,) and all principal directions (n_features, rank) in which the training items vary.
 
-    Directions are orthonormal, by falling variance, the entry of largest magnitude in each positive; those without
+    Directions are orthonormal, by decreasing variance, the entry of largest magnitude in each positive; those without
     variance, up to rounding, are left out. Raises Refusal if all items are equal.
     """
     solver = "covariance_eigh" if len(X) >= X.shape[1] else "full"
@@ -45,9 +45,9 @@ def varying_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, F
 
 
 def principal_directions(method: HashMethod, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Find the mean and the first ``n_bits`` principal directions of the training items; see `varying_directions`.
+    """Return the mean and the first ``n_bits`` principal directions of the training items; see `varying_directions`.
 
-    Raises Refusal if fewer than ``n_bits`` directions have variance: the sign of rounding noise is no bit.
+    Raises Refusal if fewer than ``n_bits`` directions have variance: the sign of rounding noise carries no information.
     """
     mean, directions = varying_directions(method, X)
     rank = directions.shape[1]

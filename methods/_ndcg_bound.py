@@ -1,4 +1,4 @@
-"""What StructHash optimises: a bound on NDCG over lists of items, as a growing linear program."""
+"""The bound on NDCG that StructHash optimises, over lists of items, as a growing linear program."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError
 from hashbench.methods._quadratic import agreement
 
-_GRID = 2.0**-32  # weights are multiples of it: sums of them are exact, and items of one code tie
+_GRID = 2.0**-32  # weights are multiples of it: their sums are exact, so items with the same code tie
 
 
 @dataclass(frozen=True)
@@ -25,22 +25,20 @@ class RankedList:
 
 @compiled
 def worst_ranking(relevant: FloatArray, irrelevant: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """Find the ranking of a list that maximises 1 - NDCG less its margin, from scores, each descending.
+    """Return the ranking of a list that maximises 1 - NDCG minus its margin, from scores, each descending.
 
-    Gives 1 - NDCG of that ranking, for binary relevance, and coefficients of the margin, that is
-    ``ours @ relevant + theirs @ irrelevant``: 2 / (p q) for each irrelevant item above a relevant one. They sum to 0.
+    The result is 1 - NDCG of that ranking, for binary relevance, and the coefficients of the margin ``of_relevant @
+    relevant + of_irrelevant @ irrelevant``: 2 / (p q) for each irrelevant item above a relevant one. They sum to 0.
 
-    Notes
-    -----
-    The ranking is given by n_j, the number of irrelevant items above relevant item j, which never falls.
-    Dynamic programming over j maximises the sum of -D(j + n_j) / Z - (2 / (p q)) (n_j s_j - S(n_j)),
-    S(n) the sum of the best n irrelevant scores, D(t) = 1 / log2(t + 2), Z the sum of D(j).
+    The ranking is defined by n_j, the number of irrelevant items above relevant item j, which never falls. Dynamic
+    programming over j maximises the sum of -D(j + n_j) / Z - (2 / (p q)) (n_j s_j - S(n_j)), S(n) the sum of the best n
+    irrelevant scores, D(t) = 1 / log2(t + 2), Z the sum of D(j).
     """
     p, q = len(relevant), len(irrelevant)
     step = 2.0 / (p * q)
     discount = 1.0 / np.log2(np.arange(p + q) + 2.0)
     ideal = discount[:p].sum()
-    below = np.zeros(q + 1)  # the best value of the items so far if the last has at most n above it
+    below = np.zeros(q + 1)  # the best value of the items so far, if at most n are above the last
     chosen = np.zeros((p, q + 1), dtype=np.int64)
     for j in range(p):
         best, at, total = -np.inf, 0, 0.0
@@ -52,31 +50,32 @@ def worst_ranking(relevant: FloatArray, irrelevant: FloatArray) -> tuple[float, 
                 best, at = value, n
             below[n] = best
             chosen[j, n] = at
-    ours, theirs = np.zeros(p), np.zeros(q)
+    of_relevant, of_irrelevant = np.zeros(p), np.zeros(q)
     n, gain = q, 0.0
     for j in range(p - 1, -1, -1):
         n = chosen[j, n]
-        ours[j] = step * n
-        theirs[:n] -= step
+        of_relevant[j] = step * n
+        of_irrelevant[:n] -= step
         gain += discount[j + n]
-    return 1.0 - gain / ideal, ours, theirs
+    return 1.0 - gain / ideal, of_relevant, of_irrelevant
 
 
 def worst_rankings(lists: list[RankedList], signs: FloatArray, weights: FloatArray) -> tuple[float, csr_array]:
-    """Find the most violated constraint, for bits of -1 and +1 (n_items, n_bits) and their weights (n_bits,).
+    """Return the most violated constraint, for bits of -1 and +1 (n_items, n_bits) and their weights (n_bits,).
 
-    Gives its loss, 1 - NDCG of the worst rankings, mean over the lists; and its couplings a (n_items, n_items), with
-    which the mean margin of a bit is the sum of a_ij z_i z_j / 2.
+    It consists of its loss, 1 - NDCG of the worst rankings, mean over the lists; and its couplings a (n_items,
+    n_items): the mean margin of a bit is the sum of a_ij z_i z_j / 2.
     """
     losses, rows, columns, values = [], [], [], []
     for ranked in lists:
-        near = [signs[items] @ (weights * signs[ranked.query]) / 2 for items in (ranked.relevant, ranked.irrelevant)]
-        order = [np.argsort(-scores, kind="stable") for scores in near]
-        loss, ours, theirs = worst_ranking(near[0][order[0]], near[1][order[1]])
+        kinds = ranked.relevant, ranked.irrelevant
+        scores = [signs[items] @ (weights * signs[ranked.query]) / 2 for items in kinds]
+        order = [np.argsort(-score, kind="stable") for score in scores]
+        loss, of_relevant, of_irrelevant = worst_ranking(scores[0][order[0]], scores[1][order[1]])
         losses.append(loss)
         columns += [ranked.relevant[order[0]], ranked.irrelevant[order[1]]]
-        rows.append(np.full(len(ours) + len(theirs), ranked.query))
-        values += [ours, theirs]
+        rows.append(np.full(len(ranked.relevant) + len(ranked.irrelevant), ranked.query))
+        values += [of_relevant, of_irrelevant]
     entries = np.concatenate(values) / len(lists), (np.concatenate(rows), np.concatenate(columns))
     return float(np.mean(losses)), coo_array(entries, shape=(len(signs), len(signs))).tocsr()
 
@@ -86,9 +85,9 @@ class Master:
     """Minimise sum w + C xi over w, xi >= 0 subject to w . g^c >= loss^c - xi for the constraints c so far."""
 
     C: float  # weight of the loss
-    losses: list[float] = field(default_factory=list)  # one a constraint
-    couplings: list[csr_array] = field(default_factory=list)  # one a constraint, from which g follows
-    gains: list[list[float]] = field(default_factory=list)  # g, one row a constraint and one entry a bit
+    losses: list[float] = field(default_factory=list)  # one per constraint
+    couplings: list[csr_array] = field(default_factory=list)  # one per constraint, from which g follows
+    gains: list[list[float]] = field(default_factory=list)  # g, one row per constraint and one entry per bit
 
     def add_constraint(self, loss: float, couplings: csr_array, signs: FloatArray) -> None:
         """Add a constraint of couplings (n_items, n_items), for the bits so far (n_items, n_bits)."""
@@ -102,12 +101,12 @@ class Master:
             row.append(_gain(couplings, signs))
 
     def violation(self, loss: float, couplings: csr_array, signs: FloatArray, weights: FloatArray) -> float:
-        """Compute loss - w . g of a constraint, which xi must not fall below; w are the weights (n_bits,)."""
+        """Compute loss - w . g of a constraint, a lower bound of xi; w are the weights (n_bits,)."""
         gains = [_gain(couplings, bit) for bit in signs.T]
         return float(loss - np.dot(weights, gains))
 
     def solve(self) -> tuple[float, FloatArray, float, FloatArray]:
-        """Solve the linear program; give its value, w (n_bits,), xi, and the constraints' multipliers, at least 0."""
+        """Solve the linear program; return its value, w (n_bits,), xi, and the constraints' multipliers, at least 0."""
         gains = np.array(self.gains)
         cost = np.append(np.ones(gains.shape[1]), self.C)
         solved = linprog(cost, A_ub=-np.column_stack([gains, np.ones(len(gains))]), b_ub=-np.array(self.losses))
@@ -117,7 +116,7 @@ class Master:
         return float(solved.fun), weights, float(solved.x[-1]), -solved.ineqlin.marginals
 
     def combined(self, duals: FloatArray) -> csr_array:
-        """Add up the constraints' couplings by their multipliers: M, symmetric; a new bit z promises z^T M z / 2."""
+        """Sum the constraints' couplings by their multipliers: M, symmetric; a new bit z promises z^T M z / 2."""
         total = sum(dual * couplings for dual, couplings in zip(duals, self.couplings, strict=True) if dual > 0)
         return csr_array((total + total.T) / 2)
 

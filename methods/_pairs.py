@@ -1,7 +1,7 @@
-"""What the supervised methods share: pairs of training items, similar (level above 0) or not.
+"""Pairs of training items, similar (level above 0) or not; shared by the supervised methods.
 
-A pair has one level: where the affinity's two directions differ, the higher one. An affinity is of all training items
-to each other, and ``rows`` are the items meant.
+A pair has one level: where the affinity's two directions differ, the higher one. An affinity relates all training
+items to each other, and ``rows`` selects some of them.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class Pairs:
 
 
 def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> BoolArray:
-    """Tell for all pairs of some items whether their level is above 0, (n, n); True on the diagonal.
+    """Return for all pairs of some items whether their level is above 0, (n, n); True on the diagonal.
 
     Raises Refusal if no pair is similar, or all are.
     """
@@ -41,18 +41,18 @@ def similar_matrix(method: HashMethod, affinity: Affinity, rows: IntArray) -> Bo
 
 
 def levels_among(affinity: Affinity, rows: IntArray) -> IntArray:
-    """Find the levels that pairs of different items among some have, and 0; ascending."""
-    found = {level for _, levels in _pair_levels(affinity, rows) for level in np.unique(levels).tolist()}
-    return np.array(sorted(found - {-1} | {0}))
+    """Return 0 and the levels of pairs of different items among some, ascending."""
+    distinct = {level for _, levels in _pair_levels(affinity, rows) for level in np.unique(levels).tolist()}
+    return np.array(sorted(distinct - {-1} | {0}))
 
 
 def draw_pairs(
     method: HashMethod, affinity: Affinity, rows: IntArray, n_similar: int, n_dissimilar: int, rng: np.random.Generator
 ) -> Pairs:
-    """Draw ``n_similar`` similar and ``n_dissimilar`` dissimilar partners, or all there are, for each of some items.
+    """Draw ``n_similar`` similar and ``n_dissimilar`` dissimilar partners, or all if there are fewer, for each item.
 
-    The pairs are of positions in ``rows``. An item may be drawn as a partner too, and so end in more pairs. Raises
-    Refusal if there is no similar pair, or no dissimilar one.
+    Pairs hold positions in ``rows``. An item that is also drawn as a partner ends up in more pairs. Raises Refusal if
+    there is no similar pair, or no dissimilar one.
     """
     n = len(rows)
     keys, levels = [], []
@@ -62,18 +62,18 @@ def draw_pairs(
             n_most = min(wanted, n)
             partners = np.argpartition(np.where(kind, order, 2), n_most - 1, axis=1)[:, :n_most]
             row, column = np.nonzero(np.take_along_axis(kind, partners, axis=1))
-            ours, theirs = row + start, partners[row, column]
-            keys.append(np.minimum(ours, theirs) * n + np.maximum(ours, theirs))
-            levels.append(level[row, theirs])
-    distinct, at = np.unique(np.concatenate(keys), return_index=True)
+            item, partner = row + start, partners[row, column]
+            keys.append(np.minimum(item, partner) * n + np.maximum(item, partner))
+            levels.append(level[row, partner])
+    distinct, index = np.unique(np.concatenate(keys), return_index=True)
     first, second = np.divmod(distinct, n)
-    chosen = np.concatenate(levels)[at].astype(np.int64)
+    chosen = np.concatenate(levels)[index].astype(np.int64)
     _check_both_kinds(method, n, int((chosen > 0).sum()), int((chosen == 0).sum()))
     return Pairs(first, second, chosen)
 
 
 def _pair_levels(affinity: Affinity, rows: IntArray) -> Iterator[tuple[int, LevelArray]]:
-    """Give the levels of some items to all of them, with the number of the first one; -1 for an item and itself."""
+    """Yield the number of the first item of a batch and its levels to all items; -1 for an item and itself."""
     for batch in gen_batches(len(rows), _BATCH):
         level = np.maximum(affinity.block(rows[batch], rows), affinity.block(rows, rows[batch]).T)
         level[np.arange(len(level)), batch.start + np.arange(len(level))] = -1
@@ -85,5 +85,5 @@ def _check_both_kinds(method: HashMethod, n_items: int, n_similar: int, n_dissim
         lacking = "similar" if not n_similar else "dissimilar"
         raise Refusal(
             f"{method.label} learns from similar and dissimilar pairs of training items, got n_samples={n_items} "
-            f"without any {lacking} pair. Give items of two classes or more, several of each."
+            f"without any {lacking} pair. Pass items of at least two classes, several of each."
         )

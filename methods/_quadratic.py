@@ -1,4 +1,4 @@
-"""What KSH and StructHash share: the bit of a kernel function that agrees best with a pairwise matrix."""
+"""The bit of a kernel function that agrees best with a pairwise matrix; shared by KSH and StructHash."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Bit(NamedTuple):
 def whitening(features: FloatArray, ridge: float) -> FloatArray:
     """Factor K^T K with a ridge, for features K (n_items, n_anchors): lower triangular L with L L^T = K^T K + ridge.
 
-    The ridge is added to the diagonal, as a share of its mean; it lets anchors repeat.
+    The ridge is added to the diagonal, as a share of its mean; with it, anchors may be equal.
     """
     gram = features.T @ features
     return np.asarray(np.linalg.cholesky(gram + ridge * np.trace(gram) / len(gram) * np.eye(len(gram))))
@@ -30,12 +30,12 @@ def whitening(features: FloatArray, ridge: float) -> FloatArray:
 def candidate_bits(
     white: FloatArray, matrix: FloatArray | csr_array, reduced: FloatArray, n_starts: int, max_iter: int
 ) -> list[Bit]:
-    """Look for the bits h that maximise h^T M h.
+    """Return bits h with large h^T M h.
 
     ``white`` is K (n_items, n_features), with K^T K about the identity; ``matrix`` is M (n_items, n_items), symmetric;
-    ``reduced`` is K^T M K. First comes the maximiser of u^T M u, u = tanh(K a / 2), found by at most ``max_iter`` steps
-    of L-BFGS from the first eigenvector of ``reduced``; then its first ``n_starts`` eigenvectors, by falling
-    eigenvalue. The entry of largest magnitude in each eigenvector is positive.
+    ``reduced`` is K^T M K. The first bit is the maximiser of u^T M u, u = tanh(K a / 2), after at most ``max_iter``
+    steps of L-BFGS from the first eigenvector of ``reduced``; the others are its first ``n_starts`` eigenvectors, by
+    decreasing eigenvalue. The entry of largest magnitude in each eigenvector is positive.
     """
     top = len(reduced)
     vectors = eigh(reduced, subset_by_index=[max(top - n_starts, 0), top - 1])[1] * np.sqrt(len(white))
@@ -52,15 +52,12 @@ def candidate_bits(
 
 
 def agreement(matrix: FloatArray | csr_array, signs: FloatArray) -> float:
-    """Compute z^T M z for a bit z (n_items,), the same to the last digit on any processor if M is sparse."""
-    return float((signs * (matrix @ signs)).sum())  # no BLAS, which adds in another order on each
+    """Compute z^T M z for a bit z (n_items,), equal to the last digit on any processor if M is sparse."""
+    return float((signs * (matrix @ signs)).sum())  # not BLAS, whose order of additions depends on the processor
 
 
 def smooth_loss(direction: FloatArray, white: FloatArray, matrix: FloatArray | csr_array) -> tuple[float, FloatArray]:
-    """Compute -u^T M u for u = tanh(K a / 2), and its gradient by a, the ``direction`` (n_features,).
-
-    ``white`` is K (n_items, n_features), ``matrix`` is M (n_items, n_items), symmetric.
-    """
+    """Compute -u^T M u for u = tanh(K a / 2), and its gradient by a, the ``direction`` (n_features,)."""
     smooth = np.tanh(white @ direction / 2)
     pulled = matrix @ smooth
     return -float(smooth @ pulled), -white.T @ (pulled * (1 - smooth**2))

@@ -1,4 +1,4 @@
-"""What methods share that train through the signs of outputs: codes with a gradient, and pairs without labels."""
+"""Codes with a gradient, and pairs without labels; shared by methods that train through the signs of outputs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -12,45 +12,36 @@ if TYPE_CHECKING:
 
 
 def straight_through(outputs: "Tensor", codes: "Tensor | None" = None) -> "Tensor":
-    """Give the codes of outputs, by default their signs, with the gradient of the outputs themselves."""
+    """Return the codes of outputs, by default their signs, with the gradient of the outputs themselves."""
     return (signs(outputs) if codes is None else codes) + (outputs - outputs.detach())  # the latter is exactly 0
 
 
 def cubic(outputs: "Tensor") -> "Tensor":
-    """Give the mean of ||u_k| - 1|^3 over an item's bits: (n_batch,)."""
+    """Compute the mean of ||u_k| - 1|^3 over the bits of each item: (n_batch,)."""
     return (outputs.abs() - 1).abs().pow(3).mean(dim=1)
 
 
 def similarity_gap(codes: "Tensor", features: "Tensor") -> "Tensor":
-    """Compare pairs of a batch, its first half with its second, by codes and by features.
+    """Compute the mean of (cos(b_i, b_j) - cos(x_i, x_j))^2 over pairs of the first and the second half of a batch.
 
-    Parameters
-    ----------
-    codes : Tensor of shape (n_batch, n_bits)
-        -1 and +1.
-    features : Tensor of shape (n_batch, n_features)
-        Of the same items.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over pairs of (cos(b_i, b_j) - cos(x_i, x_j))^2; an odd row is left out.
+    An odd last row is left out.
     """
     from torch.nn.functional import cosine_similarity
 
     half = len(codes) // 2
-    by_code, by_features = (cosine_similarity(each[:half], each[half : 2 * half]) for each in (codes, features))
-    return (by_code - by_features).square().sum() / max(half, 1)
+    of_codes = cosine_similarity(codes[:half], codes[half : 2 * half])
+    of_features = cosine_similarity(features[:half], features[half : 2 * half])
+    return (of_codes - of_features).square().sum() / max(half, 1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class _Unlabelled(LearnedHash):
-    """Learns without labels.
+    """Base of methods that learn without labels.
 
     Parameters
     ----------
     head : {"mlp", "linear"}, default="linear"
-        A hidden layer of rectified units and a linear layer, or the latter alone.
+        A hidden layer of rectified units and a linear layer, or only the latter.
     """
 
     head: str = setting("linear", choice("linear", "mlp"))

@@ -1,4 +1,4 @@
-"""What methods ask of training items, and do with them first."""
+"""Checks and preparation of training items."""
 
 import numpy as np
 from sklearn.utils.extmath import row_norms
@@ -7,11 +7,11 @@ from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import Refusal
 from hashbench.method import HashMethod
 
-_FAR = 1e6  # squared distance from 0, in mean squared distances from the mean, at which rounding begins to tell
+_FAR = 1e6  # squared distance from 0, in mean squared distances from the mean, at which rounding starts to matter
 
 
 def equal_items(method: HashMethod, X: FloatArray) -> Refusal:
-    """Build the refusal of training items of which none differs from another, for the caller to raise."""
+    """Return the error for training items that are all equal, for the caller to raise."""
     return Refusal(
         f"{method.label} needs training items that differ, got n_features={X.shape[1]} and n_samples={len(X)}, "
         "all of them equal."
@@ -19,16 +19,16 @@ def equal_items(method: HashMethod, X: FloatArray) -> Refusal:
 
 
 def check_items_differ(method: HashMethod, X: FloatArray) -> None:
-    """Refuse training items that are all equal, such as a single one."""
+    """Raise Refusal if all training items are equal, such as a single one."""
     if (X[0] == X).all():
         raise equal_items(method, X)
 
 
 def origin(X: FloatArray) -> FloatArray:
-    """Give the point (n_features,) from which to measure items, so that rounding does not drown their distances.
+    """Return the point (n_features,) from which to measure items, so that rounding does not distort their distances.
 
-    It is their mean if they lie far from 0 for how little they differ, such as with a year or a time among the
-    features; else 0.
+    It is their mean if they lie far from 0 compared to their differences, as with a year or a time among the features;
+    else 0.
     """
     mean = X.mean(axis=0)
     return np.asarray(mean if mean @ mean > _FAR * mean_squared_distance(X, mean) else np.zeros_like(mean))
@@ -40,11 +40,11 @@ def mean_squared_distance(X: FloatArray, point: FloatArray) -> float:
 
 
 def draw_rows(n_samples: int, n_wanted: int, rng: np.random.Generator) -> IntArray:
-    """Draw row numbers without replacement, ascending; all of them if there are not more."""
+    """Draw row numbers without replacement, ascending; all of them if there are fewer than ``n_wanted``."""
     return np.sort(rng.choice(n_samples, min(n_samples, n_wanted), replace=False))
 
 
 def unit_rows(X: FloatArray) -> FloatArray:
-    """Scale items to unit length, however short they are; those of length 0 stay as they are."""
+    """Scale items to unit length, however short they are; items of length 0 stay unchanged."""
     norms = row_norms(X)  # sklearn's normalize leaves items of length below 1e-15 as they are
     return np.asarray(X / np.where(norms > 0, norms, 1.0)[:, None])

@@ -1,4 +1,4 @@
-"""ADSH: outputs fitted to free codes of all training items, which are found bit by bit."""
+"""ADSH: outputs fitted to free codes of all training items, which are optimised bit by bit."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,29 +13,14 @@ from hashbench.method import real, setting, whole
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_BLOCK = 1000  # rows of the affinity that are held at once
+_BLOCK = 1000  # rows of the affinity in memory at once
 
 
 def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarity: "Tensor", gamma: float) -> "Tensor":
-    """Compute the asymmetric loss of a batch.
+    """Compute sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i - t_i|^2 of a batch, by the number of pairs.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    codes : Tensor of shape (n_items, n_bits)
-        V, -1 and +1; all 0 before the first are found.
-    own_codes : Tensor of shape (n_batch, n_bits)
-        Those of the batch.
-    similarity : Tensor of shape (n_batch, n_items)
-        S.
-    gamma : float
-        Weight of the distance between relaxed codes and an item's own.
-
-    Returns
-    -------
-    Tensor
-        A scalar: sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma sum_i |v_i - t_i|^2, by the number of pairs.
+    ``codes`` (n_items, n_bits) are V, all 0 before the first update, and ``own_codes`` (n_batch, n_bits) those of the
+    batch.
     """
     relaxed = outputs.tanh()
     n_bits = outputs.shape[1]
@@ -47,8 +32,7 @@ def adsh_loss(outputs: "Tensor", codes: "Tensor", own_codes: "Tensor", similarit
 def best_codes(codes: "Tensor", relaxed: "Tensor", pull: "Tensor", gamma: float) -> None:
     """Set each column of the codes (n_items, n_bits) in turn to its best value, the others fixed, in place.
 
-    ``relaxed`` (n_items, n_bits) are T, and ``pull`` (n_items, n_bits) is S^T T. A bit without preference
-    keeps its value.
+    ``relaxed`` (n_items, n_bits) is T, ``pull`` (n_items, n_bits) is S^T T. A bit without preference keeps its value.
     """
     n_bits = codes.shape[1]
     linear = -2 * n_bits * pull - 2 * gamma * relaxed
@@ -70,22 +54,22 @@ class ADSH(LearnedHash):
     Parameters
     ----------
     gamma : float, default=800
-        Weight of the distance between relaxed codes and an item's own.
+        Weight of the distance between relaxed and free codes of an item.
     epochs_a_sweep : int, default=3
-        Epochs after which the codes are found anew.
+        Epochs between two updates of the free codes.
     learning_rate : float, default=0.003
-        Of stochastic gradient descent.
+        Initial learning rate.
 
     Notes
     -----
     With t = tanh(u) and free codes V of all training items, sum_ij (t_i . v_j - n_bits S_ij)^2 + gamma times
-    ``sum_i |v_i - t_i|^2`` is reduced in turn by the network and, bit by bit, by V. S is 1 for similar pairs and -r
-    for others, r such that S sums to 0. The paper gives each item of the *database* such a code, found from the
-    database's own labels, so that its AP is no measure of what is learned; here V belongs to training items, and
-    queries and database are both encoded by the network. The paper learns each time from 2,000 items drawn, here
-    from all. Items without a class are similar to none. Until V is first found it is 0, which teaches nothing: the
-    first epoch only looks. The loss grows with the square of the code length, and steps with it: where outputs
-    saturate, in long codes of many items, lower ``learning_rate``.
+    ``sum_i |v_i - t_i|^2`` is minimised alternately by the network and, bit by bit, by V. S is 1 for similar pairs and
+    -r for others, r such that S sums to 0. In the paper each item of the *database* has such a code, computed from the
+    labels of the database, so that its AP does not measure what is learned; here V belongs to training items, and
+    queries and database are both encoded by the network. The paper learns from 2,000 items drawn for each sweep, this
+    class from all. Items without a class are similar to none. Before its first update V is 0, so the first epoch learns
+    nothing. The loss grows with the square of the code length, and steps with it: lower ``learning_rate`` where outputs
+    saturate, as in long codes of many items.
 
     References
     ----------
@@ -105,9 +89,15 @@ class ADSH(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 150, "batch_size": 64, "learning_rate": 1e-3, "halve_every": 9, "momentum": 0.0},
+            "epochs": 150,
+            "batch_size": 64,
+            "learning_rate": 1e-3,
+            "halve_every": 9,
+            "momentum": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
             "gamma": 200.0,
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
         }
     }
 
@@ -131,13 +121,13 @@ class ADSH(LearnedHash):
 
 
 def zero_sum(similar: "Tensor") -> "Tensor":
-    """Give 1 to similar pairs and to all others the same number below 0, such that they sum to 0; float64."""
+    """Return 1 for similar pairs and one negative number for all others, so that they sum to 0; float64."""
     share = similar.sum() / (~similar).sum().clamp(min=1)
     return similar.double() - share * (~similar)
 
 
 def _pulls(batch: Batch, relaxed: "Tensor") -> "Tensor":
-    """Compute S^T T of all items, (n_items, n_bits), block by block; S as of `zero_sum`."""
+    """Compute S^T T of all items, (n_items, n_bits), in blocks; S as in `zero_sum`."""
     import torch
 
     from_similar, n_similar = torch.zeros_like(relaxed), 0

@@ -1,4 +1,4 @@
-"""AGH: hashing with graphs, eigenvectors of an anchor graph cut at zero, or each twice."""
+"""AGH: eigenvectors of an anchor graph, cut at zero or twice each."""
 
 import warnings
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from hashbench.errors import Refusal
 from hashbench.method import HashMethod, setting, whole
 from hashbench.methods._training_items import check_items_differ, draw_rows, origin
 
-_BATCH = 8192  # items whose distances to anchors are held at once
-_LARGEST = 1 - 1e-3  # eigenvalue; above, parts of the graph that hang together by nothing else
-_SMALLEST = 1e-8  # below it is rounding: of eigenvalues, and of a vector's entries beside its largest
+_BATCH = 8192  # items whose distances to anchors are in memory at once
+_LARGEST = 1 - 1e-3  # eigenvalue; larger ones separate disconnected parts of the graph
+_SMALLEST = 1e-8  # rounding error of eigenvalues, and of entries of a vector relative to its largest
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -27,14 +27,14 @@ class AGH(HashMethod):
     Parameters
     ----------
     n_bits : int, default=32
-        Code length; less than ``n_anchors`` a layer.
+        Code length; per layer less than ``n_anchors``.
     n_anchors : int, default=300
-        Centres of k-means, or all items if there are fewer; of equal ones, one. Give far fewer than items: else the
-        graph falls into small parts, and bits tell these.
+        Distinct centres of k-means, or all items if there are fewer. Choose far fewer than items: otherwise the graph
+        falls into small parts, and bits only separate these.
     n_nearest : int, default=2
-        s, the nearest anchors that an item is described by.
+        s, the number of nearest anchors that describe an item.
     n_layers : {1, 2}, default=2
-        Whether each eigenvector gives one bit, or half as many give two each.
+        Bits per eigenvector.
     n_iter : int, default=20
         Steps of k-means.
     random_state : int, default=0
@@ -49,21 +49,20 @@ class AGH(HashMethod):
     weights_ : ndarray of shape (n_anchors, n_eigenvectors)
         W.
     thresholds_ : ndarray of shape (2, n_eigenvectors)
-        Where the positive and the negative side of each eigenvector are cut again; only with two layers.
+        Second cuts of the positive and the negative side of each eigenvector; only with two layers.
 
     Notes
     -----
     Row i of Z has exp(-||x_i - a_j||^2 / sigma^2) for the s nearest anchors, divided by their sum. With the diagonal
     Lambda = diag(Z^T 1), eigenvectors V of Lambda^-1/2 Z^T Z Lambda^-1/2 of the largest eigenvalues below 1 give
-    W = sqrt(n) Lambda^-1/2 V Sigma^-1/2, and bits [Z W > 0]. A second layer cuts either side of an eigenvector again
-    where the two sides are told apart best, section 3.4; its bits stand behind the first ones, one
-    less of an odd number.
-    Eigenvalues of nearly 1 tell parts of the graph that hang together by nothing, and are left out as by the
-    authors. With one layer quality falls with the bits, since later eigenvectors are noise.
-    An eigenvector of one part of the graph is 0 on all others. Where rounding leaves something there, less than 1e-8 of
-    its largest entry, it is set to 0, and the first bits of these items are 0. The authors' code takes the sign of what
-    rounding left, which depends on the processor: on digits-unlabelled, 16 bits, three seeds, AP is 0.537 then
-    instead of 0.529.
+    W = sqrt(n) Lambda^-1/2 V Sigma^-1/2, and bits [Z W > 0]. A second layer cuts both sides of an eigenvector again,
+    section 3.4; its bits follow those of the first, one fewer for odd ``n_bits``. Eigenvalues of nearly 1 separate
+    disconnected parts of the graph, and are left out as in the authors' code. With one layer quality falls as bits are
+    added, since later eigenvectors are noise.
+
+    An eigenvector of one part of the graph is 0 on all others. Rounding errors there, below 1e-8 of its largest entry,
+    are set to 0, and the first bits of these items are 0. The authors' code takes the sign of the rounding error, which
+    depends on the processor: on digits-unlabelled, 16 bits, three seeds, AP is 0.537 then instead of 0.529.
     ``presets["one-layer"]`` is the other form.
 
     References
@@ -86,7 +85,7 @@ class AGH(HashMethod):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {"one-layer": {"n_layers": 1}, "paper": {}}
 
-    @threadpool_limits.wrap(limits=1)  # how sums are cut among threads would decide who is nearest, and so on
+    @threadpool_limits.wrap(limits=1)  # the split of sums among threads would change nearest anchors
     def _fit(self, X: FloatArray, y: Any) -> None:
         check_items_differ(self, X)
         X = np.ascontiguousarray(X)  # sums then run in one order
@@ -99,17 +98,17 @@ class AGH(HashMethod):
         root = np.where(degrees > 0, 1 / np.sqrt(np.where(degrees > 0, degrees, 1)), 0)  # anchors near nothing: 0
         values, vectors = np.linalg.eigh(root[:, None] * (graph.T @ graph) * root)
         n_wanted = -(-self.n_bits // self.n_layers)
-        kept = np.flatnonzero((values > _SMALLEST) & (values < _LARGEST))[::-1][:n_wanted]
-        if len(kept) < n_wanted:
+        chosen = np.flatnonzero((values > _SMALLEST) & (values < _LARGEST))[::-1][:n_wanted]
+        if len(chosen) < n_wanted:
             raise Refusal(
                 f"{self.label} needs {n_wanted} eigenvectors for n_bits={self.n_bits}, and the graph of "
-                f"{len(self.anchors_)} different anchors has {len(kept)}. "
-                "Give fewer bits, or another n_anchors or n_nearest."
+                f"{len(self.anchors_)} different anchors has {len(chosen)}. "
+                "Choose fewer bits, or another n_anchors or n_nearest."
             )
-        vectors = vectors[:, kept]
+        vectors = vectors[:, chosen]
         vectors *= np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(n_wanted)] < 0, -1, 1)
         vectors[abs(vectors) < _SMALLEST * abs(vectors).max(axis=0)] = 0  # of anchors in other parts of the graph
-        self.weights_ = np.sqrt(len(X)) * root[:, None] * vectors / np.sqrt(values[kept])
+        self.weights_ = np.sqrt(len(X)) * root[:, None] * vectors / np.sqrt(values[chosen])
         if self.n_layers == 2:
             self.thresholds_ = _second_cuts(graph, root**2, graph @ self.weights_)
 
@@ -119,10 +118,10 @@ class AGH(HashMethod):
         start = X[draw_rows(len(X), self.n_anchors, np.random.default_rng(self.random_state))]
         with warnings.catch_warnings(action="ignore", category=UserWarning):  # an empty cluster keeps its old centre
             centres = kmeans2(X, start, iter=self.n_iter, minit="matrix")[0]
-        return np.unique(centres, axis=0)  # an anchor twice would be the two nearest of an item, which say one thing
+        return np.unique(centres, axis=0)  # two equal anchors would both be nearest and carry the same information
 
     def _nearest(self, X: FloatArray) -> tuple[Any, FloatArray]:
-        """Find the nearest anchors of items: their numbers and squared distances, the nearest first."""
+        """Return the numbers and squared distances of the nearest anchors of items, nearest first."""
         squared = euclidean_distances(X - self.origin_, self.anchors_, squared=True)
         order = np.argsort(squared, axis=1, kind="stable")[:, : min(self.n_nearest, len(self.anchors_))]
         return order, np.take_along_axis(squared, order, axis=1)
@@ -144,7 +143,7 @@ class AGH(HashMethod):
 
 
 def _second_cuts(graph: FloatArray, inverse_degrees: FloatArray, along: FloatArray) -> FloatArray:
-    """Find where to cut the positive and the negative side of eigenvectors (n_samples, n_eigenvectors): (2, ...)."""
+    """Compute the second cuts (2, n_eigenvectors) of the positive and negative sides of eigenvectors ``along``."""
     n_items = len(graph)
     positive = (along > 0).astype(np.float64)
     n_positive = positive.sum(axis=0)

@@ -1,4 +1,4 @@
-"""BiHalf: half of a batch gets each bit, and codes of pairs are as similar as their features."""
+"""BiHalf: each bit is 1 for half of a batch, and codes of pairs are as similar as their features."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def halves(outputs: "Tensor") -> "Tensor":
-    """Give +1 to the larger half of each column of outputs (n_batch, n_bits), -1 to the others; no gradient.
+    """Return +1 for the larger half of each column of outputs (n_batch, n_bits), else -1; no gradient.
 
-    Of an odd number the middle one gets -1, and of equal ones the first +1.
+    Of an odd number the middle one gets -1; of equal ones the first get +1.
     """
     import torch
 
@@ -24,22 +24,7 @@ def halves(outputs: "Tensor") -> "Tensor":
 
 
 def bihalf_loss(outputs: "Tensor", features: "Tensor", gamma: float) -> "Tensor":
-    """Compute the loss whose gradient is that of the bi-half layer.
-
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    features : Tensor of shape (n_batch, n_features)
-        Of the same items.
-    gamma : float
-        How strongly outputs are pulled to their codes.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
+    """Compute the loss whose gradient is that of the bi-half layer; ``gamma`` pulls outputs to their codes."""
     codes = halves(outputs)
     pull = gamma / 2 * (outputs - codes).square().mean()
     return similarity_gap(straight_through(outputs, codes), features) + pull
@@ -54,17 +39,17 @@ class BiHalf(_Unlabelled):
     Parameters
     ----------
     gamma : float, default=6
-        How strongly outputs are pulled to their codes.
+        Strength of the pull of outputs to their codes.
 
     Notes
     -----
     In training a bit is 1 for the half of the batch with the larger outputs, so that it is balanced. The gradient by
     these codes b is passed on to the outputs u, and gamma (u - b) / (n_batch n_bits) added, here as the gradient of
-    gamma / 2 times the mean of (u - b)^2. Rows of a batch are paired, its first half with its second, and (cos(b_i,
-    b_j) - cos(x_i, x_j))^2 is reduced, x what the front end makes of the features (centred, with a backbone as it
-    came); the authors' are features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by
-    the sign of u. ``presets["paper"]`` has the authors' settings for CIFAR-10, and halves the rate every 36 epochs, so
-    that at the 120th it has fallen to an eighth, where theirs falls to a tenth at once.
+    gamma / 2 times the mean of (u - b)^2. The first half of a batch is paired with its second, and (cos(b_i, b_j) -
+    cos(x_i, x_j))^2 is minimised, x the output of the front end before training (centred features). The authors' x are
+    features of VGG-16 after a rectifier, whose cosines are all positive. Items are encoded by the sign of u.
+    ``presets["paper"]`` has the authors' settings for CIFAR-10, but halves the rate every 36 epochs: to an eighth by
+    epoch 120, where the authors divide it by ten once.
 
     References
     ----------
@@ -82,8 +67,12 @@ class BiHalf(_Unlabelled):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 300, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 36},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            "epochs": 300,
+            "batch_size": 32,
+            "learning_rate": 1e-4,
+            "halve_every": 36,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
         }
     }
 

@@ -1,4 +1,4 @@
-"""BRE: linear functions of anchors, one weight at a time set to its exact best value."""
+"""BRE: linear functions of anchors, each weight in turn set to its exact best value."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,24 +21,24 @@ class BRE(HashMethod):
     n_bits : int, default=32
         Code length.
     n_items : int, default=1000
-        Training items that pairs and anchors are drawn from, themselves drawn if there are more.
+        Training items that pairs and anchors are drawn from, a random subset if there are more.
     n_anchors : int, default=50
         Anchors of each bit; all ``n_items`` if there are fewer.
     n_similar, n_dissimilar : int, default=25
-        Partners of either kind drawn for each item.
+        Partners of each kind drawn for each item.
     max_sweeps : int, default=50
-        Most sweeps; each improves one weight of every bit.
+        Maximum number of sweeps; each improves one weight of every bit.
     tol : float, default=1e-4
         Stop when a sweep lowers the loss by less than this share.
     random_state : int, default=0
-        Seed of the drawings and the initial weights.
+        Seed of items, pairs, anchors and initial weights.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
         Mean of the training items.
     projection_ : ndarray of shape (n_features, n_bits)
-        One direction a bit.
+        One direction per bit.
     losses_ : ndarray of shape (n_sweeps + 1,)
         The loss at the start and after each sweep; never rises.
 
@@ -85,7 +85,7 @@ class BRE(HashMethod):
         items = unit_rows(X[rows] - self.mean_)
         pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
         levels = levels_among(y, rows)
-        share = len(levels) - 1  # residuals are counted in parts of 1 / (share b), so they are whole numbers
+        share = len(levels) - 1  # residuals are in parts of 1 / (share b), so they are integers
         target = self.n_bits * (share - np.searchsorted(levels, pairs.level))
         kernel = items @ items.T
         anchors = np.stack([draw_rows(len(rows), self.n_anchors, rng) for _ in range(self.n_bits)])
@@ -102,10 +102,11 @@ class BRE(HashMethod):
                 moved = weights[bit].copy()
                 moved[chosen] += step
                 moved_values = kernel[:, anchors[bit]] @ moved
-                now = (moved_values[pairs.first] > 0) != (moved_values[pairs.second] > 0)
-                changed = residual + share * (now.astype(np.int64) - differ[bit])
-                if (changed**2).sum() < (residual**2).sum():
-                    weights[bit], values[:, bit], differ[bit], residual = moved, moved_values, now, changed
+                moved_differ = (moved_values[pairs.first] > 0) != (moved_values[pairs.second] > 0)
+                moved_residual = residual + share * (moved_differ.astype(np.int64) - differ[bit])
+                if (moved_residual**2).sum() < (residual**2).sum():
+                    weights[bit], values[:, bit], differ[bit] = moved, moved_values, moved_differ
+                    residual = moved_residual
             losses.append(int((residual**2).sum()))
             if losses[-2] - losses[-1] <= self.tol * losses[-2]:
                 break
@@ -116,21 +117,21 @@ class BRE(HashMethod):
         return np.asarray(unit_rows(X - self.mean_) @ self.projection_)
 
     def hyperplanes(self) -> Hyperplanes:
-        """Give the planes that cut the bits, which no item's length changes; see `HashMethod.hyperplanes`."""
+        """Return the planes behind the bits, which scaling an item does not cross; see `HashMethod.hyperplanes`."""
         return Hyperplanes(self.mean_, self.projection_, np.zeros(self.n_bits))
 
 
 def best_step(
     values: FloatArray, slopes: FloatArray, first: IntArray, second: IntArray, residual: IntArray, share: int
 ) -> float:
-    """Find the change of one weight that lowers the loss most.
+    """Return the change of one weight that lowers the loss most, 0 if none does.
 
     Parameters
     ----------
     values : ndarray of shape (n_items,)
-        f, whose signs are the bit now.
+        f, whose signs are the current bit.
     slopes : ndarray of shape (n_items,)
-        How f changes with the weight; an item of slope 0 never flips.
+        Derivative of f by the weight; an item of slope 0 never flips.
     first, second : ndarray of shape (n_pairs,), int64
         The pairs.
     residual : ndarray of shape (n_pairs,), int64
@@ -141,7 +142,7 @@ def best_step(
     Returns
     -------
     float
-        The middle of the best interval between points where items flip; 0 if none is better than now.
+        The middle of the best interval between points where items flip.
     """
     moves = np.abs(slopes) > 1e-12
     if not moves.any():
@@ -171,38 +172,19 @@ def interval_losses(
     now: int,
     n_borders: int,
 ) -> IntArray:
-    """Compute the loss of every interval between borders, less the loss of now.
+    """Compute the loss of each of the ``n_borders + 1`` intervals between borders, less the loss of interval ``now``.
 
-    Parameters
-    ----------
-    rank : ndarray of shape (n_items,), int64
-        The border at which an item flips, ``n_borders`` if it never does.
-    is_one : ndarray of shape (n_items,), bool
-        The bit now.
-    first, second : ndarray of shape (n_pairs,), int64
-        The pairs.
-    residual : ndarray of shape (n_pairs,), int64
-        Distance less target, in parts.
-    share : int
-        Parts that one differing bit adds to a distance.
-    now : int
-        The present interval; interval k lies above k borders.
-    n_borders : int
-        Their number.
-
-    Returns
-    -------
-    ndarray of shape (n_borders + 1,), int64
-        One for each interval.
+    ``rank`` (n_items,) is the border at which an item flips, ``n_borders`` if it never does; interval k lies above k
+    borders. The other arguments are those of `best_step`, with ``is_one`` (n_items,) the current bit.
     """
     edges = np.zeros(n_borders + 2, dtype=np.int64)
     offset = 0
     for pair in range(len(first)):
-        ours, theirs = first[pair], second[pair]
-        low, high = min(rank[ours], rank[theirs]), max(rank[ours], rank[theirs])
-        flip = share if is_one[ours] == is_one[theirs] else -share
+        i, j = first[pair], second[pair]
+        low, high = min(rank[i], rank[j]), max(rank[i], rank[j])
+        flip = share if is_one[i] == is_one[j] else -share
         change = flip * (2 * residual[pair] + flip)
-        if low < now <= high:  # just one of the two has flipped: so it is now, and in the intervals low + 1 to high
+        if low < now <= high:  # exactly one of the two has flipped now, as in the intervals low + 1 to high
             offset += change
             change = -change
         edges[low + 1] += change

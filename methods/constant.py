@@ -1,4 +1,4 @@
-"""Constant: one code for all items, the floor of any honest table."""
+"""Constant: one code for all items."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +11,10 @@ from hashbench.method import HashMethod
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Constant(HashMethod):
-    """Sanity baseline: every item gets the code of zeros.
+    """Sanity baseline: the code of every item is all zeros.
 
     All items tie, so the expected score is that of a random order, and the range from low to high
-    shows how far tie-breaking alone can carry a score.
+    shows how much tie-breaking alone can change a score.
 
     Parameters
     ----------

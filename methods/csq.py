@@ -12,19 +12,7 @@ if TYPE_CHECKING:
 
 
 def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisation: float) -> "Tensor":
-    """Compute the central similarity loss with its quantisation term, a scalar.
-
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_batch, n_bits)
-        Target of each item, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    quantisation : float
-        Weight of the quantisation term.
-    """
+    """Compute the central similarity loss with its quantisation term; ``targets`` (n_batch, n_bits) is one per item."""
     from torch.nn.functional import softplus
 
     central = softplus(-2 * targets * outputs).mean(dim=1)
@@ -36,9 +24,9 @@ def csq_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisati
 class CSQ(TargetHash):
     """Central similarity quantization [1]_.
 
-    Learns from classes; an item of several has the majority of their targets, bit by bit, and where these tie the same
-    random bits as all others. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are
-    those of `hashbench.learning.base.LearnedHash`.
+    Learns from classes. The target of an item of several classes is the bitwise majority of theirs; ties are broken by
+    random bits, the same for all items. ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other
+    parameters are those of `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
@@ -48,11 +36,11 @@ class CSQ(TargetHash):
     Notes
     -----
     With t = tanh(u) and the target T of an item, the loss is the cross-entropy of (t + 1) / 2 and (T + 1) / 2, mean
-    over bits, which equals log(1 + exp(-2 T u)) and is computed so, plus lambda times the mean of ``(|t| - 1)^2``, the
-    authors' code's quantisation. Their pair term has weight 0 in all commands they give, and is left out.
-    The authors take the first rows of a Hadamard matrix as targets, which makes copies of bits; see
+    over bits, computed as log(1 + exp(-2 T u)), plus lambda times the mean of ``(|t| - 1)^2``, the quantisation of the
+    authors' code. Their pair term has weight 0 in all their commands, and is left out.
+    The authors' targets are the first rows of a Hadamard matrix, in which bits repeat; see
     `hashbench.learning.targets`. ``presets["paper"]`` has their settings for AlexNet, but halves the rate every 19
-    epochs, where they take 0.7 of it every 10.
+    epochs, where they multiply it by 0.7 every 10.
 
     References
     ----------
@@ -70,8 +58,15 @@ class CSQ(TargetHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 90, "batch_size": 64, "optimizer": "adam", "learning_rate": 1e-4, "halve_every": 19},
-            **{"weight_decay": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 0.01, "quantisation": 1e-3},
+            "epochs": 90,
+            "batch_size": 64,
+            "optimizer": "adam",
+            "learning_rate": 1e-4,
+            "halve_every": 19,
+            "weight_decay": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.01,
+            "quantisation": 1e-3,
         }
     }
 

@@ -1,4 +1,4 @@
-"""DCH: pairs by a Cauchy distribution of their distance, so that similar ones come within a few bits."""
+"""DCH: a Cauchy distribution of pairwise distances, which brings similar items within a few bits."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,27 +11,14 @@ from hashbench.methods._pair_losses import mean_over, others
 if TYPE_CHECKING:
     from torch import Tensor
 
-_LEAST = 1e-6  # share of the bits, below which a distance counts as this: dissimilar pairs at 0 would cost all
+_LEAST = 1e-6  # smallest distance, as a share of the bits: dissimilar pairs at 0 would cost infinity
 
 
 def dch_loss(outputs: "Tensor", similar: "Tensor", gamma: float, quantisation: float) -> "Tensor":
     """Compute the Cauchy cross-entropy of the pairs of a batch and the Cauchy quantisation loss.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    similar : Tensor of shape (n_batch, n_batch), bool
-        s; the diagonal is ignored.
-    gamma : float
-        Scale of the Cauchy distribution, in bits.
-    quantisation : float
-        Weight of the quantisation loss.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over similar pairs, plus that over dissimilar ones, plus the weighted mean over items.
+    It is the mean over ``similar`` pairs (n_batch, n_batch), plus the mean over dissimilar ones, plus the weighted mean
+    over items; the diagonal is ignored.
     """
     from torch.nn.functional import normalize
 
@@ -65,13 +52,13 @@ class DCH(LearnedHash):
     Notes
     -----
     With d = n_bits / 2 (1 - cos(u_i, u_j)) a pair is similar with probability gamma / (gamma + d). A similar pair costs
-    log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper weights both sorts of pairs, similar ones by the
-    number of all pairs over that of similar ones, dissimilar ones by the number of all over that of dissimilar ones.
-    Up to a factor the loss is then the mean over similar pairs plus the mean over dissimilar ones, as here. To it comes
-    lambda times the mean of ``log(1 + d(|u_i|, 1) / gamma)``. Items without a class are similar to none.
-    The authors' code differs from the paper: it weights similar pairs only, so dissimilar ones count by their share of
-    all pairs; d is the squared distance of tanh outputs; and the quantisation loss is off. ``presets["paper"]`` has its
-    2,000 steps on 5,000 items, at a rate that does not fall.
+    log(1 + d / gamma), a dissimilar one log(1 + gamma / d). The paper weights similar pairs by the number of all
+    pairs over that of similar ones, and dissimilar pairs likewise. Up to a factor the loss is then the mean over
+    similar pairs plus the mean over dissimilar ones, as here, plus lambda times the mean of
+    ``log(1 + d(|u_i|, 1) / gamma)``. Items without a class are similar to none. The authors' code differs from the
+    paper: it weights only similar pairs, so dissimilar ones count by their share of all pairs; d is the squared
+    distance of tanh outputs; and the quantisation loss is off. ``presets["paper"]`` has its 2,000 steps on 5,000 items,
+    at a constant rate.
 
     References
     ----------
@@ -91,8 +78,13 @@ class DCH(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 50, "batch_size": 128, "learning_rate": 0.05, "halve_every": 0},
-            **{"bias_multiplier": 2.0, "pretrained_multiplier": 0.1, "head": "linear"},
+            "epochs": 50,
+            "batch_size": 128,
+            "learning_rate": 0.05,
+            "halve_every": 0,
+            "bias_multiplier": 2.0,
+            "pretrained_multiplier": 0.1,
+            "head": "linear",
         }
     }
 

@@ -16,27 +16,9 @@ if TYPE_CHECKING:
 def dfh_loss(
     outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", codes: "Tensor", margin: float, eta: float
 ) -> "Tensor":
-    """Compute the likelihood of pairs with a margin, and the distance to the codes.
+    """Compute the negative log-likelihood of pairs with a margin, plus ``eta`` times the distance to the codes.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    all_outputs : Tensor of shape (n_items, n_bits)
-        Last outputs of all items.
-    similar : Tensor of shape (n_batch, n_items), bool
-        s.
-    codes : Tensor of shape (n_batch, n_bits)
-        -1 and +1.
-    margin : float
-        By which inner products of similar pairs are to lie above 0, and of others below.
-    eta : float
-        Weight of the distance.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    ``all_outputs`` (n_items, n_bits) are the last outputs of all items, and ``similar`` is (n_batch, n_items).
     """
     import torch
     from torch.nn.functional import softplus
@@ -48,14 +30,14 @@ def dfh_loss(
 def update_centres(centres: "Tensor", codes: "Tensor", weights: "Tensor", separation: float) -> None:
     """Set each discrete centre (n_classes, n_bits) in turn to its best value, the others fixed, in place.
 
-    ``codes`` (n_batch, n_bits) are to be ``weights`` (n_batch, n_classes) times the centres, and ``separation`` keeps
-    these apart. A class that the batch lacks goes where the others are not.
+    ``codes`` (n_batch, n_bits) should equal ``weights`` (n_batch, n_classes) times the centres, and ``separation``
+    keeps these apart. A class without items in the batch moves away from the others.
     """
     pulls, together = weights.T @ codes, weights.T @ weights
     together = together + separation
-    for one in range(len(centres)):
-        rest = together[one] @ centres - together[one, one] * centres[one]
-        centres[one] = signs(pulls[one] - rest)
+    for row in range(len(centres)):
+        rest = together[row] @ centres - together[row, row] * centres[row]
+        centres[row] = signs(pulls[row] - rest)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -68,25 +50,25 @@ class DFH(ClassHash):
     Parameters
     ----------
     margin : float, default=0
-        By which inner products are to lie on the right side of 0.
+        Distance from 0 that inner products should have, on the correct side.
     mu : float, default=1
-        Weight of the centres in the codes that outputs are pushed to.
+        Weight of the centres in the target codes of outputs.
     nu : float, default=1
-        Weight of what keeps centres apart.
+        Weight of the term that keeps centres apart.
     eta : float, default=0.5
         Weight of the distance to the codes.
     learning_rate : float, default=0.03
-        Of stochastic gradient descent.
+        Initial learning rate.
 
     Notes
     -----
     With theta_ij = u_i . u_j / 2, u_j the last output of any item, a similar pair costs log(1 + exp(m - theta)),
     another one log(1 + exp(m + theta)), plus eta times the mean of (B - u)^2, B = sgn(u + mu y M) with an item's share
-    y of each class. The discrete centres M of classes are found in each step on the batch, class by class: M_c =
+    y of each class. Each step updates the discrete centres M of classes on the batch, class by class: M_c =
     sgn(y_c^T B - sum over the other classes e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so
-    do the defaults; ``presets["paper"]`` has its settings, and halves the rate every 15 epochs, where they take a tenth
-    every 50; ``presets["tuned"]`` led on held-out training items in the mean over two datasets, and diverges on well
-    separated blobs. Items without a class are similar to none and pushed to their own sign; they pull no centre.
+    do the defaults; ``presets["paper"]`` has its settings, but halves the rate every 15 epochs, where they divide it by
+    ten every 50; ``presets["tuned"]`` led on held-out training items of two datasets, but diverges on well separated
+    blobs. Items without a class are similar to none and pulled to their own sign; they do not affect centres.
 
     References
     ----------
@@ -108,8 +90,13 @@ class DFH(ClassHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 150, "batch_size": 128, "learning_rate": 0.01, "halve_every": 15},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 150,
+            "batch_size": 128,
+            "learning_rate": 0.01,
+            "halve_every": 15,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         },
         "tuned": {"learning_rate": 0.1},
     }

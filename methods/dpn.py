@@ -1,4 +1,4 @@
-"""DPN: outputs polarised away from zero, to the side of the target of their class."""
+"""DPN: outputs pushed away from zero, to the side of the target of their class."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,25 +14,14 @@ if TYPE_CHECKING:
 
 
 def dpn_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", margin: float) -> "Tensor":
-    """Compute the polarisation loss.
+    """Compute the mean over items of max(m - u T, 0), summed over an item's classes and averaged over bits.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_classes, n_bits)
-        Targets of classes, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    margin : float
-        m, how far from zero an output is to be.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over items of max(m - u T, 0), summed over an item's classes and averaged over bits.
+    ``targets`` (n_classes, n_bits) are -1 and +1; an item without ``classes`` (n_batch, n_classes) does not count.
     """
-    for_one, for_none = classes @ (targets > 0).to(classes), classes @ (targets < 0).to(classes)  # classes by bit
+    for_one, for_none = (
+        classes @ (targets > 0).to(classes),
+        classes @ (targets < 0).to(classes),
+    )  # numbers of classes, per bit
     costs = for_one * (margin - outputs).clamp(min=0) + for_none * (margin + outputs).clamp(min=0)
     return mean_over_labelled(costs.mean(dim=1), classes)
 
@@ -41,28 +30,27 @@ def dpn_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", margin: fl
 class DPN(TargetHash):
     """Deep polarized network [1]_.
 
-    Learns from classes; each of an item's classes pulls it to its own target.
+    Learns from classes; each class of an item pulls it to its target.
     ``targets`` is that of `hashbench.learning.classes.TargetHash`, all other parameters are those of
     `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
     margin : float, default=2
-        How far from zero an output is to be.
+        Distance from zero that an output should have.
     adapt_every : int, default=0
-        Epochs after which the target of each class becomes the majority of its codes, again and again (DPN-A); 0 for
-        never. Targets stay as they are when two would become one.
+        Epochs between updates that set the target of each class to the majority of its codes (DPN-A); 0 for never.
+        An update that would make two targets equal is skipped.
     learning_rate : float, default=0.3
-        Of stochastic gradient descent.
+        Initial learning rate.
 
     Notes
     -----
-    An item of class c costs max(m - u_k T_ck, 0), mean over bits k; the authors take the sum, so that their rate is
-    n_bits times as much here. Nothing else keeps outputs from zero: the hinge does. The authors' targets are
-    ``bernoulli``, and ``max-distance`` adds one or two hundredths of AP as they say. Ternary codes, by which they test,
-    and no training, are left out: bits here are two-valued. ``presets["paper"]`` has the settings of an author's later
-    code, and halves the rate every 30 epochs, so that at the 100th it has fallen to an eighth, where theirs falls to a
-    tenth at once.
+    An item of class c costs max(m - u_k T_ck, 0), mean over bits k; the authors take the sum, so
+    their rate corresponds to n_bits times as much here. The authors' targets are ``bernoulli``; they report one or two
+    hundredths more AP for ``max-distance``. The ternary codes of their tests are left out: bits here have two values.
+    ``presets["paper"]`` has the settings of an author's later code, but halves the rate every 30 epochs: to an eighth
+    by epoch 100, where the authors divide it by ten once.
 
     References
     ----------
@@ -82,10 +70,16 @@ class DPN(TargetHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 200, "batch_size": 256, "learning_rate": lambda n_bits: 1e-4 * n_bits, "halve_every": 30},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear", "targets": "bernoulli"},
+            "epochs": 200,
+            "batch_size": 256,
+            "learning_rate": lambda n_bits: 1e-4 * n_bits,
+            "halve_every": 30,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
+            "targets": "bernoulli",
             "margin": 1.0,
-            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # as theirs beside a sum over bits, of which we take the mean
+            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # theirs is relative to the sum over bits, not the mean
         }
     }
 

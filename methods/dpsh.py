@@ -1,4 +1,4 @@
-"""DPSH: likelihood of pairwise labels under inner products of outputs."""
+"""DPSH: likelihood of pairs under inner products of outputs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,21 +15,8 @@ if TYPE_CHECKING:
 def dpsh_loss(outputs: "Tensor", all_outputs: "Tensor", similar: "Tensor", eta: float) -> "Tensor":
     """Compute the negative log-likelihood of the pairs of a batch with all items, per pair.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        u, the outputs of the batch.
-    all_outputs : Tensor of shape (n_items, n_bits)
-        U, the last outputs of all items, held constant.
-    similar : Tensor of shape (n_batch, n_items), bool
-        s, self-pairs included.
-    eta : float
-        Weight of the distance between outputs and their signs.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    ``all_outputs`` (n_items, n_bits) are the last outputs of all items, held constant; ``similar`` (n_batch, n_items)
+    includes self-pairs.
     """
     from torch.nn.functional import binary_cross_entropy_with_logits
 
@@ -57,10 +44,10 @@ class DPSH(LearnedHash):
     With theta_ij = u_i . u_j / 2 and P(s_ij = 1) = sigmoid(theta_ij), equation 6 of [1]_ is
     sum_ij [log(1 + exp(theta_ij)) - s_ij theta_ij] + eta times the sum of ``|u_i - sgn(u_i)|^2``. A step pairs
     the batch with the last outputs of all items, held constant, and divides by the number of pairs; an
-    item not visited yet has output 0, and adds no gradient. ``presets["paper"]`` has the settings of
-    the authors' PyTorch code for CIFAR-10, made for a whole network; ``presets["tuned"]`` led on held-out
-    training items in the mean over two datasets, among settings without a failure. It diverges on well separated
-    blobs, and its eta is for 4,000 training items or so.
+    item that was not visited yet has output 0, and adds no gradient. ``presets["paper"]`` has the settings of
+    the authors' PyTorch code for CIFAR-10, meant for a whole network. ``presets["tuned"]`` scored best on held-out
+    training items, in the mean over two datasets, among settings that never failed. It diverges on well separated
+    blobs, and its eta is for about 4,000 training items.
 
     References
     ----------
@@ -79,9 +66,16 @@ class DPSH(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 150, "batch_size": 128, "learning_rate": 0.05, "halve_every": 15},
-            **{"weight_decay": 1e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
-            **{"eta": 10.0, "head": "linear"},
+            "epochs": 150,
+            "batch_size": 128,
+            "learning_rate": 0.05,
+            "halve_every": 15,
+            "weight_decay": 1e-5,
+            "momentum": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "eta": 10.0,
+            "head": "linear",
         },
         "tuned": {"learning_rate": 0.3, "eta": 30.0},
     }

@@ -18,21 +18,9 @@ _NET = {"head": "linear", "batch_size": 200, "weight_decay": 4e-3, "bias_multipl
 def original_loss(outputs: "Tensor", similar: "Tensor", margin: float, alpha: float) -> "Tensor":
     """Compute the loss of DSH: similar items together, others a margin apart.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        u, the outputs of the batch.
-    similar : Tensor of shape (n_batch, n_batch), bool
-        Which pairs are similar; the diagonal is ignored.
-    margin : float
-        m, for squared Euclidean distances: on codes, 4 times the Hamming distance.
-    alpha : float
-        Weight of the distance of outputs from -1 and 1.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the sum over pairs / (n_batch (n_batch - 1)), plus the mean over items of the regulariser.
+    The margin is for squared Euclidean distances: on codes, 4 times the Hamming distance. The result is the sum over
+    pairs / (n_batch (n_batch - 1)), plus the mean over items of the regulariser; the diagonal of ``similar`` is
+    ignored.
     """
     squared_norms = outputs.square().sum(dim=1)
     squared = (squared_norms[:, None] + squared_norms - 2 * outputs @ outputs.T).clamp(min=0)
@@ -43,30 +31,12 @@ def original_loss(outputs: "Tensor", similar: "Tensor", margin: float, alpha: fl
 def dispersion_loss(
     outputs: "Tensor", levels: "Tensor", margin: float, alpha: float, *, two_levels: bool = False
 ) -> "Tensor":
-    """Compute the dispersion loss of mLGAP: similar items near each other, but not on one code.
+    """Compute the dispersion loss of mLGAP, equations 20 and 25: similar items near each other, but not on one code.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        u, the outputs of the batch.
-    levels : Tensor of shape (n_batch, n_batch), integer
-        Levels of the batch to itself.
-    margin : float
-        m, for sums of absolute differences: on codes, twice the Hamming distance.
-    alpha : float
-        Weight of the distance of outputs from -1 and 1.
-    two_levels : bool, default=False
-        Whether level 2 is the same class and level 1 the same superclass.
-
-    Returns
-    -------
-    Tensor
-        A scalar, normalised as in `original_loss`.
-
-    Notes
-    -----
-    Equations 20 and 25. An item of the same class should be b/6 to b/3 away; with two levels, one of the same
-    class b/12 to b/6, one of the same superclass (class or not, as printed) b/6 to b/3.
+    The margin is for sums of absolute differences: on codes, twice the Hamming distance. An item of the same class
+    should be b/6 to b/3 away; with ``two_levels`` (level 2 is the same class, level 1 the same superclass), one of the
+    same class b/12 to b/6, one of the same superclass (class or not, as printed) b/6 to b/3. Normalised as in
+    `original_loss`.
     """
     import torch
 
@@ -90,27 +60,28 @@ def _from_binary(outputs: "Tensor") -> "Tensor":
 class DSH(LearnedHash):
     """Deep supervised hashing [1]_, with its original or the dispersion objective [2]_.
 
-    A level above 0 counts as similar, grades are lost; but dispersion tells class from superclass under the
+    A level above 0 counts as similar, grades are lost; but dispersion separates class and superclass under the
     affinity rule ``hierarchy``. Other parameters: see `hashbench.learning.base.LearnedHash`.
 
     Parameters
     ----------
     objective : {"original", "dispersion"}, default="original"
-        Whether similar items should share a code or spread over near ones.
+        Whether similar items should share a code or spread over nearby ones.
     margin : float, default=2
-        Times ``n_bits``: the distance that is enough. 2 means Hamming n_bits / 2, but n_bits for dispersion.
+        Distance beyond which dissimilar pairs cost nothing, as a multiple of ``n_bits``. 2 means a Hamming distance of
+        n_bits / 2, for dispersion of n_bits.
     alpha : float, default=0.01
         Weight of the distance of outputs from -1 and 1.
     learning_rate : float, default=0.03
-        The hinge has slope n_bits or so: larger steps may diverge.
+        Initial learning rate. The slope of the hinge is about n_bits, so larger steps may diverge.
 
     Notes
     -----
     A pair costs 1/2 (1 - y) ``|u_i - u_j|^2`` + 1/2 y max(m - ``|u_i - u_j|^2``, 0), y = 1 for dissimilar ones; an item
-    ``alpha ||u_i| - 1|_1``. Dispersion takes absolute differences and lets similar pairs off inside a zone. The presets
-    ``paper`` and ``dispersion`` are the authors' settings, but without DSH's two last drops of the learning rate;
-    ``tuned`` led on held-out training items in the mean over two datasets, among settings without a failure, and
-    diverges on well separated blobs.
+    ``alpha ||u_i| - 1|_1``. Dispersion uses absolute differences, and similar pairs inside a zone cost nothing. The
+    presets ``paper`` and ``dispersion`` are the authors' settings, without the last two drops of DSH's learning rate;
+    ``tuned`` scored best on held-out training items, in the mean over two datasets, among settings that never failed,
+    and diverges on well separated blobs.
 
     References
     ----------

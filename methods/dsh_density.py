@@ -23,24 +23,24 @@ class DSHDensity(HashMethod):
     n_bits : int, default=32
         Code length; any for which there are enough distinct training items.
     alpha : float, default=1.5
-        Groups of items a bit.
+        Groups of items per bit.
     n_neighbors : int, default=3
-        Each group forms pairs with that many nearest ones, r in the paper.
+        Nearest groups that each group is paired with, r in the paper.
     n_iter : int, default=3
-        Steps of k-means, few: it only quantises.
+        Steps of k-means; a few are enough to quantise.
     random_state : int, default=0
         Seed of the first centroids.
 
     Attributes
     ----------
     origin_ : ndarray of shape (n_features,)
-        Where items are measured from: their mean if they lie far from 0, else 0.
+        Subtracted from items first: their mean if they lie far from 0, else 0.
     centroids_ : ndarray of shape (n_groups, n_features)
         Means c_i of the groups, less the origin.
     masses_ : ndarray of shape (n_groups,), int64
         Training items in each.
     pairs_ : ndarray of shape (n_bits, 2), int64
-        The two groups that each bit separates, by falling entropy.
+        The two groups that each bit separates, by decreasing entropy.
     projection_ : ndarray of shape (n_features, n_bits)
         Normals w = c_i - c_j of the planes.
     thresholds_ : ndarray of shape (n_bits,)
@@ -49,7 +49,7 @@ class DSHDensity(HashMethod):
     Warns
     -----
     UserWarning
-        If the pairs of ``n_neighbors`` nearest groups are fewer than ``n_bits``, and more neighbours are taken.
+        If ``n_neighbors`` give fewer than ``n_bits`` pairs, and more neighbours are used.
 
     Notes
     -----
@@ -85,11 +85,11 @@ class DSHDensity(HashMethod):
         normals = first - second  # (n_pairs, n_features)
         thresholds = (normals * (first + second)).sum(axis=1) / 2
         n_above = (normals @ self.centroids_.T > thresholds[:, None]) @ self.masses_
-        most = np.argsort(np.abs(2 * n_above - len(X)), kind="stable")[: self.n_bits]  # entropy falls from P = 1/2
-        self.pairs_, self.projection_, self.thresholds_ = pairs[most], normals[most].T, thresholds[most]
+        chosen = np.argsort(np.abs(2 * n_above - len(X)), kind="stable")[: self.n_bits]  # entropy falls from P = 1/2
+        self.pairs_, self.projection_, self.thresholds_ = pairs[chosen], normals[chosen].T, thresholds[chosen]
 
     def _group(self, X: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Run a few steps of k-means from random distinct items; groups that end up empty are left out."""
+        """Run a few steps of k-means from random distinct items; leave out groups that end up empty."""
         distinct = np.unique(X, axis=0)
         n_groups = min(int(self.alpha * self.n_bits + 0.5), len(distinct))
         start = np.random.default_rng(self.random_state).choice(distinct, n_groups, replace=False)
@@ -100,7 +100,7 @@ class DSHDensity(HashMethod):
         return centroids[masses > 0], masses[masses > 0]
 
     def _neighbouring_pairs(self, n_samples: int) -> IntArray:
-        """Pair each group with its nearest ones, as rows (i, j) with i < j; with more where pairs run short."""
+        """Pair each group with its nearest ones, as rows (i, j) with i < j; use more neighbours if pairs run short."""
         n_groups = len(self.centroids_)
         n_pairs = n_groups * (n_groups - 1) // 2
         if self.n_bits > n_pairs:
@@ -113,16 +113,16 @@ class DSHDensity(HashMethod):
         np.fill_diagonal(distances, np.inf)
         nearest = np.argsort(distances, axis=1, kind="stable")
         for n_neighbors in range(min(self.n_neighbors, n_groups - 1), n_groups):
-            near = nearest[:, :n_neighbors]
-            ends = np.stack([np.repeat(np.arange(n_groups), n_neighbors), near.ravel()], axis=1)
+            neighbours = nearest[:, :n_neighbors].ravel()
+            ends = np.stack([np.repeat(np.arange(n_groups), n_neighbors), neighbours], axis=1)
             pairs = np.unique(np.sort(ends, axis=1), axis=0)
             if len(pairs) >= self.n_bits:
                 break
         if n_neighbors > self.n_neighbors:
             warnings.warn(
                 f"{self.label} pairs each of {n_groups} groups with its n_neighbors={n_neighbors} nearest instead of "
-                f"{self.n_neighbors}: fewer give less than n_bits={self.n_bits} planes. A larger alpha than "
-                f"{self.alpha} or more distinct training items avoid that.",
+                f"{self.n_neighbors}, to get n_bits={self.n_bits} planes. "
+                f"To avoid this, raise alpha above {self.alpha} or pass more distinct training items.",
                 UserWarning,
                 stacklevel=4,
             )
@@ -132,5 +132,5 @@ class DSHDensity(HashMethod):
         return np.asarray((X - self.origin_) @ self.projection_ - self.thresholds_)
 
     def hyperplanes(self) -> Hyperplanes:
-        """Give the planes that cut the bits; see `HashMethod.hyperplanes`."""
+        """Return the planes behind the bits; see `HashMethod.hyperplanes`."""
         return Hyperplanes(self.origin_, self.projection_, -self.thresholds_)

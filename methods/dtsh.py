@@ -13,21 +13,9 @@ if TYPE_CHECKING:
 
 
 def dtsh_loss(outputs: "Tensor", levels: "Tensor", eta: float) -> "Tensor":
-    """Compute the negative log-likelihood of all triplets of a batch.
+    """Compute the negative log-likelihood of all triplets of a batch, and the quantisation term.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        u, the outputs of the batch.
-    levels : Tensor of shape (n_batch, n_batch), integer
-        Levels of the batch to itself.
-    eta : float
-        Weight of the distance between outputs and their signs.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over queries that have triplets of the mean over their triplets, 0 if there are none.
+    It is the mean, over queries that have triplets, of the mean over their triplets; 0 if there are none.
     """
     import torch
     from torch.nn.functional import softplus
@@ -49,7 +37,7 @@ def dtsh_loss(outputs: "Tensor", levels: "Tensor", eta: float) -> "Tensor":
 class DTSH(LearnedHash):
     """Deep supervised hashing with triplet labels [1]_.
 
-    Learns from triplets: query, an item, and one of a lower level. All other parameters are those of
+    Learns from triplets: a query, an item, and another item of a lower level. All other parameters are those of
     `hashbench.learning.base.LearnedHash`.
 
     Parameters
@@ -57,12 +45,12 @@ class DTSH(LearnedHash):
     eta : float, default=1/16
         Weight of the distance between outputs and their signs.
     learning_rate : float, default=0.03
-        Losses of triplets are steep: larger steps diverge.
+        Initial learning rate. Losses of triplets are steep: larger steps diverge.
 
     Notes
     -----
     With theta_ij = u_i . u_j / 2, equation 7 of [1]_ has log(1 + exp(-(theta_qp - theta_qn - n_bits / 2)))
-    for each triplet. All triplets of a batch count, where the authors draw 22,500 an item against cached
+    for each triplet. All triplets of a batch count, where the authors draw 22,500 per item against cached
     outputs; their eta of 100 for the sum over those is 100 / 22,500 for the mean, as in ``presets["paper"]``,
     with the learning rate in proportion.
 
@@ -84,9 +72,16 @@ class DTSH(LearnedHash):
     group = "triplet-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 128, "learning_rate": 4.5e-3, "halve_every": 34},
-            **{"weight_decay": 5.6e-5, "momentum": 0.0, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
-            **{"eta": 100 / 22500, "head": "linear"},
+            "epochs": 100,
+            "batch_size": 128,
+            "learning_rate": 4.5e-3,
+            "halve_every": 34,
+            "weight_decay": 5.6e-5,
+            "momentum": 0.0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "eta": 100 / 22500,
+            "head": "linear",
         }
     }
 

@@ -1,4 +1,4 @@
-"""FastHash: bits inferred from pairs by graph cuts, then learnt by boosted decision trees."""
+"""FastHash: bits inferred from pairs by graph cuts, then learned by boosted decision trees."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -19,49 +19,32 @@ _N_BINS = 63
 
 @dataclass(frozen=True, eq=False)
 class Trees:
-    """Regression trees whose values are added up; nodes of all trees are numbered together.
+    """Regression trees whose values are summed; nodes of all trees are numbered together."""
 
-    Parameters
-    ----------
-    start : float
-        What the sum begins with.
-    roots : ndarray of shape (n_trees,), int64
-        The first node of each tree.
-    feature : ndarray of shape (n_nodes,), int64
-        The feature that a node asks for.
-    threshold : ndarray of shape (n_nodes,)
-        An item whose feature is not above it goes left.
-    left, right : ndarray of shape (n_nodes,), int64
-        Where items go on; a leaf has itself on both sides.
-    value : ndarray of shape (n_nodes,)
-        What a leaf adds.
-    """
-
-    start: float
-    roots: IntArray
-    feature: IntArray
-    threshold: FloatArray
-    left: IntArray
+    start: float  # initial value of the sum
+    roots: IntArray  # first node of each tree
+    feature: IntArray  # that each node compares, (n_nodes,)
+    threshold: FloatArray  # an item whose feature is not above it goes left, (n_nodes,)
+    left: IntArray  # child of each node, (n_nodes,); a leaf is its own child on both sides
     right: IntArray
-    value: FloatArray
+    value: FloatArray  # that a leaf adds, (n_nodes,)
 
     @classmethod
     def of(cls, model: HistGradientBoostingClassifier) -> Self:
-        """Take the trees out of a fitted model of two classes."""
-        nodes = [trees[0].nodes for trees in model._predictors]  # no public attribute has them
+        """Read the trees of a fitted model of two classes."""
+        nodes = [trees[0].nodes for trees in model._predictors]  # there is no public attribute
         sizes = np.array([len(tree) for tree in nodes])
         roots = np.cumsum(sizes) - sizes
-        every, shift = np.concatenate(nodes), np.repeat(roots, sizes)
-        is_leaf, here = every["is_leaf"] == 1, np.arange(len(every))
-        left, right = (np.where(is_leaf, here, every[side] + shift) for side in ("left", "right"))
+        table, shift = np.concatenate(nodes), np.repeat(roots, sizes)
+        is_leaf, number = table["is_leaf"] == 1, np.arange(len(table))
         return cls(
-            float(model._baseline_prediction.item()),
-            roots,
-            every["feature_idx"].astype(np.int64),
-            np.where(is_leaf, 0.0, every["num_threshold"]),
-            left.astype(np.int64),
-            right.astype(np.int64),
-            every["value"].astype(np.float64),
+            start=float(model._baseline_prediction.item()),
+            roots=roots,
+            feature=table["feature_idx"].astype(np.int64),
+            threshold=np.where(is_leaf, 0.0, table["num_threshold"]),
+            left=np.where(is_leaf, number, table["left"] + shift).astype(np.int64),
+            right=np.where(is_leaf, number, table["right"] + shift).astype(np.int64),
+            value=table["value"].astype(np.float64),
         )
 
     def values(self, X: FloatArray) -> FloatArray:
@@ -95,7 +78,7 @@ def _add_leaves(
 class FastHash(HashMethod):
     """Supervised hashing with graph cuts and decision trees [1]_.
 
-    Knows similar and dissimilar only: a pair is similar if its level is above 0.
+    Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
 
     Parameters
     ----------
@@ -104,15 +87,15 @@ class FastHash(HashMethod):
     loss : {"hinge", "ksh", "bre"}, default="hinge"
         Loss of a pair.
     n_trees : int, default=20
-        Trees of each bit; the authors take 200, as ``presets["paper"]`` does, which takes ten times as long.
+        Trees per bit. The authors use 200, as ``presets["paper"]`` does, which takes ten times as long.
     max_depth : int, default=4
         Depth of a tree.
     learning_rate : float, default=0.3
         Shrinkage of each tree.
     n_items : int, default=10000
-        Training items that pairs are drawn from and trees learn from, drawn at random if there are more.
+        Training items that pairs are drawn from and trees learn from, a random subset if there are more.
     n_similar, n_dissimilar : int, default=100
-        Partners of either kind drawn for each item.
+        Partners of each kind drawn for each item.
     n_passes : int, default=2
         Passes over the blocks of items when a bit is inferred.
     random_state : int, default=0
@@ -121,16 +104,16 @@ class FastHash(HashMethod):
     Attributes
     ----------
     edges_ : list of ndarray
-        Borders of the bins of each feature, at most 62.
+        Borders between the bins of each feature, at most 62.
     trees_ : list of Trees or float
-        Of the numbers of bins, one a bit; a number for a bit that came out the same for all items.
+        Functions of the bin numbers, one per bit; a number for a bit that is the same for all items.
     losses_ : ndarray of shape (n_bits,)
         Mean loss of the pairs after each bit.
 
     Notes
     -----
     Step 1 of bit r minimises sum a_ij z_i z_j over the pairs, a_ij = loss(D_ij) - loss(D_ij + 1), D the
-    Hamming distance of the bits that the trees have learnt so far. Blocks of items without dissimilar
+    Hamming distance of the bits that the trees have learned so far. Blocks of items without dissimilar
     pairs are minimised exactly by a minimum cut, the others fixed. Step 2 fits trees to z with weights
     ``sum_j |a_ij|``: gradient boosting on binned features with the log loss in place of AdaBoost. The losses
     of a similar and a dissimilar pair at length r are (D/r)^2 and max(1/2 - D/r, 0)^2 (hinge),
@@ -216,28 +199,13 @@ class FastHash(HashMethod):
 
 
 def pair_losses(name: str, share: FloatArray, similar: BoolArray) -> FloatArray:
-    """Compute the losses of pairs.
-
-    Parameters
-    ----------
-    name : {"hinge", "ksh", "bre"}
-        Which loss.
-    share : ndarray of shape (..., n_pairs)
-        Hamming distance over code length.
-    similar : ndarray of shape (n_pairs,), bool
-        Whether each pair is similar.
-
-    Returns
-    -------
-    ndarray of shape (..., n_pairs)
-        Losses.
-    """
+    """Compute the losses of pairs at Hamming distance ``share`` (..., n_pairs) times the code length."""
     apart = np.maximum(0.5 - share, 0) if name == "hinge" else 1 - share
     return np.where(similar, share, apart) ** 2 * (4 if name == "ksh" else 1)
 
 
 def _edges(column: FloatArray) -> FloatArray:
-    """Find the borders of the bins of a feature: between its values, or at percentiles of many values."""
+    """Return the borders between the bins of a feature: between its values, or at percentiles if they are many."""
     distinct = np.unique(column)
     if len(distinct) <= _N_BINS:
         return np.asarray((distinct[1:] + distinct[:-1]) / 2)

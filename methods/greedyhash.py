@@ -1,4 +1,4 @@
-"""GreedyHash: signs in the forward pass, their gradient passed on as it is."""
+"""GreedyHash: signs in the forward pass, their gradient passed on unchanged."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,23 +14,10 @@ if TYPE_CHECKING:
 
 
 def greedyhash_loss(outputs: "Tensor", classifier: "Tensor", classes: "Tensor", alpha: float) -> "Tensor":
-    """Compute the cross-entropy of classes read off the codes, and what keeps outputs near -1 and +1.
+    """Compute the cross-entropy of classes predicted from codes, plus the cubic term.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    classifier : Tensor of shape (n_classes, n_bits)
-        Weights, W.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; several classes of an item share it, items without any do not count.
-    alpha : float
-        Weight of the cubic term.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    ``classifier`` (n_classes, n_bits) is W. Several classes of an item share its cross-entropy; items without any do
+    not count.
     """
     from torch.nn.functional import log_softmax
 
@@ -56,11 +43,10 @@ class GreedyHash(ClassHash):
     -----
     A linear classifier without biases reads the classes off the codes b = sgn(u), and the gradient of its cross-entropy
     by b is taken for that by u. Besides, alpha times the mean of ||u_k| - 1|^3. The classifier is trained with the rest
-    and dropped in the end. The authors' 0.1 is for CIFAR-10, 1 for ImageNet; several classes of an item, which they do
-    not treat, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, and halves the rate every
-    9 epochs, so that at the 30th it has fallen to an eighth, where theirs falls to a tenth at once.
-    ``presets["tuned"]`` led on held-out training items in the mean over two datasets; it diverges on well separated
-    blobs.
+    and dropped in the end. The authors use alpha 0.1 for CIFAR-10 and 1 for ImageNet; several classes of an item, which
+    they do not consider, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, but halves the
+    rate every 9 epochs: to an eighth by epoch 30, where the authors divide it by ten once. ``presets["tuned"]``
+    led on held-out training items of two datasets, but diverges on well separated blobs.
 
     References
     ----------
@@ -79,8 +65,13 @@ class GreedyHash(ClassHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 50, "batch_size": 32, "learning_rate": 1e-3, "halve_every": 9},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 50,
+            "batch_size": 32,
+            "learning_rate": 1e-3,
+            "halve_every": 9,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         },
         "tuned": {"learning_rate": 0.1, "alpha": 0.3},
     }

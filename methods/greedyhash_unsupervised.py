@@ -24,11 +24,10 @@ class GreedyHashUnsupervised(_Unlabelled):
 
     Notes
     -----
-    Rows of a batch are paired, its first half with its second, and (cos(b_i, b_j) - cos(x_i, x_j))^2 is reduced, b =
-    sgn(u) with the gradient of u, x what the front end makes of the features (centred, with a backbone as it came).
-    Besides, alpha times the mean of ||u_k| - 1|^3. The authors' x are features of VGG-16 after a rectifier and not
-    centred, whose cosines are all positive, which balanced codes cannot be. ``presets["paper"]`` has their settings, at
-    a rate that they keep.
+    The first half of a batch is paired with its second, and (cos(b_i, b_j) - cos(x_i, x_j))^2 is minimised, b = sgn(u)
+    with the gradient of u, x the output of the front end before training (centred features), plus alpha times the mean
+    of ||u_k| - 1|^3. The authors' x are features of VGG-16 after a rectifier and not centred; their cosines are all
+    positive, unlike those of balanced codes. ``presets["paper"]`` has their settings, with their constant rate.
 
     References
     ----------
@@ -46,8 +45,12 @@ class GreedyHashUnsupervised(_Unlabelled):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 60, "batch_size": 32, "learning_rate": 1e-4, "halve_every": 0},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0},
+            "epochs": 60,
+            "batch_size": 32,
+            "learning_rate": 1e-4,
+            "halve_every": 0,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
         }
     }
 

@@ -1,4 +1,4 @@
-"""HashNet: weighted likelihood of pairs, through a tanh that grows steeper."""
+"""HashNet: weighted likelihood of pairs, through a tanh of increasing steepness."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,39 +13,14 @@ if TYPE_CHECKING:
 
 
 def steepness(step: int) -> float:
-    """Compute beta of a step.
-
-    Parameters
-    ----------
-    step : int
-        Steps done before.
-
-    Returns
-    -------
-    float
-        sqrt(1 + 0.005 t), t the last multiple of 200.
-    """
+    """Compute beta = sqrt(1 + 0.005 t) of a step, t the last multiple of 200."""
     return float((1 + 0.005 * (step - step % 200)) ** 0.5)
 
 
 def hashnet_loss(outputs: "Tensor", similar: "Tensor", beta: float, slope: float) -> "Tensor":
-    """Compute the negative log-likelihood of the pairs of a batch, similar and dissimilar ones weighted alike.
+    """Compute the mean negative log-likelihood of the similar pairs of a batch plus that of its dissimilar ones.
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    similar : Tensor of shape (n_batch, n_batch), bool
-        s; the diagonal is ignored.
-    beta : float
-        Steepness of the tanh.
-    slope : float
-        What inner products of relaxed codes are multiplied by.
-
-    Returns
-    -------
-    Tensor
-        A scalar: the mean over similar pairs plus the mean over dissimilar ones, each 0 if there are none.
+    Inner products of relaxed codes are multiplied by ``slope``; the diagonal of ``similar`` is ignored.
     """
     import torch
     from torch.nn.functional import softplus
@@ -71,9 +46,9 @@ class HashNet(LearnedHash):
     Notes
     -----
     With g = tanh(beta f) and x_ij = slope / n_bits * g_i . g_j, a similar pair costs log(1 + exp(-x_ij)), a
-    dissimilar one log(1 + exp(x_ij)). The paper's weights, which balance the two sorts, make the loss the
-    sum of their means. beta_t = sqrt(1 + 0.005 t), in stages of 200 steps, as in the authors' code, whose
-    settings for ImageNet are ``presets["paper"]``: 10,000 steps on 10,000 items, but here biases decay, too.
+    dissimilar one log(1 + exp(x_ij)). The paper's weights, which balance the two kinds of pairs, make the
+    loss the sum of their means. beta_t = sqrt(1 + 0.005 t), in stages of 200 steps, as in the authors' code.
+    ``presets["paper"]`` has its settings for ImageNet, 10,000 steps on 10,000 items, but decays biases too.
     All pairs of a batch count.
 
     References
@@ -93,8 +68,13 @@ class HashNet(LearnedHash):
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 256, "batch_size": 256, "learning_rate": 2e-3, "halve_every": 51},
-            **{"bias_multiplier": 2.0, "head": "linear", "pretrained_multiplier": 0.1},
+            "epochs": 256,
+            "batch_size": 256,
+            "learning_rate": 2e-3,
+            "halve_every": 51,
+            "bias_multiplier": 2.0,
+            "head": "linear",
+            "pretrained_multiplier": 0.1,
         }
     }
 

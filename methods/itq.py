@@ -1,4 +1,4 @@
-"""ITQ: principal components rotated so that signs lose least."""
+"""ITQ: principal components rotated to minimise the quantisation error."""
 
 from dataclasses import dataclass
 from typing import Any

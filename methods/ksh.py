@@ -1,4 +1,4 @@
-"""KSH: kernel functions fitted bit by bit to what is left of the pairwise similarity."""
+"""KSH: kernel functions fitted bit by bit to the residual of the pairwise similarity."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from hashbench.methods._training_items import draw_rows
 class KSH(HashMethod):
     """Supervised hashing with kernels [1]_.
 
-    Knows similar and dissimilar only: a pair is similar if its level is above 0.
+    Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
 
     Parameters
     ----------
@@ -28,39 +28,40 @@ class KSH(HashMethod):
     n_anchors : int, default=1000
         Training items at the centres of the kernel features; all items if there are fewer.
     n_items : int, default=3000
-        Training items whose pairs are learnt from, drawn at random if there are more. Time and memory
+        Training items whose pairs are used, a random subset if there are more. Time and memory
         grow with its square. The kernel's width and mean come from all training items.
     n_steps : int, default=20
-        Most steps of the smooth optimisation of one bit.
+        Maximum steps of the smooth optimisation of one bit.
     ridge : float, default=0.01
         Regularisation of the kernel functions, as a share of the mean of the diagonal of K^T K.
     random_state : int, default=0
-        Seed of the drawings.
+        Seed of anchors and items.
 
     Attributes
     ----------
     anchors_ : Anchors
         The kernel features.
     weights_ : ndarray of shape (n_anchors, n_bits)
-        One function of the features a bit.
+        One function of the features per bit.
     gains_ : ndarray of shape (n_bits, 2)
-        h^T R h of each bit: at the spectral start, and as kept.
+        h^T R h of each bit: at the spectral start, and of the final bit.
 
     Notes
     -----
     With S = +1 for similar and -1 for dissimilar pairs and K the centred features, ||H H^T / b - S||^2
-    is reduced bit by bit: h maximises h^T R h for the residual R = b S - (the bits so far) (...)^T. Its
+    is minimised bit by bit: h maximises h^T R h for the residual R = b S - (the bits so far) (...)^T. Its
     start is the top generalised eigenvector of (K^T R K) a = l (K^T K + ridge) a; then u^T R u is
     maximised for u = tanh(K a / 2). The better of the two, by h^T R h, is kept. Without the ridge, or with
-    1,000 items, the bits know the drawn pairs by heart and say less of other items. The paper's gradient
-    method with momentum needs up to 500 steps a bit for what L-BFGS does here in ``n_steps``.
-    With few anchors a bit may repeat an earlier one. ``presets["paper"]`` has the authors' numbers of anchors, items
-    and steps. They add no ridge, but work on features that are not whitened, where 500 steps do not get to the end,
-    which regularises too: of 16 bits from 1,000 items of CIFAR-10 and 300 anchors, held-out items scored AP 0.467 with
-    their optimiser, 0.493 with this one and its ridge, 0.413 with next to none.
-    Fitting takes one thread, so the number of threads does not matter. Another kind of processor may give other bits:
-    the optimisation of a bit can enlarge rounding errors (on digits-unlabelled from 1e-13 of its function to 6e-4), and
-    the bits after it follow from it.
+    1,000 items, the bits overfit the drawn pairs. The paper's gradient method with momentum needs up to 500 steps per
+    bit for what L-BFGS does here in ``n_steps``. With few anchors a bit may repeat an earlier one.
+    ``presets["paper"]`` has the authors' numbers of anchors, items and steps. They use no ridge, but work on features
+    that are not whitened, where 500 steps do not converge, which regularises too. For 16 bits from 1,000 items of
+    CIFAR-10 and 300 anchors, held-out items scored AP 0.467 with their optimiser, 0.493 with this one and its ridge,
+    0.413 with almost none.
+
+    Fitting uses one thread, so the number of threads does not affect codes. Another kind of processor may give other
+    bits: the optimisation of a bit can amplify rounding errors (on digits-unlabelled from 1e-13 of its function to
+    6e-4), and later bits depend on it.
 
     References
     ----------
@@ -88,7 +89,7 @@ class KSH(HashMethod):
     version = 4
     presets: ClassVar[dict[str, dict[str, Any]]] = {"paper": {"n_anchors": 300, "n_items": 2000, "n_steps": 500}}
 
-    @threadpool_limits.wrap(limits=1)  # how sums are cut among threads would decide bits
+    @threadpool_limits.wrap(limits=1)  # the split of sums among threads would change bits
     def _fit(self, X: FloatArray, y: Any) -> None:
         rng = np.random.default_rng(self.random_state)
         self.anchors_ = draw_anchors(self, X, self.n_anchors, rng)

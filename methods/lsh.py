@@ -29,7 +29,7 @@ class LSH(_LinearHash):
 
     Notes
     -----
-    Two items' bits differ with probability angle / pi, seen from the mean. Codes of fewer bits are
+    A bit of two items differs with probability angle / pi, the angle seen from the mean. Codes of fewer bits are
     prefixes of longer ones with the same seed.
 
     References

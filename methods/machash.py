@@ -1,4 +1,4 @@
-"""MACHash: codes and hash functions fitted in turn, ever closer to each other."""
+"""MACHash: codes and hash functions fitted alternately, under an increasing penalty on their difference."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from hashbench.methods._training_items import check_items_differ, draw_rows
 class MACHash(HashMethod):
     """Affinity loss optimised with auxiliary coordinates [1]_.
 
-    Knows similar and dissimilar only: a pair is similar if its level is above 0.
+    Learns from pairs that are similar or not: a level above 0 counts as similar, grades are lost.
 
     Parameters
     ----------
@@ -32,34 +32,34 @@ class MACHash(HashMethod):
     C : float, default=0.1
         Inverse regularisation of the support vector machines, on standardised features.
     n_items : int, default=10000
-        Training items that are learnt from, drawn at random if there are more.
+        Training items that are used, a random subset if there are more.
     n_similar, n_dissimilar : int, default=50
-        Partners of either kind drawn for each item; the authors take 100 and 500, as ``presets["paper"]`` does,
-        with 20 alternations: many times as long.
+        Partners of each kind drawn for each item. The authors use 100 and 500, as ``presets["paper"]`` does,
+        with 20 alternations, which takes many times as long.
     n_iter : int, default=5
         Alternations after the two-step start; 0 is the two-step method.
     growth : float, default=1.4
         Factor of the penalty from one alternation to the next.
     random_state : int, default=0
-        Seed of the drawings.
+        Seed of items, anchors, pairs and blocks.
 
     Attributes
     ----------
     weights_ : ndarray of shape (n_features or n_anchors, n_bits)
-        One function a bit.
+        One function per bit.
     intercept_ : ndarray of shape (n_bits,)
         Their constants.
     losses_ : ndarray of shape (n_steps + 1,)
         Mean loss of the pairs under the hash functions, at the start and after each alternation; the
-        functions of the lowest are kept.
+        functions with the lowest loss are used.
 
     Notes
     -----
     With codes z of -1 and +1 and y = +1 for similar and -1 for dissimilar pairs, the sum over pairs of
-    (z_n . z_m - b y)^2, plus mu ||z - h(x)||^2 over items, is lowered in z bit by bit by graph cuts,
+    (z_n . z_m - b y)^2, plus mu ||z - h(x)||^2 over items, is minimised in z bit by bit by graph cuts,
     then every function h is fitted to its bit of z. The penalty mu starts at 0.05 of the median item's
-    sum of couplings, since the loss grows with bits and pairs, and ends the loop when codes and
-    functions agree but for one bit in a thousand.
+    sum of couplings, since the loss grows with bits and pairs. Fitting stops when fewer than one bit in a thousand
+    differs between codes and functions.
 
     References
     ----------
@@ -102,7 +102,7 @@ class MACHash(HashMethod):
         pairs = draw_pairs(self, y, rows, self.n_similar, self.n_dissimilar, rng)
         energy = Energy(pairs, len(rows), rng)
 
-        codes = np.zeros((len(rows), self.n_bits))  # of -1 and +1, and 0 for bits still to come
+        codes = np.zeros((len(rows), self.n_bits))  # of -1 and +1, and 0 for bits not yet computed
         learnt, penalty = np.zeros_like(codes), 0.0
         losses: list[float] = []
         for step in range(self.n_iter + 1):
@@ -119,7 +119,7 @@ class MACHash(HashMethod):
         self.losses_ = np.array(losses)
 
     def _separate(self, scaled: FloatArray, codes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Fit one support vector machine a bit; a bit that all items share is a constant."""
+        """Fit one support vector machine per bit; a bit that all items share is a constant."""
         weights, intercept = np.zeros((scaled.shape[1], self.n_bits)), codes[0].copy()
         for bit in np.flatnonzero((codes != codes[0]).any(axis=0)):
             machine = LinearSVC(C=self.C, dual=False).fit(scaled, codes[:, bit])
@@ -132,27 +132,14 @@ class MACHash(HashMethod):
         return np.asarray(self.anchors_.project(X, self.weights_) + self.intercept_)
 
     def hyperplanes(self) -> Hyperplanes | None:
-        """Give the planes that cut the bits, if the kernel is linear; see `HashMethod.hyperplanes`."""
+        """Return the planes behind the bits if the kernel is linear; see `HashMethod.hyperplanes`."""
         if self.anchors_ is not None:
             return None
         return Hyperplanes(np.zeros(len(self.weights_)), self.weights_, self.intercept_)
 
 
 def agreement_gaps(codes: FloatArray, pairs: Pairs) -> FloatArray:
-    """Compute z_n . z_m - b y of every pair.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_bits)
-        z, of -1 and +1, or 0 for bits that do not count.
-    pairs : Pairs
-        The pairs; y is +1 where the level is above 0, else -1.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs,)
-        0 where the codes of similar items are equal, or those of dissimilar ones opposite.
-    """
+    """Compute z_n . z_m - b y of every pair: y is 1 for similar pairs, else -1; bits of 0 do not count."""
     gaps: FloatArray = np.where(pairs.level > 0, -1.0, 1.0) * codes.shape[1]
     for bit in codes.T:
         gaps += bit[pairs.first] * bit[pairs.second]
@@ -160,20 +147,7 @@ def agreement_gaps(codes: FloatArray, pairs: Pairs) -> FloatArray:
 
 
 def coupling_sums(codes: FloatArray, pairs: Pairs) -> FloatArray:
-    """Sum the sizes of the couplings of each item, for its last bit.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_bits)
-        z.
-    pairs : Pairs
-        The pairs.
-
-    Returns
-    -------
-    ndarray of shape (n_items,)
-        The sum of |a_nm| over the item's pairs.
-    """
+    """Sum the absolute couplings |a_nm| of each item (n_items,), for its last bit."""
     last = codes[:, -1]
     sizes = 2 * np.abs(agreement_gaps(codes, pairs) - last[pairs.first] * last[pairs.second])
     both = np.concatenate([pairs.first, pairs.second])
@@ -183,28 +157,16 @@ def coupling_sums(codes: FloatArray, pairs: Pairs) -> FloatArray:
 def update_codes(
     codes: FloatArray, energy: Energy, pairs: Pairs, penalty: float, learnt: FloatArray, n_passes: int
 ) -> None:
-    """Lower the penalised loss in each bit of the codes in turn.
+    """Lower the penalised loss in each column of the codes (n_items, n_bits) in turn, in place.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_items, n_bits)
-        z, changed in place; a column of zeros starts at +1.
-    energy : Energy
-        Of the same pairs.
-    pairs : Pairs
-        The pairs.
-    penalty : float
-        mu.
-    learnt : ndarray of shape (n_items, n_bits)
-        The bits h(x) of the hash functions.
-    n_passes : int
-        Passes over the blocks of items for each bit.
+    A column of zeros starts at +1. ``learnt`` (n_items, n_bits) are the bits h(x), ``penalty`` is mu, and ``n_passes``
+    the passes over the blocks of items for each bit.
     """
     gaps = agreement_gaps(codes, pairs)
     for bit in range(codes.shape[1]):
         signs = codes[:, bit]
         gaps -= signs[pairs.first] * signs[pairs.second]
         start = np.where(signs == 0, 1.0, signs)
-        found = energy.lower(start, 2 * gaps, -2 * penalty * learnt[:, bit], n_passes)
-        gaps += found[pairs.first] * found[pairs.second]
-        codes[:, bit] = found
+        signs = energy.lower(start, 2 * gaps, -2 * penalty * learnt[:, bit], n_passes)
+        gaps += signs[pairs.first] * signs[pairs.second]
+        codes[:, bit] = signs

@@ -1,4 +1,4 @@
-"""MDSH: targets a least distance apart, and similar items kept near each other's past outputs."""
+"""MDSH: well separated targets, and similar items attracted to each other's past outputs."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,30 +12,11 @@ from hashbench.methods._pair_losses import mean_over
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_LEAST_SHARE = 1e-7  # of probability that a class is given at least: logarithms stay finite
+_LEAST_SHARE = 1e-7  # smallest probability of a class, so that logarithms are finite
 
 
 def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisation: float) -> "Tensor":
-    """Compute the cross-entropy of each class by itself, and the quantisation term.
-
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_classes, n_bits)
-        Targets of classes, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; items without any do not count.
-    quantisation : float
-        Weight of the quantisation term.
-    learning_rate : float, default=0.3
-        Of stochastic gradient descent.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
-    """
+    """Compute the binary cross-entropy of each class and the quantisation term; items without a class do not count."""
     from torch.nn.functional import normalize, softmax
 
     codes = outputs.tanh()
@@ -46,7 +27,7 @@ def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisat
 
 
 def attraction(outputs: "Tensor", averages: "Tensor", similar: "Tensor") -> "Tensor":
-    """Average log(1 + exp((1 - cos(tanh(u_i), a_j)) / 2)) over similar pairs of a batch and the averages of all."""
+    """Compute the mean of log(1 + exp((1 - cos(tanh(u_i), a_j)) / 2)) over similar pairs of a batch and averages."""
     from torch.nn.functional import normalize, softplus
 
     cosines = normalize(outputs.tanh()) @ normalize(averages).T
@@ -66,20 +47,21 @@ class MDSH(TargetHash):
     pair_weight : float, default=1
         Weight beta of the pairs of similar items.
     pairs_after : int, default=9
-        Epochs before pairs count; in a training of no more, they never do.
+        Epochs before pairs count; they never do if ``epochs`` is not larger.
     quantisation : float, default=1e-4
         Weight of the quantisation term.
+    learning_rate : float, default=0.3
+        Initial learning rate.
 
     Notes
     -----
     With t = tanh(u), outputs u normalised over the batch, and p the softmax of sqrt(n_bits) cos(t, h_c), the loss is
     the mean over items and classes of -y log p - (1 - y) log(1 - p), plus beta times the mean over similar pairs of
     log(1 + exp((1 - cos(t_i, a_j)) / 2)), plus ``quantisation`` times the mean of ``(|t| - 1)^2``. The authors' a_j are
-    the t of a momentum encoder; here they are averages of an item's own t, 0.9 of the former average and 0.1 of the new
-    t. The authors' targets come from an optimisation; ``max-distance`` reaches the same least distance.
-    The authors clip gradients at norm 5. There is no clipping here: with the default settings no gradient comes near
-    that norm (at most 0.6 on digits).
-    ``presets["paper"]`` has their settings, but 100 epochs: they stop by the score of the queries.
+    the t of a momentum encoder; here they are running averages of an item's t, 0.9 of the previous average and 0.1 of
+    the new t. The authors optimise targets; ``max-distance`` reaches the same least distance.
+    They clip gradients at norm 5. This class does not: with the default settings norms stay far below (at most 0.6 on
+    digits). ``presets["paper"]`` has their settings, but 100 epochs: they stop by the score of the queries.
 
     References
     ----------
@@ -102,8 +84,15 @@ class MDSH(TargetHash):
     version = 3  # similar pairs by tanh outputs
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 64, "optimizer": "rmsprop", "learning_rate": 1e-5, "halve_every": 0},
-            **{"weight_decay": 1e-5, "bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
+            "epochs": 100,
+            "batch_size": 64,
+            "optimizer": "rmsprop",
+            "learning_rate": 1e-5,
+            "halve_every": 0,
+            "weight_decay": 1e-5,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 1.0,
+            "head": "linear",
         }
     }
 

@@ -11,17 +11,9 @@ if TYPE_CHECKING:
 
 
 def mutual_information(histogram: "Tensor") -> "Tensor":
-    """Compute how much an item's distance tells about its relevance.
+    """Compute H(D) - H(D | C) in bits of each query, from histograms (n_queries, 2, n_bins + 1).
 
-    Parameters
-    ----------
-    histogram : Tensor of shape (n_queries, 2, n_bins + 1), float64
-        Irrelevant and relevant items by distance.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        H(D) - H(D | C) in bits; 0 for a query whose items are all relevant or all irrelevant.
+    The histograms count irrelevant and relevant items by distance; if all are of one kind the result is 0.
     """
     sizes = histogram.sum(dim=2).clamp(min=1e-12)  # (n_queries, 2)
     shares = sizes / sizes.sum(dim=1, keepdim=True)
@@ -47,10 +39,10 @@ class MIHash(_Ranked):
     alpha : float, default=2
         Steepness of the tanh that relaxes codes; the authors' gamma (``sigmf``) is 2 alpha.
     continuation : int, default=0
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the
-        bits: with more, most of what a batch tells about distances is noise (measured at 48 bits on batches of 100).
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the
+        bits: with more, distances within a batch are mostly noise (measured at 48 bits on batches of 100).
 
     Notes
     -----
@@ -76,8 +68,13 @@ class MIHash(_Ranked):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"head": "linear", "scaling": "norm", "epochs": 100, "learning_rate": 0.1, "halve_every": 10},
-            **{"alpha": 20.0, "n_bins": 16},
+            "head": "linear",
+            "scaling": "norm",
+            "epochs": 100,
+            "learning_rate": 0.1,
+            "halve_every": 10,
+            "alpha": 20.0,
+            "n_bins": 16,
         }
     }
 

@@ -1,4 +1,4 @@
-"""Oracle-label: the class index in binary, what a perfect classifier would score."""
+"""Oracle-label: the class index in binary, the score of a perfect classifier."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,26 +16,26 @@ class OracleLabel(HashMethod):
     """Sanity baseline: reads the label of every item, queries included, and writes it in binary.
 
     Methods that learn from labels compete with it: codes that only name the predicted class can come
-    close to it without any notion of likeness inside or between classes. All classes that it was fitted
-    without share one code, so that nothing is told apart among them.
+    close to it without any notion of similarity within or between classes. All classes outside the training
+    items share one code.
 
     Parameters
     ----------
     n_bits : int, default=32
-        Code length; at least ceil(log2(n_classes)), with one class more if others occur outside the
+        Code length; at least ceil(log2(n_classes)), with one more class if others occur outside the
         training items. Further bits are 0.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Labels of the training items, sorted; the index here is what the code spells.
+        Labels of the training items, sorted; the code is the index in binary.
     """
 
     group = "baseline"
     reads = "labels"
 
     def refusal(self, dataset: Dataset) -> str | None:
-        """Say why this method cannot run on a dataset; see `HashMethod.refusal`."""
+        """Return why this method cannot run on a dataset, or None; see `HashMethod.refusal`."""
         reason = super().refusal(dataset)
         if reason is not None:
             return reason
@@ -66,5 +66,5 @@ class OracleLabel(HashMethod):
         needed = max(n_codes - 1, 1).bit_length()
         if self.n_bits >= needed:
             return None
-        what = f"{n_classes} classes" + " and items of none of them" * has_others
-        return f"{self.label} needs {needed} bits to tell {what} apart, got n_bits={self.n_bits}."
+        what = f"{n_classes} classes" + " and one code for all others" * has_others
+        return f"{self.label} needs {needed} bits for {what}, got n_bits={self.n_bits}. Choose n_bits={needed} or more."

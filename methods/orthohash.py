@@ -1,4 +1,4 @@
-"""OrthoHash: one cosine loss that classifies by fixed targets and binarises at once."""
+"""OrthoHash: one cosine loss that both classifies by fixed targets and binarises."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,33 +10,15 @@ from hashbench.method import choice, real, setting
 if TYPE_CHECKING:
     from torch import Tensor
 
-_LARGEST_COSINE = 0.99999  # beyond, the gradient of the angle has no bound
+_LARGEST_COSINE = 0.99999  # beyond it the gradient of the angle is unbounded
 
 
 def orthohash_loss(
     outputs: "Tensor", targets: "Tensor", classes: "Tensor", scale: float, margin: float, form: str
 ) -> "Tensor":
-    """Compute the cross-entropy of classes by scaled cosines to their targets.
+    """Compute the cross-entropy of classes by ``scale`` times cosines to their targets (n_classes, n_bits).
 
-    Parameters
-    ----------
-    outputs : Tensor of shape (n_batch, n_bits)
-        Outputs of the batch.
-    targets : Tensor of shape (n_classes, n_bits)
-        Targets of classes, -1 and +1.
-    classes : Tensor of shape (n_batch, n_classes)
-        0 and 1; several classes of an item share it, items without any do not count.
-    scale : float
-        s, what cosines are multiplied by.
-    margin : float
-        m, taken from the cosine of an item's own classes, or added to its angle.
-    form : {"cosine", "arc"}
-        Which.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    The margin is subtracted from the cosine of an item's own classes, or added to its angle if ``form`` is "arc".
     """
     from torch.nn.functional import log_softmax, normalize
 
@@ -59,22 +41,22 @@ class OrthoHash(TargetHash):
     Parameters
     ----------
     margin : float, default=0.4
-        m, by which an item's own class has to lead.
+        m, by which the cosine to an item's own class should exceed the others.
     scale : float, optional
-        s, what cosines are multiplied by; by default sqrt(n_bits), the paper's.
+        s, factor of cosines; by default sqrt(n_bits), as in the paper.
     form : {"cosine", "arc"}, default="cosine"
-        Whether the margin is taken from the cosine, or added to the angle.
+        Whether the margin is subtracted from the cosine, or added to the angle.
     batch_norm : bool, default=True
         Whether outputs are normalised over the batch; it becomes part of the last layer when training ends.
     learning_rate : float, default=0.3
-        Of stochastic gradient descent.
+        Initial learning rate.
 
     Notes
     -----
     With logits s (cos(v, o_c) - m y_c) the loss is their cross-entropy with an item's classes, several of which share
-    it. The nearer v is to a target the nearer it is to a code, so there is no other term. The authors'
-    code has s = 8 at any length, as ``presets["paper"]`` has, which halves the rate every 24 epochs, so that at the
-    80th it has fallen to an eighth, where theirs falls to a tenth at once. Their targets are ``bernoulli``.
+    it. The nearer v is to a target the nearer it is to a code, so there is no quantisation term. The authors' code has
+    s = 8 at any length and ``bernoulli`` targets, as does ``presets["paper"]``, which halves the rate every 24 epochs:
+    to an eighth by epoch 80, where the authors divide it by ten once.
 
     References
     ----------
@@ -96,9 +78,17 @@ class OrthoHash(TargetHash):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"epochs": 100, "batch_size": 256, "optimizer": "adam", "learning_rate": 1e-4, "halve_every": 24},
-            **{"bias_multiplier": 1.0, "pretrained_multiplier": 0.1, "head": "linear", "targets": "bernoulli"},
-            **{"scale": 8.0, "margin": 0.2},
+            "epochs": 100,
+            "batch_size": 256,
+            "optimizer": "adam",
+            "learning_rate": 1e-4,
+            "halve_every": 24,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.1,
+            "head": "linear",
+            "targets": "bernoulli",
+            "scale": 8.0,
+            "margin": 0.2,
         }
     }
 

@@ -30,8 +30,8 @@ class PCARR(_LinearHash):
     Notes
     -----
     The bits are [(x - mean) W R > 0] with R uniform over the orthogonal matrices (Haar). The rotation keeps
-    all distances in the space of W and spreads the variance over the bits. It is where ITQ with the same
-    seed starts.
+    all distances in the space of W and spreads the variance over the bits. ITQ with the same seed starts from
+    this projection.
 
     References
     ----------

@@ -27,8 +27,8 @@ class PCAH(_LinearHash):
 
     Notes
     -----
-    Every direction weighs the same in Hamming distance, so quality falls as low-variance
-    directions join: a curve that sinks with ``n_bits`` is right.
+    Every direction has the same weight in Hamming distance, so quality falls as low-variance
+    directions are added: a score that decreases with ``n_bits`` is expected.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Random: bits drawn at random for each distinct item, blind to likeness."""
+"""Random: bits drawn at random for each distinct item, whatever its neighbours."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hashbench.method import HashMethod
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Random(HashMethod):
-    """Sanity baseline: codes that know nothing about the items but which of them are equal.
+    """Sanity baseline: codes that only show which items are equal.
 
     Parameters
     ----------
@@ -24,8 +24,8 @@ class Random(HashMethod):
 
     Notes
     -----
-    An item's code is a cryptographic hash (SHAKE-128) of seed and features, so equal items get equal
-    codes whatever the batch they come in.
+    An item's code is a cryptographic hash (SHAKE-128) of seed and features, so equal items have equal
+    codes in any batch.
     """
 
     random_state: int = 0

@@ -1,4 +1,4 @@
-"""SDH: codes from which a linear classifier reads the labels, found bit by bit without relaxation."""
+"""SDH: codes from which a linear classifier predicts the labels, optimised bit by bit without relaxation."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,14 +13,14 @@ from hashbench.method import HashMethod, real, setting, whole
 from hashbench.methods._anchors import draw_anchors
 from hashbench.methods._training_items import unit_rows
 
-_LEAST_SPREAD = 2e-3  # of the largest kernel feature, which lies between 0 and 1; less is noise to the ridge
+_LEAST_SPREAD = 2e-3  # smallest range of a kernel feature (0 to 1); with less, the ridge sees only noise
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SDH(HashMethod):
     """Supervised discrete hashing [1]_, with the squared loss.
 
-    Learns from labels, one or several an item, not from pairs. Holds the (n_samples, n_anchors) features.
+    Learns from labels, one or several per item, not from pairs. Keeps the (n_samples, n_anchors) features in memory.
 
     Parameters
     ----------
@@ -29,8 +29,8 @@ class SDH(HashMethod):
     n_anchors : int, default=1000
         Training items at the centres of the kernel features; all items if there are fewer.
     sigma : float or None, default=0.4
-        Width of the kernel on items of unit length, as the authors' for features without negative
-        values; None takes it from the mean squared distance to the anchors and centres the features.
+        Width of the kernel on items of unit length, as the authors use for features without negative
+        values; None computes it from the mean squared distance to the anchors and centres the features.
     weight_decay : float, default=1.0
         Ridge of the classifier, lambda.
     fit_weight : float, default=1e-5
@@ -40,7 +40,7 @@ class SDH(HashMethod):
     n_iter : int, default=5
         Alternations of classifier, kernel functions and codes.
     n_sweeps : int, default=10
-        Most sweeps over the bits in each alternation.
+        Maximum sweeps over the bits in each alternation.
     random_state : int, default=0
         Seed of anchors and initial codes.
 
@@ -49,7 +49,7 @@ class SDH(HashMethod):
     anchors_ : Anchors
         The kernel features.
     weights_ : ndarray of shape (n_anchors + 1, n_bits)
-        One function of the features a bit; the last row is the constant.
+        One function of the features per bit; the last row is the constant.
     losses_ : ndarray of shape (n_iter,)
         The objective after each alternation; never rises.
 
@@ -95,8 +95,8 @@ class SDH(HashMethod):
         spread = np.ptp(features, axis=0).max()
         if self.sigma is not None and spread < _LEAST_SPREAD:
             raise Refusal(
-                f"{self.label} can hardly tell its training items apart (n_samples={len(X)}, n_features={X.shape[1]}): "
-                f"scaled to unit length, they differ by {spread:.2g} at most in a kernel of sigma={self.sigma}. "
+                f"{self.label} got nearly equal items (n_samples={len(X)}, n_features={X.shape[1]}): scaled to "
+                f"unit length, they differ by at most {spread:.2g} in a kernel of sigma={self.sigma}. "
                 "Centre the features, or choose sigma=None."
             )
         factor = cho_factor(features.T @ features + self.kernel_decay * np.eye(features.shape[1]))
@@ -117,8 +117,8 @@ class SDH(HashMethod):
         bits = features @ self.weights_ > 0
         if self.n_bits > 1 and (bits == bits[0]).all():
             raise Refusal(
-                f"{self.label} gives all {len(X)} training items one code: from these features their labels cannot be "
-                "told, or nearly all are the same. Give more items of other labels, or other features."
+                f"{self.label} gives all {len(X)} training items one code: these features do not predict their labels, "
+                "or nearly all labels are equal. Pass more items of other labels, or other features."
             )
 
     def _project(self, X: FloatArray) -> FloatArray:
@@ -126,25 +126,7 @@ class SDH(HashMethod):
 
 
 def indicators(method: HashMethod, labels: Any) -> FloatArray:
-    """Turn labels into indicators of classes.
-
-    Parameters
-    ----------
-    method : HashMethod
-        For its name.
-    labels : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Classes, or 0/1 for several an item.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_classes), float64
-        0 and 1.
-
-    Raises
-    ------
-    Refusal
-        If all items have the same labels.
-    """
+    """Return 0/1 indicators (n_samples, n_classes) of labels; raise Refusal if all items have the same."""
     if labels.ndim == 1:
         classes, number = np.unique(labels, return_inverse=True)
         indicator = np.eye(len(classes))[number]
@@ -153,27 +135,16 @@ def indicators(method: HashMethod, labels: Any) -> FloatArray:
     if (indicator == indicator[0]).all():
         raise Refusal(
             f"{method.label} needs items of different labels, got n_samples={len(labels)}, all with the same. "
-            "Give items of two classes or more."
+            "Pass items of at least two classes."
         )
     return indicator
 
 
 def cyclic_sweep(codes: FloatArray, classifier: FloatArray, pull: FloatArray) -> bool:
-    """Set each bit in turn to its best value, the others fixed.
+    """Set each column of codes B in turn to its best value, the others fixed, in place; return whether a bit changed.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples, n_bits)
-        B, -1 and +1; changed in place.
-    classifier : ndarray of shape (n_bits, n_classes)
-        W.
-    pull : ndarray of shape (n_samples, n_bits)
-        Q = Y W^T + nu F P.
-
-    Returns
-    -------
-    bool
-        Whether a bit changed. A bit without preference keeps its value.
+    ``classifier`` (n_bits, n_classes) is W, ``pull`` (n_samples, n_bits) is Y W^T + nu F P. A bit without preference
+    keeps its value.
     """
     predicted = codes @ classifier
     changed = False

@@ -20,19 +20,19 @@ class SH(HashMethod):
     n_bits : int, default=32
         Code length; any.
     percentile : float, default=0
-        Where the range of a direction starts and, from above, ends: 0 for smallest and largest projection, as
-        in the authors' code; 1 leaves out the lowest and the highest hundredth, so that outliers have no say.
+        The range of a direction is between this percentile of the projections and 100 minus it: 0 for the smallest and
+        the largest projection, as in the authors' code; 1 leaves out the lowest and highest hundredth.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
         Mean of the training items.
     directions_ : ndarray of shape (n_features, min(n_bits, rank))
-        Principal directions w_j, by falling variance.
+        Principal directions w_j, by decreasing variance.
     low_ : ndarray of shape (n_directions,)
-        Where the range of each direction starts, l_j.
+        Start of the range of each direction, l_j.
     width_ : ndarray of shape (n_directions,)
-        How long it is, R_j.
+        Its length, R_j.
     mode_direction_ : ndarray of shape (n_bits,), int64
         The direction j of each bit.
     mode_number_ : ndarray of shape (n_bits,), int64
@@ -48,7 +48,7 @@ class SH(HashMethod):
     ``n_bits``.
 
     Long directions give several bits, so ``n_bits`` may exceed the number of directions. One far outlier
-    stretches a range and takes the bits away from all others: see ``percentile``.
+    widens the range of its direction, which then takes bits from all others: see ``percentile``.
 
     References
     ----------
@@ -71,8 +71,8 @@ class SH(HashMethod):
         self.width_ = high - self.low_
         if not self.width_.any():
             raise Refusal(
-                f"{self.label} finds no direction of positive range between percentiles {self.percentile} and "
-                f"{100 - self.percentile} of {len(X)} items. Choose a smaller percentile."
+                f"{self.label} got {len(X)} items without a direction of positive range between percentiles "
+                f"{self.percentile} and {100 - self.percentile}. Choose a smaller percentile."
             )
         with np.errstate(divide="ignore"):  # a range of zero: infinite frequency, never chosen
             frequency = np.arange(1, self.n_bits + 1) / self.width_[:, None]  # (n_directions, n_bits)

@@ -1,4 +1,4 @@
-"""Sign: binary quantisation of embeddings, one bit a dimension."""
+"""Sign: binary quantisation of embeddings, one bit per dimension."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +18,13 @@ class Sign(HashMethod):
     Parameters
     ----------
     n_bits : int, default=32
-        Code length; at most the number of features. Fewer take the first ones, as embeddings trained for it
-        are cut [2]_; others lose what lies in the rest.
+        Code length; at most the number of features. The first ones are used, which suits embeddings that were trained
+        for truncation [2]_; others lose the information in the rest.
     threshold : {"zero", "mean", "median"}, default="zero"
-        What a value must exceed: 0, or the training items' mean or median of that dimension. Zero says little of
-        features that are never negative.
+        A bit is 1 above it: 0, or the training items' mean or median of that dimension. Zero suits no features
+        that are never negative.
     rotate : bool, default=False
-        Whether the first dimensions are rotated at random before.
+        Whether to rotate the first dimensions at random.
     random_state : int, default=0
         Seed of the rotation.
 
@@ -39,8 +39,7 @@ class Sign(HashMethod):
     -----
     The bits are [x_{1..n_bits} R > t]. Without rotation and with t = 0 these are the bits of
     ``quantize_embeddings`` of sentence-transformers, where scaling to unit length, before or after the cut, changes
-    none. With the median both values of a bit are as frequent among the training items as they can be, where values
-    differ.
+    none. With the median, bits are as balanced on the training items as equal values allow.
 
     References
     ----------
@@ -76,12 +75,12 @@ class Sign(HashMethod):
         return np.asarray(self._values(X) - self.threshold_)
 
     def hyperplanes(self) -> Hyperplanes:
-        """Give the planes that cut the bits; see `HashMethod.hyperplanes`."""
+        """Return the planes behind the bits; see `HashMethod.hyperplanes`."""
         normals = np.zeros((self.n_features_in_, self.n_bits))
         normals[: self.n_bits] = np.eye(self.n_bits) if self.rotation_ is None else self.rotation_
         return Hyperplanes(np.zeros(len(normals)), normals, -self.threshold_)
 
     def _values(self, X: FloatArray) -> FloatArray:
-        """Give the dimensions that become bits, (n_samples, n_bits)."""
+        """Return the dimensions that become bits, (n_samples, n_bits)."""
         first = X[:, : self.n_bits]
         return first if self.rotation_ is None else np.asarray(first @ self.rotation_)

@@ -24,9 +24,9 @@ class SKLSH(HashMethod):
     gamma : float, default=1
         Kernel exp(-gamma/2 (distance/s)^2), with s the mean distance to the ``n_neighbors``-th neighbour.
     n_neighbors : int, default=50
-        Which neighbour sets s; an item counts as its own first neighbour. At most n_samples - 1 is used.
+        Neighbour that sets s; an item counts as its own first neighbour. At most n_samples - 1 is used.
     random_state : int, default=0
-        Seed of the waves and of the 100 items that s is the mean of.
+        Seed of the waves and of the 100 items over which s is averaged.
 
     Attributes
     ----------
@@ -46,8 +46,8 @@ class SKLSH(HashMethod):
     (8 / pi^2) sum over m >= 1 of (1 - K(m u)) / (4 m^2 - 1) for the kernel K. It tends to 4 / pi^2 = 0.405, not
     1/2, as u grows. Codes of fewer bits are prefixes of longer ones with the same seed.
 
-    The scale matters most: without it, far apart items get random codes. Where so many items are equal that
-    s is 0, the mean distance between items that differ takes its place.
+    The scale matters most: with a wrong one, nearly all items count as far apart. If so many items are equal that
+    s is 0, it is replaced by the mean distance between items that differ.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""SpH: spherical hashing, a ball a bit."""
+"""SpH: spherical hashing, one ball per bit."""
 
 import warnings
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ _SPREAD_TOLERANCE = 0.15  # of the overlaps' standard deviation
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpH(HashMethod):
-    """Spherical hashing [1]_: a bit says whether an item lies inside a ball.
+    """Spherical hashing [1]_: a bit is 1 for items inside a ball.
 
     Parameters
     ----------
     n_bits : int, default=32
         Code length; any.
     max_iter : int, default=100
-        How often the overlaps are measured at most; between measurements the balls move.
+        Maximum number of measurements of the overlaps; the balls move between measurements.
     random_state : int, default=0
         Seed of the first centres.
 
@@ -37,13 +37,13 @@ class SpH(HashMethod):
     squared_radii_ : ndarray of shape (n_bits,)
         Squares of their radii t_k.
     n_iter_ : int
-        How often the overlaps were measured.
+        Number of measurements.
 
     Warns
     -----
     ConvergenceWarning
-        If the balls have not settled after ``max_iter`` measurements, as with items of few dimensions or few distinct
-        ones. The codes can be used, but their bits are far from independent.
+        If the balls have not converged after ``max_iter`` measurements, as with few dimensions or few distinct items.
+        The codes can be used, but their bits are far from independent.
 
     Notes
     -----
@@ -57,7 +57,7 @@ class SpH(HashMethod):
     o_kl at most 0.15 n/4. The bit is 1 for distance <= t_k.
 
     The paper ranks by *spherical* Hamming distance, the number of differing bits over the number of common
-    ones. This harness ranks the same codes by plain Hamming distance, like those of all methods.
+    ones. hashbench ranks the same codes by plain Hamming distance, as for all methods.
 
     References
     ----------
@@ -78,7 +78,7 @@ class SpH(HashMethod):
             raise equal_items(self, X)
         half, quarter = len(X) // 2, len(X) / 4
         seeds = np.random.default_rng(self.random_state).integers(len(X), size=(self.n_bits, _N_SEEDS))
-        centres = np.stack([X[few].mean(axis=0) for few in seeds])
+        centres = np.stack([X[rows].mean(axis=0) for rows in seeds])
         for step in range(1, self.max_iter + 1):
             squared = cdist(centres, X, "sqeuclidean")  # (n_bits, n_samples)
             squared_radii = np.partition(squared, half - 1, axis=1)[:, half - 1]
@@ -90,9 +90,9 @@ class SpH(HashMethod):
                 return
             centres = centres + (excess.sum(axis=1)[:, None] * centres - excess @ centres) / (2 * self.n_bits)
         warnings.warn(
-            f"{self.label} has not settled after max_iter={self.max_iter} measurements: the overlaps differ from n/4 "
-            f"by {np.abs(pairs).mean():.0%} on average, their standard deviation is {pairs.std():.0%}; "
-            f"{_MEAN_TOLERANCE:.0%} and {_SPREAD_TOLERANCE:.0%} were wanted. Raise max_iter or lower n_bits.",
+            f"{self.label} has not converged after max_iter={self.max_iter} measurements: overlaps differ from n/4 by "
+            f"{np.abs(pairs).mean():.0%} on average (wanted {_MEAN_TOLERANCE:.0%}), their standard deviation is "
+            f"{pairs.std():.0%} (wanted {_SPREAD_TOLERANCE:.0%}). Raise max_iter or lower n_bits.",
             ConvergenceWarning,
             stacklevel=3,
         )

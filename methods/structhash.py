@@ -1,4 +1,4 @@
-"""StructHash: kernel functions added one at a time, whichever helps a bound on NDCG most."""
+"""StructHash: kernel functions added one at a time, each the one that improves a bound on NDCG most."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ from hashbench.methods._ndcg_bound import Master, RankedList, worst_rankings
 from hashbench.methods._quadratic import Bit, candidate_bits, whitening
 from hashbench.methods._training_items import draw_rows
 
-_BATCH = 256  # queries whose levels are held at once
-_N_STARTS = 4  # eigenvectors that stand in where the best bit is there already
+_BATCH = 256  # queries whose levels are in memory at once
+_N_STARTS = 4  # eigenvectors to choose from if the best bit repeats an earlier one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class StructHash(HashMethod):
     """Structured learning of binary codes with column generation [1]_, for NDCG.
 
-    Knows several levels: the list of each query asks for one of the levels its items have, drawn evenly,
-    and there relevant is what has that level or a higher one.
+    Learns from graded levels: for the list of each query one of the levels of its items is drawn uniformly, and items
+    of that level or a higher one are relevant.
 
     Parameters
     ----------
@@ -37,54 +37,54 @@ class StructHash(HashMethod):
     n_anchors : int, default=1000
         Training items at the centres of the kernel features; all items if there are fewer.
     n_items : int, default=5000
-        Training items that queries and lists are drawn from, themselves drawn if there are more.
+        Training items that queries and lists are drawn from, a random subset if there are more.
     n_queries : int, default=1000
         Training items used as queries.
     n_relevant, n_irrelevant : int, default=30, 90
-        Length of a query's lists, or all items there are.
+        Length of a query's lists; all items if there are fewer.
     C : float, default=50.0
         Weight of the loss against the sum of the bits' weights.
     n_cuts : int, default=3
-        Most rounds of constraints for each bit.
+        Maximum rounds of constraints for each bit.
     n_steps : int, default=20
-        Most steps of the smooth optimisation of one bit.
+        Maximum steps of the smooth optimisation of one bit.
     ridge : float, default=0.01
         Regularisation of the kernel functions, as a share of the mean of the diagonal of K^T K.
     tol : float, default=1e-3
         Constraints violated by no more than this are not added.
     random_state : int, default=0
-        Seed of the drawings.
+        Seed of anchors, items, queries and lists.
 
     Attributes
     ----------
     anchors_ : Anchors
         The kernel features.
     weights_ : ndarray of shape (n_anchors, n_bits)
-        One function of the features a bit.
+        One function of the features per bit.
     bit_weights_ : ndarray of shape (n_bits,)
-        Weights of the weighted Hamming distance that was learnt; 0 for bits the bound can do without.
-        Codes are compared by plain Hamming distance here.
+        Weights of the learned weighted Hamming distance; 0 for bits that do not improve the bound.
+        hashbench ranks by plain Hamming distance.
     gains_ : ndarray of shape (n_bits,)
-        What each bit promised when it was added; only above 1 it can lower the bound.
+        Expected gain of each bit when it was added; only a gain above 1 can lower the bound.
     losses_ : ndarray of shape (n_bits,)
         Objective of the master problem after each bit.
 
     Notes
     -----
     The score of a list item is s_ij = -sum_r w_r [h_r(x_i) != h_r(x_j)]. The master problem minimises
-    sum w + C xi subject to w . g^c >= loss^c - xi over the rankings c found so far, where g^c compares
-    the true ranking with c; the most violated ranking is found exactly for each query. Its duals give
-    the next bit, which maximises z^T M z / 2; the master may have no use for it, then it is added all
-    the same. A bit equal to an earlier one, or its complement, is passed over for the next of four
-    eigenvectors; where these are used up, as with few anchors, the best bit is repeated.
+    sum w + C xi subject to w . g^c >= loss^c - xi over the constraints c so far, where g^c compares the true ranking
+    with c; the most violated ranking is computed exactly for each query. Its duals define the next bit, which maximises
+    z^T M z / 2 and is added even if the master does not use it. A bit equal to an earlier one, or its complement, is
+    replaced by the next of four eigenvectors; if there is none left, as with few anchors, the best bit is repeated.
 
     With K the kernel features, a function K a is scaled to a^T (K^T K + ridge) a = n and optimised from
-    there. A few hundred items, or next to no ridge, let the first bits rank all lists without loss; these
-    and later bits then know the lists by heart, and say little of other items. ``presets["paper"]`` has the
-    authors' anchors, queries and cuts, and next to no ridge.
-    Fitting takes one thread, so the number of threads does not matter. Weights are multiples of 2^-32, so that items of
-    one code tie exactly. Another kind of processor may still give other bits: the optimisation of a bit can enlarge
-    rounding errors, and the bits after it follow from it (on digits from the 25th bit on; on digits-pairs and
+    there. With a few hundred items, or almost no ridge, the first bits rank all lists without loss; these
+    and later bits then overfit the lists. ``presets["paper"]`` has the authors' anchors, queries and cuts, and almost
+    no ridge.
+
+    Fitting uses one thread, so the number of threads does not affect codes. Weights are multiples of 2^-32, so items
+    with the same code tie exactly. Another kind of processor may still give other bits: the optimisation of a bit can
+    amplify rounding errors, and later bits depend on it (on digits from the 25th bit on; on digits-pairs and
     digits-unlabelled all 64 were equal).
 
     References
@@ -122,7 +122,7 @@ class StructHash(HashMethod):
         "paper": {"n_anchors": 300, "n_queries": 100, "n_cuts": 10, "ridge": 1e-6}
     }
 
-    @threadpool_limits.wrap(limits=1)  # how sums are cut among threads would decide bits
+    @threadpool_limits.wrap(limits=1)  # the split of sums among threads would change bits
     def _fit(self, X: FloatArray, y: Any) -> None:
         rng = np.random.default_rng(self.random_state)
         self.anchors_ = draw_anchors(self, X, self.n_anchors, rng)
@@ -160,8 +160,8 @@ class StructHash(HashMethod):
             levels = np.unique(level)
             if len(levels) < 2:
                 continue
-            asked = rng.choice(levels[1:])
-            relevant, irrelevant = others[level >= asked], others[level < asked]
+            threshold = rng.choice(levels[1:])
+            relevant, irrelevant = others[level >= threshold], others[level < threshold]
             lists.append(
                 RankedList(
                     query,
@@ -174,7 +174,7 @@ class StructHash(HashMethod):
         if not lists:
             raise Refusal(
                 f"{self.label} learns from items that have both similar and dissimilar items, got "
-                f"n_samples={len(rows)} without any such. Give items of two classes or more, several of each."
+                f"n_samples={len(rows)} without any. Pass items of at least two classes, several of each."
             )
         return lists
 
@@ -183,14 +183,14 @@ class StructHash(HashMethod):
 
 
 def _in_turn(affinity: Affinity, rows: IntArray, queries: IntArray) -> Iterator[tuple[int, LevelArray]]:
-    """Give queries one by one, each with its levels to all rows; computed for many at a time."""
+    """Yield each query with its levels to all rows, computed in batches."""
     for batch in gen_batches(len(queries), _BATCH):
         yield from zip(queries[batch], affinity.block(rows[queries[batch]], rows), strict=True)
 
 
 def _next_bit(white: FloatArray, matrix: csr_array, bits: list[Bit], n_steps: int) -> Bit:
-    """Choose the best bit that is not there yet; the best of all if there is no other."""
-    found = candidate_bits(white, matrix, white.T @ matrix @ white, _N_STARTS, n_steps)
-    found.sort(key=lambda bit: -bit.gain)
-    fresh = [bit for bit in found if not any(abs(bit.signs @ old.signs) == len(bit.signs) for old in bits)]
-    return (fresh or found)[0]
+    """Return the best bit that does not repeat an earlier one; the best of all if there is none."""
+    candidates = candidate_bits(white, matrix, white.T @ matrix @ white, _N_STARTS, n_steps)
+    candidates.sort(key=lambda bit: -bit.gain)
+    new = [bit for bit in candidates if not any(abs(bit.signs @ old.signs) == len(bit.signs) for old in bits)]
+    return (new or candidates)[0]

@@ -1,4 +1,4 @@
-"""TALR-AP: average precision, expected over the order of tied items, as the objective."""
+"""TALR-AP: average precision, expected over orders of tied items, as the objective."""
 
 from dataclasses import dataclass
 from math import factorial
@@ -12,21 +12,10 @@ if TYPE_CHECKING:
 
 
 def simplified_ap(size: "Tensor", n_rel: "Tensor") -> "Tensor":
-    """Compute AP_s, equation 62 of TALR's supplement.
+    """Compute AP_s, equation 62 of TALR's supplement: sum_d c+_d / N+ * (C+_{d-1} + C+_d + 1) / (C_{d-1} + C_d + 1).
 
-    Parameters
-    ----------
-    size, n_rel : Tensor of shape (n_queries, n_bins), float64
-        c and c+: items and relevant items of each tie, nearest first; soft counts.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        Between 0 and 1; 0 for a query without relevant items.
-
-    Notes
-    -----
-    sum_d c+_d / N+ * (C+_{d-1} + C+_d + 1) / (C_{d-1} + C_d + 1), with C cumulative.
+    ``size`` and ``n_rel`` (n_queries, n_bins) are c and c+: soft counts of items and relevant items in each tie,
+    nearest first; C is cumulative. A query without relevant items has 0.
     """
     before, rel_before = size.cumsum(dim=1) - size, n_rel.cumsum(dim=1) - n_rel
     precision = (2 * rel_before + n_rel + 1) / (2 * before + size + 1)
@@ -36,22 +25,10 @@ def simplified_ap(size: "Tensor", n_rel: "Tensor") -> "Tensor":
 def full_ap(size: "Tensor", n_rel: "Tensor") -> "Tensor":
     """Compute the relaxation that equals tie-aware AP on whole counts, and is finite on all others.
 
-    Parameters
-    ----------
-    size, n_rel : Tensor of shape (n_queries, n_bins), float64
-        c and c+, as for `simplified_ap`.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        AP; 0 for a query without relevant items.
-
-    Notes
-    -----
-    sum_d c+_d / N+ * [(C+_{d-1} + 1) l + (c+_d - 1) k], where l is the mean of 1/rank over a tie's ranks and
-    k = (1 - (C + 1) l) / (c - 1), C = C_{d-1}. TALR's equation 11 puts logarithms for l, which has poles at
-    C = 0 and c = 1; differences of digamma, l = (psi(C + c + 1) - psi(C + 1)) / c, have none. Where c or
-    c - 1 is nearly 0, their series are used.
+    It is sum_d c+_d / N+ * [(C+_{d-1} + 1) l + (c+_d - 1) k], where l is the mean of 1/rank over a tie's ranks and k =
+    (1 - (C + 1) l) / (c - 1), C = C_{d-1}. TALR's equation 11 puts logarithms for l, which has poles at C = 0 and c =
+    1; differences of digamma, l = (psi(C + c + 1) - psi(C + 1)) / c, have none. Where c or c - 1 is nearly 0, their
+    series are used. Arguments are those of `simplified_ap`.
     """
     from torch.special import digamma, polygamma
 
@@ -82,19 +59,19 @@ class TALRAP(_TALR):
     Parameters
     ----------
     relaxation : {"simplified", "full"}, default="simplified"
-        AP_s of the supplement, which the authors train, or a form that is exact on whole counts.
+        AP_s of the supplement, which the authors use, or a form that is exact on whole counts.
     alpha : float, default=1
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
 
     Notes
     -----
     Each item of a batch is a query to the others; a query without relevant ones counts as 0. Maximises the
-    mean over queries. ``presets["paper"]`` has the authors' settings for CIFAR-10, made for a whole network
-    and plain activations. Their released gradient lacks a factor 2 where bins of different distance meet; this one
+    mean over queries. ``presets["paper"]`` has the authors' settings for CIFAR-10, meant for a whole network
+    and plain activations. Their released gradient lacks a factor 2 between bins of different distance; this one
     agrees with finite differences, and training differs little.
 
     References
@@ -111,8 +88,15 @@ class TALRAP(_TALR):
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"scaling": "none", "epochs": 50, "batch_size": 250, "learning_rate": 0.01, "halve_every": 0},
-            **{"alpha": 0.5, "head": "linear", "bias_multiplier": 1.0, "pretrained_multiplier": 0.1},
+            "scaling": "none",
+            "epochs": 50,
+            "batch_size": 250,
+            "learning_rate": 0.01,
+            "halve_every": 0,
+            "alpha": 0.5,
+            "head": "linear",
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.1,
             "n_bins": lambda n_bits: n_bits // 2 if n_bits >= 32 else n_bits,
         }
     }

@@ -1,4 +1,4 @@
-"""TALR-NDCG: graded gain, expected over the order of tied items, as the objective."""
+"""TALR-NDCG: graded gain, expected over orders of tied items, as the objective."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,34 +11,19 @@ if TYPE_CHECKING:
 
 
 def simplified_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
-    """Compute DCG_s, equation 66 of TALR's supplement.
+    """Compute DCG_s, equation 66 of TALR's supplement: sum_d g_d / log2(C_{d-1} + c_d / 2 + 3/2), never above DCG.
 
-    Parameters
-    ----------
-    size, gain : Tensor of shape (n_queries, n_bins), float64
-        c and g: items of each tie and the sum of their gains, nearest first; soft counts.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        sum_d g_d / log2(C_{d-1} + c_d / 2 + 3/2), C cumulative; never above the exact DCG.
+    ``size`` and ``gain`` (n_queries, n_bins) are c and g: items of each tie and the sum of their gains, nearest first;
+    soft counts. C is cumulative.
     """
     before = size.cumsum(dim=1) - size
     return (gain / (before + size / 2 + 1.5).log2()).sum(dim=1)
 
 
 def full_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
-    """Compute the relaxation that equals tie-aware DCG on whole counts.
+    """Compute the relaxation that equals tie-aware DCG on whole counts: sum_d g_d / c_d * (F(C_d) - F(C_{d-1})).
 
-    Parameters
-    ----------
-    size, gain : Tensor of shape (n_queries, n_bins), float64
-        c and g, as for `simplified_dcg`.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        sum_d g_d / c_d * (F(C_d) - F(C_{d-1})), F the cumulative discount, linear between whole numbers.
+    F is the cumulative discount, linear between whole numbers. Arguments are those of `simplified_dcg`.
     """
     after = size.cumsum(dim=1)
     before = after - size
@@ -55,20 +40,7 @@ def full_dcg(size: "Tensor", gain: "Tensor") -> "Tensor":
 
 
 def ideal_dcg(counts: "Tensor", gains: "Tensor") -> "Tensor":
-    """Compute the DCG of the best order.
-
-    Parameters
-    ----------
-    counts : Tensor of shape (n_queries, n_levels), float64
-        Items at each level, whole numbers.
-    gains : Tensor of shape (n_levels,), float64
-        Ascending gains of the levels.
-
-    Returns
-    -------
-    Tensor of shape (n_queries,), float64
-        The items with the largest gains come first.
-    """
+    """Compute the DCG of the best order, from ``counts`` (n_queries, n_levels) and ascending ``gains`` (n_levels,)."""
     after = counts.flip(1).cumsum(dim=1).long()  # (n_queries, n_levels), best level first
     table = _cumulative_discount(int(after[:, -1].max()), counts)
     discounts = table[after].diff(dim=1, prepend=table.new_zeros(len(after), 1))
@@ -76,7 +48,7 @@ def ideal_dcg(counts: "Tensor", gains: "Tensor") -> "Tensor":
 
 
 def _cumulative_discount(n_ranks: int, like: "Tensor") -> "Tensor":
-    """F(0) to F(n_ranks): sums of 1 / log2(rank + 1)."""
+    """Compute F(0) to F(n_ranks): sums of 1 / log2(rank + 1)."""
     import torch
 
     ranks = torch.arange(1, n_ranks + 1, dtype=like.dtype, device=like.device)
@@ -92,21 +64,21 @@ class TALRNDCG(_TALR):
     Parameters
     ----------
     learning_rate, epochs, halve_every : float and int, default=0.3, 60 and 20
-        Gradients of NDCG are small; on held-out items this did better than the other methods' 0.1, 30 and 10.
+        Gradients of NDCG are small; on held-out items these scored better than the usual 0.1, 30 and 10.
     relaxation : {"simplified", "full"}, default="simplified"
-        DCG_s of the supplement, as the authors', or a form that is exact on whole counts.
+        DCG_s of the supplement, which the authors use, or a form that is exact on whole counts.
     alpha : float, default=1
         Steepness of the tanh that relaxes codes; the authors' gamma is 2 alpha.
     continuation : int, default=0
-        Epochs after which ``alpha`` doubles, again and again; 0 for never.
+        Double ``alpha`` after every so many epochs; 0 for never.
     n_bins : int, optional
-        Intervals of the histogram; 0 for as many as bits. By default half the bits, at least 8, at most 16 or the bits.
+        Intervals of the histogram; 0 for one per bit. By default half the bits, at least 8, at most 16 or the bits.
 
     Notes
     -----
     Each item of a batch is a query to the others, and left out of the ideal as well. Maximises the mean over
-    queries of DCG / ideal DCG, 1 where there is nothing to gain. ``presets["paper"]``: the authors' for NUS-WIDE.
-    Their released code differs in two ways: its gradient lacks a factor 2 where bins of different distance meet
+    queries of DCG / ideal DCG, 1 where the ideal is 0. ``presets["paper"]`` has the authors' settings for NUS-WIDE.
+    Their released code differs in two ways: its gradient lacks a factor 2 between bins of different distance
     (this one agrees with finite differences), and its ideal DCG counts the query itself.
 
     References
@@ -128,9 +100,16 @@ class TALRNDCG(_TALR):
     criterion = "NDCG"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
-            **{"head": "linear", "scaling": "none", "epochs": 50, "batch_size": 256},
-            **{"learning_rate": 0.01, "halve_every": 0, "alpha": 0.5, "bias_multiplier": 1.0},
-            **{"pretrained_multiplier": 0.01, "n_bins": lambda n_bits: max(n_bits // 2, 1)},
+            "head": "linear",
+            "scaling": "none",
+            "epochs": 50,
+            "batch_size": 256,
+            "learning_rate": 0.01,
+            "halve_every": 0,
+            "alpha": 0.5,
+            "bias_multiplier": 1.0,
+            "pretrained_multiplier": 0.01,
+            "n_bins": lambda n_bits: max(n_bits // 2, 1),
         }
     }
 

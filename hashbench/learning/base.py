@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 HIDDEN_MEAN = 1 / np.sqrt(2 * np.pi)  # of ReLU under standard normal inputs
 _NEED_A_BACKBONE = ("weights", "image_size", "train_from", "augmentation", "head_epochs")
-_WITHOUT_EFFECT = (*_NEED_A_BACKBONE, "mixed_precision")  # if there is no backbone
+_WITHOUT_EFFECT = (*_NEED_A_BACKBONE, "mixed_precision")  # without a backbone
 _OF_IMAGES = (*_NEED_A_BACKBONE, "backbone", "pretrained_multiplier")
 
 
@@ -39,83 +39,83 @@ class LearnedHash(HashMethod):
 
     Items are features, or with a ``backbone`` images (n, height, width, 1 or 3), uint8.
 
-    A subclass is a dataclass that adds its parameters, and gives the loss of a `Batch` in ``_loss``. It may also set
-    fixed targets and give parameters of the loss's own in ``_begin``, change these in ``_end_step`` and ``_end_epoch``,
-    and keep something of them in ``_end``. One that learns without labels sets ``supervision`` to ``"none"``.
+    A subclass is a dataclass that adds its parameters, and returns the loss of a `Batch` in ``_loss``. It may also set
+    fixed targets and return parameters of the loss in ``_begin``, update these in ``_end_step`` and ``_end_epoch``,
+    and store some of them in ``_end``. A method that learns without labels sets ``supervision`` to ``"none"``.
 
     Parameters
     ----------
     n_bits : int, default=32
         Code length; any.
     backbone : {None, "alexnet", "vgg-f", "squeezenet", "resnet18"}, default=None
-        The pretrained network that images go through; it is trained together with the head.
+        Pretrained network for images, trained together with the head.
     weights : str, optional
-        File of its weights; by default the official ones, downloaded once.
+        File of its weights; by default the official ones, which are downloaded once.
     image_size : int, default=0
-        Width and height in pixels that images are resized to; 0 for what the network was trained on, or
-        less for small images (128 for CIFAR's).
+        Width and height in pixels to resize images to; 0 for the size that the network was trained on, or a smaller one
+        for small images (128 for CIFAR).
     pretrained_multiplier : float, default=0.01
-        Of the learning rate of pretrained layers; 0 leaves them as they are.
+        Factor of the learning rate of pretrained layers; 0 freezes them.
     train_from : str, default="conv1"
-        The first layer of the pretrained network that is trained, such as fire5 of squeezenet; by default all are.
-        Those before stay as they are; what they give for an image is computed once, in float32, and kept as float16.
+        First layer of the pretrained network to train, such as fire5 of squeezenet; by default all layers are trained.
+        Earlier layers are frozen: their activations are computed once, in float32, and stored as float16.
     augmentation : {"none", "flip", "crop"}, default="none"
-        Whether training images are mirrored at random, and also moved by up to an eighth; below
-        ``train_from`` an image and its mirror image are computed once, and what these layers give is moved.
+        Whether training images are mirrored at random ("flip"), and also shifted by up to an eighth ("crop"). Frozen
+        layers run once for an image and its mirror image, and their activations are shifted.
     head_epochs : int, default=0
-        Epochs before the others, in which the head alone learns, from features of images as they are, its rate halved
-        after each third (if ``halve_every`` is not 0). Schedules of a loss then begin again.
+        Epochs before the others in which only the head is trained, on features of the original images; its rate is
+        halved after each third (if ``halve_every`` is not 0). Schedules of a loss start again afterwards.
     head : {"mlp", "linear"}, default="mlp"
-        A hidden layer of rectified units and a linear layer, or the latter alone.
+        A hidden layer of rectified units and a linear layer, or only the latter.
     n_hidden : int, default=1024
         Units of the hidden layer.
     scaling : {"variance", "norm", "none"}, default="variance"
-        What becomes of items after the training mean is taken away: norm sqrt(n_features / 2), which
-        makes outputs start at variance 1; norm 1; or nothing.
+        Scaling of items after the training mean is subtracted: to norm sqrt(n_features / 2), so that outputs start at
+        variance 1; to norm 1; or none.
     epochs : int
         Passes over the training items.
     batch_size : int
-        The most training items that make a step; sizes of an epoch's batches differ by one at most. Where pretrained
-        layers learn, features are centred by the mean of their batch: a few items are too few.
+        Maximum training items per step; sizes of an epoch's batches differ by at most one. If pretrained layers are
+        trained, features are centred by the mean of their batch, for which a few items are too few.
     learning_rate : float, default=0.1
-        Of stochastic gradient descent.
+        Initial learning rate.
     momentum : float, default=0.9
-        Its momentum.
+        Momentum of stochastic gradient descent.
     optimizer : {"sgd", "adam", "rmsprop"}, default="sgd"
-        What makes the steps; only the first has the momentum.
+        Optimiser; only "sgd" uses ``momentum``.
     halve_every : int
-        Epochs after which the learning rate is halved, again and again; 0 for never.
+        Halve the learning rate after every so many epochs; 0 for never.
     weight_decay : float, default=5e-4
-        Of weights and biases.
+        Weight decay of weights and biases.
     bias_multiplier : float, default=0.1
-        Of the learning rate of biases.
+        Factor of the learning rate of biases.
     validation : float, default=0.0
-        Share of the training items that is held out; the epoch in which they, as queries to the
-        others, score best (``criterion``) is kept. With 0, the last one is.
+        Share of the training items to hold out. The epoch in which they score best (``criterion``), as queries to the
+        others, is used; with 0, the last epoch.
     device : {"auto", "cpu", "cuda"}, default="auto"
-        Where to train; a GPU's results may differ from run to run in the last digits.
+        Where to train; results on a GPU may differ between runs in the last digits.
     mixed_precision : bool, default=False
-        Train the backbone in bfloat16. It is faster on a GPU, and on a CPU with instructions for it (AMX). Heads and
-        losses are float64 throughout.
+        Train the backbone in bfloat16, which is faster on a GPU, and on a CPU with AMX instructions. Heads and losses
+        are always float64.
     random_state : int, default=0
         Seed of initial weights, batches and held-out items.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        Mean of the training items, or of what the trained ``backbone`` makes of those not held out; float64.
+        Mean of the training items, or of the features of those not held out from the trained ``backbone``; float64.
     layers_ : list of tuple of ndarray
         Weights (n_in, n_out) and biases (n_out,) of the head's layers.
     network_ : hashbench.learning.image_network.ImageNetwork
-        From images to outputs; only with a backbone.
+        The network from images to outputs; only with a backbone.
     history_ : list of Epoch
-        How training went.
+        Statistics of each epoch.
     resumed_seconds_ : float
-        How long training had taken when the checkpoint was left that ``fit`` went on from.
+        Training time before the checkpoint that ``fit`` resumed from.
     session : Session
-        Where training leaves its state and whom it tells; to be set before ``fit``.
+        Checkpoint and progress callback; to be set before ``fit``.
     criterion : str
-        The metric that held-out items are scored by.
+        Metric of the held-out items.
     """
 
     n_bits: int = 32
@@ -152,74 +152,69 @@ class LearnedHash(HashMethod):
 
     @property
     def _normalises(self) -> bool:
-        """Whether outputs go through batch normalisation in training; it becomes part of the last layer then."""
+        """Whether outputs are batch-normalised in training, which is folded into the last layer afterwards."""
         return False
 
     def _loss(self, batch: Batch) -> "Tensor":
-        """Give the loss of a batch, a scalar to be minimised."""
+        """Return the loss of a batch, a scalar to be minimised."""
         raise NotImplementedError
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module | None":
-        """Draw what is fixed, such as ``targets_``, and give what is trained besides the network, if anything.
+        """Draw what is fixed, such as ``targets_``, and return a module of what the loss trains and stores, or None.
 
         The module's parameters and buffers are in ``batch.own`` and in checkpoints, and dropped when training ends.
         """
         return None
 
     def _end_step(self, batch: Batch) -> None:
-        """Do what is to be done after the step on a batch, without gradients; see ``_end_epoch`` on what it keeps."""
+        """Update buffers of ``batch.own`` after the step on a batch, without gradients."""
 
     def _end_epoch(self, batch: Batch) -> None:
-        """Do what is to be done after an epoch, without gradients; ``batch`` is its last one.
+        """Update buffers of ``batch.own`` after an epoch, without gradients; ``batch`` is its last one.
 
-        What it keeps belongs in buffers of ``batch.own``: these alone are in checkpoints.
+        Only these buffers are in checkpoints.
         """
 
     def _end(self, own: Any) -> None:
-        """Keep what encoding or the user may want of what `_begin` gave, when training has ended."""
+        """Store what encoding or users need of the module that `_begin` returned, when training has ended."""
 
     def check_parameters(self) -> None:
-        """Refuse parameters out of range, and to start without PyTorch; see `HashMethod.check_parameters`."""
+        """Raise HashbenchError for parameters out of range or without PyTorch; see `HashMethod.check_parameters`."""
         super().check_parameters()
-        if self.backbone is None and (useless := [name for name in _WITHOUT_EFFECT if self._is_set(name)]):
+        unused = [name for name in _WITHOUT_EFFECT if self._is_set(name)]
+        if self.backbone is None and unused:
             raise HashbenchError(
-                f"{self.label} has no use for {' and '.join(useless)} without a backbone. Add one, such as "
-                "backbone=squeezenet, or leave this out."
+                f"{self.label} got {' and '.join(unused)}, which has no effect without a backbone. Add one, such as "
+                "backbone=squeezenet, or leave it out."
             )
         if self.backbone is not None and self.train_from not in get_backbone(self.backbone).layers:
             raise unknown_name("layer", self.train_from, get_backbone(self.backbone).layers)
         if self.validation and self.supervision == "none":
             raise HashbenchError(
-                f"{self.label} learns without labels, so held-out items cannot be scored: got "
-                f"validation={self.validation}, leave it at 0."
+                f"{self.label} got validation={self.validation}, but learns without labels, by which held-out items "
+                "could be scored. Leave validation at 0."
             )
         if find_spec("torch") is None:
             raise HashbenchError(f"{self.label} needs PyTorch, which is not installed: {HOW_TO_INSTALL}.")
 
     @property
     def input_kind(self) -> Literal["features", "images"]:
-        """Which part of a dataset is ``X``: images, if there is a backbone for them."""
+        """Which part of a dataset is ``X``: images if there is a backbone, else features."""
         return "features" if self.backbone is None else "images"
 
     def leaves_out(self) -> tuple[str, ...]:
-        """Name modules whose code does not decide the codes; see `HashMethod.leaves_out`.
+        """Return modules whose code does not affect the codes; see `HashMethod.leaves_out`.
 
-        Returns
-        -------
-        tuple of str
-            Without a backbone those of images, without held-out items those that score them.
+        Without a backbone these are the modules of images, without held-out items those that score them.
         """
         images = () if self.backbone else ("hashbench.learning.image_network",)
         return (*images, *(() if self.validation else ("hashbench.learning.held_out",)))
 
     def recorded_params(self) -> dict[str, Any]:
-        """Give the parameters that identify codes; see `HashMethod.recorded_params`.
+        """Return the parameters that identify codes; see `HashMethod.recorded_params`.
 
-        Returns
-        -------
-        dict
-            Without the device, without those of images where there is no backbone, and without the optimizer if it is
-            the usual one; weights by the first 8 hex digits of their SHA-256.
+        The device is left out, the parameters of images if there is no backbone, and the optimizer if it is the
+        default; weights are recorded as the first 8 hex digits of their SHA-256.
         """
         params = super().recorded_params()
         del params["device"]
@@ -232,12 +227,9 @@ class LearnedHash(HashMethod):
         return {**params, "weights": weights_digest(self.backbone, self._weights_path)}
 
     def fitted_state(self) -> dict[str, Any]:
-        """Give what ``fit`` learned, for a file; see `HashMethod.fitted_state`.
+        """Return what ``fit`` learned, for a file; see `HashMethod.fitted_state`.
 
-        Returns
-        -------
-        dict
-            With a backbone all parameters of the network too, so that its file of weights is not needed.
+        With a backbone it holds all parameters of the network, so that its file of weights is not needed.
         """
         state = super().fitted_state()
         if "network_" in state:
@@ -247,7 +239,7 @@ class LearnedHash(HashMethod):
         return state
 
     def set_fitted_state(self, state: Mapping[str, Any]) -> None:
-        """Take up what `fitted_state` gave; see `HashMethod.set_fitted_state`."""
+        """Restore what `fitted_state` returned; see `HashMethod.set_fitted_state`."""
         super().set_fitted_state({name: value for name, value in state.items() if name != "network_"})
         if self.backbone is not None:
             from torch import Generator
@@ -262,7 +254,7 @@ class LearnedHash(HashMethod):
             )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "layers_")  # the last thing that a fit gives; a fit cut short has none
+        return hasattr(self, "layers_")  # the last attribute that fit sets
 
     def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
         if self.input_kind == "features":
@@ -274,7 +266,7 @@ class LearnedHash(HashMethod):
                 "uint8 of shape (n, height, width, 3)."
             )
         colour = images if images.shape[3] == 3 else images.repeat(3, axis=3)
-        return np.require(colour, requirements=["C", "W"])  # as PyTorch takes arrays
+        return np.require(colour, requirements=["C", "W"])  # as PyTorch requires
 
     def _is_set(self, name: str) -> bool:
         return bool(getattr(self, name) != getattr(type(self), name))
@@ -284,7 +276,7 @@ class LearnedHash(HashMethod):
 
         from hashbench.learning import networks
 
-        for name in ("layers_", "network_"):  # of an earlier fit
+        for name in ("layers_", "network_"):  # from an earlier fit
             self.__dict__.pop(name, None)
         if (X[0] == X).all():
             raise Refusal(f"{self.label} needs training items that differ, got n_samples={len(X)}, all of them equal.")
@@ -299,7 +291,7 @@ class LearnedHash(HashMethod):
                 inputs = extractor.inputs(X, folder)
                 vary = seen_in_training(extractor, X, inputs, self.augmentation, folder)
                 features = extractor(inputs)
-        features = np.ascontiguousarray(features, np.float64)  # sums then run in one order
+        features = np.ascontiguousarray(features, np.float64)  # so that sums have one order
         self.mean_ = features.mean(axis=0)
         generator = torch.Generator().manual_seed(self.random_state)
         n_hidden = self.n_hidden if self.head == "mlp" else 0
@@ -326,8 +318,9 @@ class LearnedHash(HashMethod):
     ) -> None:
         """Train a network in place, with the loss and the parameters of this method."""
         affinity: Affinity
-        if self.supervision == "none":  # every item is of a kind of its own
-            affinity, labels = SameLabel(*2 * [np.arange(len(inputs))]), None
+        if self.supervision == "none":  # each item is only relevant to itself
+            numbers = np.arange(len(inputs))
+            affinity, labels = SameLabel(numbers, numbers), None
         elif isinstance(y, Affinity):
             affinity, labels = y, getattr(y, "query_labels", None)
         else:
@@ -337,11 +330,12 @@ class LearnedHash(HashMethod):
         if own is not None:
             own.double()
         loss = Loss(self._loss, own, self._end_step, self._end_epoch)
-        named = {one.name: getattr(self, one.name) for one in fields(Settings) if one.name != "name"}
+        settings = Settings(
+            self.label, **{field.name: getattr(self, field.name) for field in fields(Settings) if field.name != "name"}
+        )
         session = self.session
         if session.checkpoint is not None:
             session = replace(session, key=self._checkpoint_key(inputs, affinity))
-        settings = Settings(self.label, **named)
         try:
             if self.head_epochs:
                 from hashbench.learning.image_network import train_head
@@ -355,14 +349,14 @@ class LearnedHash(HashMethod):
         self.history_, self.resumed_seconds_ = state.history, state.seconds_before
 
     def _checkpoint_key(self, inputs: "Tensor", affinity: Affinity) -> str:
-        """Digest what a checkpoint belongs to."""
+        """Return a digest of everything that a checkpoint belongs to."""
         params = self.recorded_params() | {"n_bits": self.n_bits, "random_state": self.random_state}
-        levels = affinity.levels  # some compute them once and keep them, which is no other affinity
-        made_of = [self.label, self.version, self.session.key, params, inputs.numpy(), levels, affinity]
-        return str(joblib.hash(made_of))
+        levels = affinity.levels  # some affinities cache them, so compute them before hashing
+        parts = [self.label, self.version, self.session.key, params, inputs.numpy(), levels, affinity]
+        return str(joblib.hash(parts))
 
     def _failure(self, stopped: Stopped) -> TrainingFailure:
-        """Build the error of a training that cannot recover, with the likely cause."""
+        """Return the error of a training that cannot recover, with the likely cause."""
         remedies = [f"lower learning_rate (now {self.learning_rate:g})"]
         if self.backbone is not None and not isinstance(stopped, StoppedHead):
             remedies.append(f"lower pretrained_multiplier (now {self.pretrained_multiplier:g})")
@@ -391,14 +385,13 @@ class LearnedHash(HashMethod):
 
     def _front_end(self, X: FloatArray) -> FloatArray:
         centred: FloatArray = X - self.mean_
-        norm = self.norm_of_items
-        if norm is None:
+        if self.norm_of_items is None:
             return centred
         norms = np.linalg.norm(centred, axis=1, keepdims=True)
         centred /= np.where(norms > 0, norms, 1)
-        return centred * norm
+        return centred * self.norm_of_items
 
     @property
     def norm_of_items(self) -> float | None:
-        """The norm that the front end brings features to, None for that they have; known once fitted."""
+        """The norm of features after the front end, None if unchanged; known once fitted."""
         return {"variance": float(np.sqrt(len(self.mean_) / 2)), "norm": 1.0, "none": None}[self.scaling]

@@ -1,4 +1,4 @@
-"""What a loss may look at."""
+"""The arguments of a loss."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,29 +16,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What a loss may look at.
+    """The arguments of a loss.
 
     Parameters
     ----------
     outputs : Tensor of shape (n_batch, n_bits)
         Outputs of the batch before the sign, float64; the gradient flows through them.
     rows : ndarray of shape (n_batch,), int64
-        Which of the ``all_outputs`` they are.
+        Their row numbers in ``all_outputs``.
     all_outputs : Tensor of shape (n_items, n_bits)
-        The last outputs of every training item, those of this batch included; 0 before an item's
-        first visit. No gradient.
+        The last outputs of all training items, including this batch; 0 before the first visit of an item. No gradient.
     affinity : Affinity
-        Of the training items to each other, for ``numbers``.
+        Affinity of the training items to each other, indexed by ``numbers``.
     numbers : ndarray of shape (n_items,), int64
-        Where the affinity has the items of ``all_outputs``.
+        Position in the affinity of each item of ``all_outputs``.
     epoch, step : int
-        Epochs, and batches of all epochs, that went before; those of a head alone (``head_epochs``) do not count.
-    given_labels : ndarray of shape (n, ...), optional
-        Labels of the items that the affinity is of; see ``labels``.
-    given_features : Tensor of shape (n, n_features), optional
-        Features of the items that the affinity is of; see ``features``.
+        Number of epochs, and of batches of all epochs, before this one; ``head_epochs`` do not count.
+    training_labels : ndarray of shape (n, ...), optional
+        Labels of all items of the affinity; see ``labels``.
+    training_features : Tensor of shape (n, n_features), optional
+        Features of all items of the affinity; see ``features``.
     own : nn.Module, optional
-        What the loss trains besides the network, as `LearnedHash._begin` gave it.
+        What the loss trains besides the network, as returned by `LearnedHash._begin`.
     """
 
     outputs: "Tensor"
@@ -48,8 +47,8 @@ class Batch:
     numbers: IntArray
     epoch: int = 0
     step: int = 0
-    given_labels: AnyArray | None = None
-    given_features: "Tensor | None" = None
+    training_labels: AnyArray | None = None
+    training_features: "Tensor | None" = None
     own: Any = None
 
     @cached_property
@@ -72,16 +71,16 @@ class Batch:
         """Labels of all training items: int64 of shape (n_items,), or multi-hot uint8 of shape (n_items, n_classes)."""
         import torch
 
-        if self.given_labels is None:
-            raise Refusal("this loss learns from labels, and the affinity of the training items comes without any.")
-        return torch.from_numpy(np.ascontiguousarray(self.given_labels[self.numbers])).to(self.outputs.device)
+        if self.training_labels is None:
+            raise Refusal("this loss learns from labels, got an affinity of the training items without labels.")
+        return torch.from_numpy(np.ascontiguousarray(self.training_labels[self.numbers])).to(self.outputs.device)
 
     @cached_property
     def features(self) -> "Tensor":
-        """What the front end makes of the batch's features before training: float64 (n_batch, n_features)."""
-        if self.given_features is None:
-            raise Refusal("this loss compares features of training items, and none were given.")
-        return self.given_features[self.numbers[self.rows]].to(self.outputs.device)
+        """Features of the batch after the front end, before training: float64 (n_batch, n_features)."""
+        if self.training_features is None:
+            raise Refusal("this loss compares features of training items, got none.")
+        return self.training_features[self.numbers[self.rows]].to(self.outputs.device)
 
     def _levels(self, columns: IntArray) -> "Tensor":
         import torch

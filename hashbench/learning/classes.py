@@ -1,4 +1,4 @@
-"""What the methods that learn from classes share: the classes of a batch, and a target code for each."""
+"""Base classes of methods that learn from classes, or from a target code per class."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 def mean_over_labelled(costs: "Tensor", classes: "Tensor") -> "Tensor":
     """Average the costs of items (n_batch,) over those that have a class; 0 if none has.
 
-    What an item without a class costs does not matter, even if it is not finite. Its gradient has to be: divide by the
-    number of an item's classes only where there is one, such as ``classes.sum(dim=1).clamp(min=1)``.
+    The cost of an item without a class is ignored, even if it is not finite, but its gradient has to be finite: divide
+    by ``classes.sum(dim=1).clamp(min=1)``, not by the number of an item's classes.
     """
     is_labelled = classes.any(dim=1)
     return costs.where(is_labelled, 0).sum() / is_labelled.sum().clamp(min=1)
 
 
 def shares(classes: "Tensor") -> "Tensor":
-    """Give each of an item's classes the same share of 1: from (n_batch, n_classes) 0 and 1."""
+    """Divide 1 equally among the classes of each item; ``classes`` (n_batch, n_classes) are 0 and 1."""
     return classes / classes.sum(dim=1, keepdim=True).clamp(min=1)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ClassHash(LearnedHash):
-    """Learns from the classes of items, one or several each.
+    """Base of methods that learn from the classes of items, one or several each.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,), int64
-        The classes that were learned from, ascending; of several classes an item, their columns, also those of none.
+        Classes of the training items, ascending; for multi-hot labels all columns, including empty ones.
     """
 
     supervision: ClassVar[Supervision] = "labels"
@@ -47,42 +47,44 @@ class ClassHash(LearnedHash):
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module | None":
         labels = items.labels
         if labels is None:
-            raise HashbenchError(f"{self.label} learns from classes, and was given none; give it labels as y.")
+            raise HashbenchError(f"{self.label} learns from classes, got none. Pass labels as y.")
         has_one = labels.ndim == 1
         self.classes_ = np.unique(labels).astype(np.int64) if has_one else np.arange(labels.shape[1])
         n_seen = len(self.classes_) if has_one else int(labels.any(axis=0).sum())
         if n_seen < 2:
-            held = "are of one" if n_seen else "have none"
-            raise Refusal(f"{self.label} learns to tell classes apart, and all {len(labels)} training items {held}.")
+            held = "have the same class" if n_seen else "have none"
+            raise Refusal(
+                f"{self.label} needs items of at least two classes, but all {len(labels)} training items {held}."
+            )
         return None
 
     def _of_classes(self, batch: Batch, *, whole: bool = False) -> "Tensor":
-        """Say which classes the items of a batch, or all, have: (n_batch, n_classes), 0 and 1, of the outputs' type."""
+        """Return the classes of the items of a batch, or of all: (n_batch, n_classes), 0 and 1."""
         import torch
 
         labels = batch.all_labels if whole else batch.labels
         if labels.ndim == 1:
-            known = torch.from_numpy(self.classes_).to(labels.device)
-            labels = torch.nn.functional.one_hot(torch.searchsorted(known, labels.long()), len(known))
+            classes = torch.from_numpy(self.classes_).to(labels.device)
+            labels = torch.nn.functional.one_hot(torch.searchsorted(classes, labels.long()), len(classes))
         return labels.to(batch.outputs.dtype)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TargetHash(ClassHash):
-    """Pulls the codes of each class to a target that is drawn before training.
+    """Base of methods that pull the codes of each class to a target that is drawn before training.
 
     Parameters
     ----------
     targets : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
-        How targets are drawn: rows of a Hadamard matrix, as far from each other as can be found, with as many ones as
-        zeros, or at random; ``auto`` takes Hadamard rows where there are such.
+        How targets are drawn: rows of a Hadamard matrix, far from each other, with as many ones as zeros, or at random;
+        ``auto`` uses Hadamard rows where they exist, else max-distance.
 
     Attributes
     ----------
     targets_ : ndarray of shape (n_classes, n_bits), int8
         The target of each class, -1 and +1.
     tie_bits_ : ndarray of shape (n_bits,), int8
-        What stands where the targets of an item's classes tie.
+        Target bits where the targets of an item's classes tie.
     """
 
     targets: str = setting("auto", choice(*KINDS))
@@ -100,6 +102,5 @@ class TargetHash(ClassHash):
         return own
 
     def _targets_of(self, batch: Batch, classes: "Tensor") -> "Tensor":
-        """Give the target of each item of a batch, (n_batch, n_bits): the majority of those of its classes."""
-        targets, tie_bits = (getattr(batch.own, name).to(classes) for name in ("targets", "tie_bits"))
-        return item_targets(targets, tie_bits, classes)
+        """Return the target of each item of a batch, (n_batch, n_bits): the majority of those of its classes."""
+        return item_targets(batch.own.targets.to(classes), batch.own.tie_bits.to(classes), classes)

@@ -36,18 +36,18 @@ __all__ = [
     "weights_digest",
 ]
 
-_PRETRAINED = "pretrained."  # names of the parameters of that part begin so
-_TINY = 1e-6  # norm below which features only grow in proportion: gradients stay finite
+_PRETRAINED = "pretrained."  # prefix of the names of its parameters
+_TINY = 1e-6  # smallest norm to divide by, so that gradients are finite
 
 
 class ImageNetwork(nn.Module):
     """A pretrained network whose features go through the front end and a head.
 
-    It starts where training on the network's features starts. Dropout stays off, as in the authors' runs of
-    MIHash and TALR, and batch normalisation keeps the statistics of the weights file, which batches of
-    a few similar items would only disturb. ``mean`` (n_features,), float64, is subtracted from features, which then
-    get the Euclidean norm ``norm``, or keep theirs if it is None. While features learn it is the mean of a batch that
-    is subtracted, and ``mean`` waits for `settle`: one left behind moves all outputs together, until they are one code.
+    Its initial outputs are those of training on the network's features. Dropout is off, as in the authors' runs of
+    MIHash and TALR, and batch normalisation uses the statistics of the weights file, which batches of a few similar
+    items would only disturb. ``mean`` (n_features,), float64, is subtracted from features, which are then scaled to the
+    Euclidean norm ``norm``, or not if it is None. While features are trained, the mean of the batch is subtracted
+    instead, and `settle` updates ``mean``: an outdated mean shifts all outputs together, until they are one code.
     """
 
     mean: Tensor
@@ -58,19 +58,19 @@ class ImageNetwork(nn.Module):
         self.register_buffer("mean", torch.from_numpy(mean).double())
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Compute outputs (n, n_bits), float64, of RGB images, or of what frozen layers give for them."""
+        """Compute outputs (n, n_bits), float64, from RGB images or from activations of frozen layers."""
         features = self.extractor.forward(inputs)
-        with torch.autocast(features.device.type, enabled=False):  # the head costs next to nothing
+        with torch.autocast(features.device.type, enabled=False):  # the head costs little
             features = features.double()
-            learn = self.training and features.requires_grad and len(features) > 1
-            centred = features - (features.mean(dim=0) if learn else self.mean)
+            is_trained = self.training and features.requires_grad and len(features) > 1
+            centred = features - (features.mean(dim=0) if is_trained else self.mean)
             if self.norm is not None:
                 centred = nn.functional.normalize(centred, eps=_TINY) * self.norm
             outputs: Tensor = self.head(centred)
         return outputs
 
     def settle(self, batches: Iterable[Tensor]) -> None:
-        """Take for ``mean`` that of the features of all items as they are now, if they learn."""
+        """Set ``mean`` to the mean of the current features of all items, if features are trained."""
         if any(parameter.requires_grad for parameter in self.pretrained.parameters()):
             total, n_items = torch.zeros_like(self.mean), 0
             for inputs in batches:
@@ -79,7 +79,7 @@ class ImageNetwork(nn.Module):
             self.mean.copy_(total / n_items)
 
     def train(self, mode: bool = True) -> "ImageNetwork":
-        """Say that training begins or ends, to the head alone."""
+        """Set training mode of the head only."""
         super().train(mode)
         self.pretrained.eval()
         return self
@@ -88,7 +88,7 @@ class ImageNetwork(nn.Module):
 def read_extractor(
     backbone: str, weights: Path | None, images: AnyArray, image_size: int, device: str, train_from: str
 ) -> FrozenBelow:
-    """Read a backbone for images (n, height, width, n_channels); size 0 is the usual one for such."""
+    """Read a backbone for images (n, height, width, n_channels); size 0 is the usual size for such images."""
     path = find_weights(backbone, weights)
     height, width = images.shape[1:3]
     size = image_size or get_backbone(backbone).usual_size(height if height == width else None)
@@ -96,7 +96,7 @@ def read_extractor(
 
 
 def network_state(network: ImageNetwork) -> dict[str, Any]:
-    """Give what `restored` needs to make a network again: its parameters, size of images, and weights it began with."""
+    """Return what `restored` needs to rebuild a network: parameters, image size, and digest of the original weights."""
     parameters = {key: tensor.numpy() for key, tensor in network.cpu().state_dict().items()}
     extractor = network.extractor
     return {"image_size": extractor.image_size, "weights_sha256": extractor.sha256, "parameters": parameters}
@@ -105,10 +105,10 @@ def network_state(network: ImageNetwork) -> dict[str, Any]:
 def restored(
     state: dict[str, Any], backbone: str, norm: float | None, head: nn.Module, device: str, train_from: str
 ) -> ImageNetwork:
-    """Make a network of what `network_state` gave; the file of weights is not needed."""
+    """Rebuild a network from `network_state`; the file of weights is not needed."""
     parameters = {key: torch.from_numpy(np.array(values)) for key, values in state["parameters"].items()}
-    begun = {key.removeprefix(_PRETRAINED): value for key, value in parameters.items() if key.startswith(_PRETRAINED)}
-    weights = Weights(begun, state["weights_sha256"])
+    tensors = {key.removeprefix(_PRETRAINED): value for key, value in parameters.items() if key.startswith(_PRETRAINED)}
+    weights = Weights(tensors, state["weights_sha256"])
     extractor = FrozenBelow(backbone, weights, image_size=state["image_size"], device=device, train_from=train_from)
     network = ImageNetwork(extractor, parameters["mean"].numpy(), norm, head)
     network.load_state_dict(parameters)
@@ -118,26 +118,25 @@ def restored(
 def seen_in_training(
     extractor: FrozenBelow, images: AnyArray, inputs: AnyArray, augmentation: str, folder: Path | None
 ) -> Callable[[Tensor, torch.Generator], Tensor]:
-    """Give the function that varies inputs of some rows as training sees them: ``augmentation`` as of `augmented`.
+    """Return a function from rows and a generator to augmented inputs; see `augmented`.
 
-    Images are varied themselves; activations are those of an image or of its mirror image, which are kept too, and what
-    moves is they.
+    With frozen layers, activations of images and of mirror images are cached, and shifts apply to activations.
     """
     plain = torch.from_numpy(inputs)
     if not extractor.n_frozen or augmentation == "none":
         return lambda rows, generator: augmented(plain[rows], augmentation, generator)
     mirrored = torch.from_numpy(extractor.inputs(images[:, :, ::-1], folder))
 
-    def drawn(rows: Tensor, generator: torch.Generator) -> Tensor:
-        which = are_mirrored(len(rows), generator)
-        seen = torch.where(which[:, None, None, None], mirrored[rows], plain[rows])
+    def vary(rows: Tensor, generator: torch.Generator) -> Tensor:
+        is_mirrored = are_mirrored(len(rows), generator)
+        seen = torch.where(is_mirrored[:, None, None, None], mirrored[rows], plain[rows])
         return moved(seen, generator) if augmentation == "crop" else seen
 
-    return drawn
+    return vary
 
 
 class _OfHead(Epoch):
-    """An epoch in which the head learned alone."""
+    """An epoch in which only the head was trained."""
 
     __slots__ = ()
 
@@ -148,20 +147,11 @@ class _OfHead(Epoch):
 def train_head(
     network: nn.Module, items: Items, loss: Loss, settings: Settings, session: Session, generator: torch.Generator
 ) -> Session:
-    """Train the head of a network alone, on items of features, unless the session goes on from a checkpoint.
+    """Train only the head of a network, on items of features, unless the session resumes from a checkpoint.
 
-    The rate is halved after each third of the ``head_epochs``, or never, as with the settings. The generator stays as
-    it was: what follows holds out the same.
-
-    Returns
-    -------
-    Session
-        The same, with the seconds that this took.
-
-    Raises
-    ------
-    StoppedHead
-        As `hashbench.learning.loop.train` raises.
+    The rate is halved after each third of the ``head_epochs``, or never, as with the settings. The generator is
+    restored, so that the same items are held out afterwards. Returns the session with the time that this took; raises
+    StoppedHead where `hashbench.learning.loop.train` raises Stopped.
     """
     if session.resume and session.checkpoint is not None and session.checkpoint.exists():
         return session
@@ -169,9 +159,9 @@ def train_head(
     settings = replace(settings, epochs=n_epochs, mixed_precision=False)
     if settings.halve_every:
         settings = replace(settings, halve_every=-(-n_epochs // 3))
-    told = Session(on_epoch=lambda epoch: session.on_epoch(_OfHead(*epoch)))
+    of_head = Session(on_epoch=lambda epoch: session.on_epoch(_OfHead(*epoch)))
     try:
-        train(network.get_submodule("head"), items, loss, settings, told, generator)
+        train(network.get_submodule("head"), items, loss, settings, of_head, generator)
     except Stopped as stopped:
         raise StoppedHead(f"{stopped}, while the head learned alone") from None
     generator.set_state(before)
@@ -179,17 +169,17 @@ def train_head(
 
 
 def project(network: ImageNetwork, images: AnyArray, n_bits: int, device: str, folder: Path | None) -> FloatArray:
-    """Compute outputs (n, n_bits) of many images; the network comes back to the CPU.
+    """Compute outputs (n, n_bits) of many images; the network returns to the CPU.
 
-    What frozen layers give is kept in ``folder``, block by block.
+    Activations of frozen layers are cached in ``folder``, block by block.
     """
-    where = find_device(device)
-    network.to(where).eval()
+    torch_device = find_device(device)
+    network.to(torch_device).eval()
     outputs = np.empty((len(images), n_bits))
-    with reproducible(where):
+    with reproducible(torch_device):
         for start in range(0, len(images), BLOCK):
             rows = slice(start, start + BLOCK)
             inputs = network.extractor.inputs(images[rows], folder)
-            outputs[rows] = in_batches(network, inputs, (n_bits,), where.type)
+            outputs[rows] = in_batches(network, inputs, (n_bits,), torch_device.type)
     network.cpu()
     return outputs

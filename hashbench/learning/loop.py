@@ -1,4 +1,4 @@
-"""The one loop that trains all methods; its whole state is visible here."""
+"""The loop that trains all methods; its whole state is visible here."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,12 +19,12 @@ from hashbench.sources._torch import find_device
 if TYPE_CHECKING:
     from torch import Generator, Tensor, nn
 
-_ENCODED, _ENCODED_IMAGES = 4096, 32  # items that go through the network at a time, without gradients
+_ENCODED, _ENCODED_IMAGES = 4096, 32  # items per forward pass without gradients
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train; the parameters of `hashbench.learning.base.LearnedHash` of these names, and its name."""
+    """The name of a method, and its parameters of `hashbench.learning.base.LearnedHash` that affect training."""
 
     name: str
     n_bits: int
@@ -46,11 +46,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """What is minimised, and what goes on beside it.
+    """The loss and its callbacks.
 
-    ``compute`` gives a scalar for a batch. ``own`` holds parameters of the loss, trained along, and buffers; both are
-    in checkpoints, and dropped when training ends. ``end_step`` is called with each batch after its step,
-    ``end_epoch`` with the last one of each epoch.
+    ``compute`` returns a scalar for a batch. ``own`` holds parameters of the loss, trained with the network, and
+    buffers; both are in checkpoints, and dropped when training ends. ``end_step`` is called with each batch after its
+    step, ``end_epoch`` with the last one of each epoch.
     """
 
     compute: Callable[[Batch], "Tensor"]
@@ -61,10 +61,10 @@ class Loss:
 
 @dataclass(frozen=True)
 class Session:
-    """Where training leaves its state, what that belongs to, whether it goes on from there, and whom it tells.
+    """Checkpoint file, its key, whether to resume from it, and the callback after each epoch.
 
-    ``activations`` is the folder where those of frozen layers are kept, in memory if there is none.
-    ``seconds_spent`` were taken by what went before, the training of a head alone.
+    ``activations`` is the folder for activations of frozen layers, which stay in memory if it is None.
+    ``seconds_spent`` is the time that training the head took before.
     """
 
     checkpoint: Path | None = None
@@ -77,10 +77,10 @@ class Session:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """What is learned from: inputs (n_items, ...), affinity (n_items, n_items), and labels if there are any.
+    """Training items: inputs (n_items, ...), affinity (n_items, n_items), and labels if there are any.
 
-    ``features`` (n_items, n_features) are what the front end makes of them before training.
-    ``vary`` gives the inputs of some rows as training sees them, drawn by a generator; as they are, if it is None.
+    ``features`` (n_items, n_features) are the output of the front end before training. ``vary`` returns randomly
+    augmented inputs of some rows; if it is None they are used unchanged.
     """
 
     inputs: "Tensor"
@@ -90,43 +90,24 @@ class Items:
     vary: "Callable[[Tensor, Generator], Tensor] | None" = None
 
     def seen(self, rows: "Tensor", generator: "Generator") -> "Tensor":
-        """Give the inputs of some rows as training sees them, other ones each time if they are varied."""
+        """Return the inputs of some rows, augmented anew if ``vary`` is set."""
         return self.inputs[rows] if self.vary is None else self.vary(rows, generator)
 
 
 def train(
     network: "nn.Module", items: Items, loss: Loss, settings: Settings, session: Session, generator: "Generator"
 ) -> TrainingState:
-    """Train a network in place; this is the whole of it.
+    """Train a network in place, from a batch of inputs to outputs (n_batch, n_bits).
 
-    Parameters
-    ----------
-    network : nn.Module
-        From a batch of inputs to outputs of shape (n_batch, n_bits). Before it encodes it may ``settle`` what it knows
-        of all items, which are given to it in batches.
-    items : Items
-        What it learns from.
-    loss : Loss
-        What to minimise.
-    settings : Settings
-        How.
-    session : Session
-        Checkpoints and progress.
-    generator : torch.Generator
-        Decides which items are held out, what a batch is made of, and how it varies.
-
-    Returns
-    -------
-    TrainingState
-        With its history.
+    Before it encodes, a network with a method ``settle`` gets all items in batches, to update its statistics. The
+    generator draws held-out items, batches and augmentation.
 
     Raises
     ------
     Stopped
-        If all training items stay in next to no codes for three epochs or end in a single one, or the loss is no
-        number.
+        If codes collapse (see `stop_if_failed`), or outputs or loss are not finite.
     HashbenchError
-        If the checkpoint to resume from belongs to something else.
+        If the checkpoint to resume from belongs to other training.
     """
     import torch
 
@@ -135,46 +116,51 @@ def train(
     inputs, affinity, n_bits = items.inputs, items.affinity, settings.n_bits
     device = find_device(settings.device)
     network.to(device)
-    held, kept = torch.arange(0), torch.arange(len(inputs))
+    held_rows, train_rows = torch.arange(0), torch.arange(len(inputs))
     if settings.validation:
         from hashbench.learning import held_out
 
-        held, kept = held_out.split(settings.name, settings.validation, len(inputs), affinity, generator)
+        held_rows, train_rows = held_out.split(settings.name, settings.validation, len(inputs), affinity, generator)
     groups = networks.parameter_groups(network, settings.bias_multiplier, settings.pretrained_multiplier)
     if loss.own is not None and any(True for _ in loss.own.to(device).parameters()):
         groups.append({"params": list(loss.own.parameters()), "multiplier": 1.0})
     optimizer = networks.make_optimizer(
         settings.optimizer, groups, settings.learning_rate, settings.momentum, settings.weight_decay
     )
-    all_outputs = torch.zeros(len(kept), n_bits, dtype=torch.float64, device=device)
+    all_outputs = torch.zeros(len(train_rows), n_bits, dtype=torch.float64, device=device)
     state = TrainingState(network, loss.own, optimizer, generator, all_outputs, session.seconds_spent)
-    n_kinds = min(count_kinds(affinity), len(kept))
-    path, numbers = session.checkpoint, kept.numpy()
+    n_kinds = min(count_kinds(affinity), len(train_rows))
+    path, numbers = session.checkpoint, train_rows.numpy()
     if session.resume and path is not None and path.exists():
         state.read(path, session.key)
 
-    n_batches = -(-len(kept) // settings.batch_size)
+    n_batches = -(-len(train_rows) // settings.batch_size)
     with networks.reproducible(device), torch.enable_grad():
         for epoch in range(len(state.history), settings.epochs):
             halvings = epoch // settings.halve_every if settings.halve_every else 0
             for group in optimizer.param_groups:
                 group["lr"] = settings.learning_rate * 0.5**halvings * group["multiplier"]
             total = torch.zeros((), dtype=torch.float64, device=device)
-            order = torch.randperm(len(kept), generator=generator)
+            order = torch.randperm(len(train_rows), generator=generator)
             network.train()
             for position, rows in enumerate(order.tensor_split(n_batches)):  # sizes differ by one at most
-                seen = items.seen(kept[rows], generator).to(device)
+                seen = items.seen(train_rows[rows], generator).to(device)
                 with torch.autocast(device.type, torch.bfloat16, enabled=settings.mixed_precision):
                     outputs = network(seen)
                 outputs = outputs.double()
                 if not _is_sane(outputs):
                     raise Stopped(f"in epoch {epoch + 1}: outputs are no longer finite")
                 all_outputs[rows.to(device)] = outputs.detach()
-                step = epoch * n_batches + position
                 batch = Batch(
-                    *(outputs, rows.numpy(), all_outputs, affinity, numbers, epoch, step),
-                    given_labels=items.labels,
-                    given_features=items.features,
+                    outputs=outputs,
+                    rows=rows.numpy(),
+                    all_outputs=all_outputs,
+                    affinity=affinity,
+                    numbers=numbers,
+                    epoch=epoch,
+                    step=epoch * n_batches + position,
+                    training_labels=items.labels,
+                    training_features=items.features,
                     own=loss.own,
                 )
                 with torch.autocast(device.type, enabled=False):
@@ -194,42 +180,48 @@ def train(
                 loss=float(total) / n_batches,
                 n_distinct=len(np.unique(pack((all_outputs > 0).cpu().numpy()), axis=0)),
                 mean_output=float(all_outputs.abs().mean()),
-                score=_held_out_score(network, inputs, affinity, held, kept, settings.criterion),
+                score=_held_out_score(network, inputs, affinity, held_rows, train_rows, settings.criterion),
             )
             stop_if_failed([*state.history, report], n_kinds, n_bits)
             state.add(report)
             if path is not None:
                 state.write(path, session.key)
             session.on_epoch(report)
-        if len(held):
+        if len(held_rows):
             network.load_state_dict(state.best)
-        _settle(network, inputs, kept)
-        codes = pack(_bits(network, inputs, kept))  # no longer as of the last visit
+        _settle(network, inputs, train_rows)
+        codes = pack(_bits(network, inputs, train_rows))  # of the final network, unlike all_outputs
     report = state.history[-1]._replace(n_distinct=len(np.unique(codes, axis=0)))
     stop_if_failed([*state.history[:-1], report], n_kinds, n_bits, is_over=True)
     return state
 
 
 def _held_out_score(
-    network: "nn.Module", inputs: "Tensor", affinity: Affinity, held: "Tensor", kept: "Tensor", criterion: str
+    network: "nn.Module",
+    inputs: "Tensor",
+    affinity: Affinity,
+    held_rows: "Tensor",
+    train_rows: "Tensor",
+    criterion: str,
 ) -> float:
     """Score the held-out items as queries to the others; NaN if there are none."""
-    if not len(held):
+    if not len(held_rows):
         return float("nan")
     from hashbench.learning import held_out
 
-    _settle(network, inputs, kept)
-    held_codes, kept_codes = (_bits(network, inputs, rows) for rows in (held, kept))
-    return held_out.score(held_codes, kept_codes, affinity.part(held.numpy(), kept.numpy()), criterion)
+    _settle(network, inputs, train_rows)
+    held_codes, train_codes = _bits(network, inputs, held_rows), _bits(network, inputs, train_rows)
+    of_held = affinity.part(held_rows.numpy(), train_rows.numpy())
+    return held_out.score(held_codes, train_codes, of_held, criterion)
 
 
 def _is_sane(outputs: "Tensor") -> bool:
-    """Check that training has not diverged: outputs are numbers that float32 could hold."""
+    """Return whether outputs are finite and within the range of float32; if not, training has diverged."""
     return bool((outputs.abs() <= float(np.finfo(np.float32).max)).all())
 
 
 def _settle(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> None:
-    """Let a network take up what it knows of all items as they are now, if there is any such thing."""
+    """Update the statistics of a network that has a method ``settle``."""
     settle = getattr(network, "settle", None)
     if settle is not None:
         with _encoding(network):
@@ -237,7 +229,7 @@ def _settle(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> None:
 
 
 def _bits(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> BoolArray:
-    """Encode some items; shape (len(rows), n_bits)."""
+    """Encode some items, (len(rows), n_bits)."""
     import torch
 
     with _encoding(network):
@@ -249,7 +241,7 @@ def _bits(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> BoolArray:
 
 @contextmanager
 def _encoding(network: "nn.Module") -> Iterator[None]:
-    """Let nothing be learned, and no digit be spared."""
+    """Disable dropout, gradients and mixed precision."""
     import torch
 
     network.eval()
@@ -258,8 +250,8 @@ def _encoding(network: "nn.Module") -> Iterator[None]:
 
 
 def _batches(network: "nn.Module", inputs: "Tensor", rows: "Tensor") -> "Iterator[Tensor]":
-    """Give some items where the network is, a few at a time."""
+    """Yield inputs of some rows on the network's device, in batches."""
     import torch
 
-    device, n_at_once = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
-    return (inputs[few].to(device) for few in torch.split(rows, n_at_once))
+    device, n_rows = next(network.parameters()).device, _ENCODED if inputs.ndim == 2 else _ENCODED_IMAGES
+    return (inputs[batch].to(device) for batch in torch.split(rows, n_rows))

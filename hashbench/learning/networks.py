@@ -1,4 +1,4 @@
-"""What training needs of PyTorch: reproducible runs, heads and their initial weights, rates, varied images."""
+"""PyTorch helpers of training: reproducible runs, heads and their initial weights, optimizers, augmented images."""
 
 import math
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ else:
 
 Layers = list[tuple[FloatArray, FloatArray]]
 
-_SHIFT = 8  # images move by up to a part in so many of their height and width
+_SHIFT = 8  # images are shifted by up to 1/8 of their height and width
 
 
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Make the same seed give the same numbers on a CPU, however many processors it has and whatever the caller set.
+    """Make the same seed give the same numbers on any CPU, whatever its number of cores and the caller's settings.
 
     Products and convolutions of float32 are computed in float32, not TF32 or bfloat16. On a CPU, PyTorch uses one
     thread and deterministic algorithms only; on a GPU, the order of some sums varies. PyTorch's settings are restored.
@@ -39,7 +39,7 @@ def reproducible(device: torch.device) -> Iterator[None]:
         product.fp32_precision = "ieee"  # bfloat16 would move bins of histograms
     torch.backends.cudnn.allow_tf32 = False
     if device.type == "cpu":
-        torch.set_num_threads(1)  # how a sum is cut among threads decides its last digits
+        torch.set_num_threads(1)  # the split of a sum among threads affects its last digits
         torch.use_deterministic_algorithms(True)
     try:
         yield
@@ -54,8 +54,8 @@ def reproducible(device: torch.device) -> Iterator[None]:
 class CentredReLU(nn.ReLU):
     """ReLU minus its mean under standard normal inputs.
 
-    Hidden units that share a direction would move all outputs together, which losses against outputs
-    of earlier steps (DPSH) answer too late: training swings ever wider.
+    Without centring, hidden units share a direction that moves all outputs together. Losses against outputs of earlier
+    steps (DPSH) react to that too late, and training oscillates with growing amplitude.
     """
 
     mean = 1 / math.sqrt(2 * math.pi)
@@ -67,10 +67,10 @@ class CentredReLU(nn.ReLU):
 
 
 class BatchNorm(nn.BatchNorm1d):
-    """Batch normalisation that takes a batch of one item as it takes items when training is over."""
+    """Batch normalisation that uses running statistics for a batch of one item."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """Normalise each output over the batch, or by what batches were like."""
+        """Normalise each output over the batch, or by running statistics."""
         if len(input) > 1:
             return super().forward(input)
         return nn.functional.batch_norm(
@@ -81,12 +81,11 @@ class BatchNorm(nn.BatchNorm1d):
 def make_head(
     n_inputs: int, n_bits: int, n_hidden: int, generator: torch.Generator, *, normalise: bool = False
 ) -> nn.Sequential:
-    """Make the layers from features to outputs, one output a bit, with ``n_hidden`` units between; 0 for a linear head.
+    """Return the layers from features to outputs, one per bit, with ``n_hidden`` units between; 0 for a linear head.
 
-    They are float64. In float32, training amplifies the last bit, in which processors and libraries differ, to the
-    third digit of a score.
-    Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1, through a hidden layer
-    as well. With ``normalise`` outputs go through batch normalisation, see `fold`.
+    They are float64: in float32, training amplifies the last bit, which depends on processors and libraries, to the
+    third digit of a score. Weights are normal, biases 0: inputs of norm sqrt(n_inputs / 2) give outputs of variance 1,
+    also through a hidden layer. With ``normalise`` the head ends in batch normalisation, see `fold`.
     """
     layers: list[nn.Module] = [_linear(n_inputs, n_hidden or n_bits, 2 / n_inputs, generator)]
     if n_hidden:
@@ -97,7 +96,7 @@ def make_head(
 
 
 def fold(head: nn.Sequential) -> None:
-    """Make batch normalisation at the end of a head, if there is any, part of the linear layer before it, in place.
+    """Fold batch normalisation at the end of a head, if there is any, into the linear layer before it, in place.
 
     With running mean m and variance v, W' = g W / sqrt(v + eps) and b' = h + g (b - m) / sqrt(v + eps).
     """
@@ -117,8 +116,8 @@ def fold(head: nn.Sequential) -> None:
 def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_multiplier: float) -> list[dict[str, Any]]:
     """Group a network's parameters by their learning rate, for an optimizer; each group has its ``multiplier``.
 
-    What parameters of names ``pretrained.*`` know is to be kept: they have a multiplier of their own, the other biases
-    another one. Those of multiplier 0 are left out.
+    Parameters named ``pretrained.*`` have one multiplier, other biases another, all others 1. Groups of multiplier 0
+    are left out.
     """
     groups: dict[float, list[nn.Parameter]] = {}
     for name, value in network.named_parameters():
@@ -133,58 +132,58 @@ def parameter_groups(network: nn.Module, bias_multiplier: float, pretrained_mult
 def make_optimizer(
     name: str, groups: list[dict[str, Any]], learning_rate: float, momentum: float, weight_decay: float
 ) -> torch.optim.Optimizer:
-    """Make an optimizer of groups of parameters: "sgd" with its momentum, "adam" or "rmsprop" as PyTorch has them."""
+    """Return an optimizer of groups of parameters: "sgd" with momentum, or PyTorch's "adam" or "rmsprop"."""
     if name == "sgd":
         # fused: one pass over the weights instead of three
         return torch.optim.SGD(groups, learning_rate, momentum, weight_decay=weight_decay, fused=True)
     kinds: dict[str, Any] = {"adam": torch.optim.Adam, "rmsprop": torch.optim.RMSprop}
-    made: torch.optim.Optimizer = kinds[name](groups, lr=learning_rate, weight_decay=weight_decay)
-    return made
+    optimizer: torch.optim.Optimizer = kinds[name](groups, lr=learning_rate, weight_decay=weight_decay)
+    return optimizer
 
 
-def augmented(images: Tensor, how: str, generator: torch.Generator) -> Tensor:
-    """Vary images (n, height, width, n_channels) as one meets them in training, other ones each time.
+def augmented(images: Tensor, augmentation: str, generator: torch.Generator) -> Tensor:
+    """Augment images (n, height, width, n_channels): "none", "flip" or "crop".
 
-    ``how`` they vary: "none" leaves them alone; "flip" mirrors each, left to right, with probability 1/2; "crop" also
-    moves each by up to an eighth of its height and width, where what moves in repeats the edge.
+    "flip" mirrors each, left to right, with probability 1/2; "crop" also shifts it, see `moved`.
     """
-    if how == "none":
+    if augmentation == "none":
         return images
-    if how == "crop":
+    if augmentation == "crop":
         images = moved(images, generator)
-    which = are_mirrored(len(images), generator)
-    return torch.where(which[:, None, None, None], images.flip(2), images)
+    is_mirrored = are_mirrored(len(images), generator)
+    return torch.where(is_mirrored[:, None, None, None], images.flip(2), images)
 
 
 def moved(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Move images, or what layers gave for them, (n, height, width, n_channels), each its own way.
+    """Shift each image, or its activations, (n, height, width, n_channels), by its own random offset.
 
-    By up to an eighth of height and width, one cell at least; what moves in repeats the edge.
+    Offsets are at most an eighth of height and width, but at least one cell; what moves in repeats the edge.
     """
     n, height, width = images.shape[:3]
-    rows, columns = (_moved(length, n, generator) for length in (height, width))
+    rows, columns = _moved(height, n, generator), _moved(width, n, generator)
     return images[torch.arange(n)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
 def are_mirrored(n: int, generator: torch.Generator) -> Tensor:
-    """Draw which of some images are mirrored, (n,) bool, each with probability 1/2."""
+    """Draw which of n images are mirrored, (n,) bool, each with probability 1/2."""
     return torch.rand(n, generator=generator) < 0.5
 
 
 def head_layers(head: nn.Sequential) -> Layers:
-    """Take the weights (n_in, n_out) and biases (n_out,) of each linear layer out of a head, float64."""
+    """Return the weights (n_in, n_out) and biases (n_out,) of each linear layer of a head, float64."""
     linear = [layer for layer in head if isinstance(layer, nn.Linear)]
     return [(_as_array(layer.weight).T.copy(), _as_array(layer.bias)) for layer in linear]
 
 
 def _moved(length: int, n: int, generator: torch.Generator) -> Tensor:
-    """Draw which rows, or columns, of n images are seen: (n, length)."""
-    most = max(length // _SHIFT, 1)
-    return (torch.arange(length) + torch.randint(-most, most + 1, (n, 1), generator=generator)).clamp(0, length - 1)
+    """Draw the visible rows, or columns, of n shifted images: (n, length)."""
+    largest = max(length // _SHIFT, 1)
+    shifts = torch.randint(-largest, largest + 1, (n, 1), generator=generator)
+    return (torch.arange(length) + shifts).clamp(0, length - 1)
 
 
 def _linear(n_in: int, n_out: int, variance: float, generator: torch.Generator) -> nn.Linear:
-    with torch.device("meta"):  # PyTorch's own initial weights would draw from its global generator
+    with torch.device("meta"):  # PyTorch's initial weights would use its global generator
         layer = nn.Linear(n_in, n_out, dtype=torch.float32)
     layer.to_empty(device="cpu")
     nn.init.normal_(layer.weight, std=math.sqrt(variance), generator=generator)

@@ -1,4 +1,4 @@
-"""All that decides how training goes on, and its file."""
+"""The state of training, and its checkpoint."""
 
 import math
 import time
@@ -19,28 +19,14 @@ _DIGEST_BYTES = 32  # of SHA-256, before what PyTorch saves
 
 
 class Epoch(NamedTuple):
-    """How training went in one epoch.
+    """Statistics of one epoch."""
 
-    Parameters
-    ----------
-    number, n_epochs : int
-        Which one of how many, from 1.
-    loss : float
-        Mean over the batches.
-    n_distinct : int
-        Different codes among the training items, each as of its last visit.
-    mean_output : float
-        Mean absolute output, before the sign.
-    score : float
-        Of the held-out items; NaN if none are held out.
-    """
-
-    number: int
+    number: int  # from 1
     n_epochs: int
-    loss: float
-    n_distinct: int
-    mean_output: float
-    score: float
+    loss: float  # mean over the batches
+    n_distinct: int  # distinct codes of the training items, each as of its last visit
+    mean_output: float  # mean absolute output, before the sign
+    score: float  # of the held-out items; NaN if there are none
 
     def __str__(self) -> str:
         held_out = "" if math.isnan(self.score) else f", held out {self.score:.4f}"
@@ -48,10 +34,10 @@ class Epoch(NamedTuple):
 
 
 class TrainingState:
-    """Network, optimizer with its momentum, source of the batches to come, last outputs, epochs so far, best network.
+    """Network, optimizer with its momentum, generator, last outputs, past epochs and best network.
 
-    ``own`` is what the loss trains besides; ``seconds_before`` says how long training had taken before it was
-    interrupted, and ``seconds_spent`` were taken by what went before all this.
+    ``own`` is the module of the loss. ``seconds_before`` is the training time before the last interruption, and
+    ``seconds_spent`` the time that training the head took before.
     """
 
     def __init__(
@@ -70,13 +56,13 @@ class TrainingState:
         self.best: dict[str, Tensor] = {}
 
     def add(self, epoch: Epoch) -> None:
-        """Note an epoch, and the network if it scores best so far."""
+        """Append an epoch, and copy the network if its score is the best so far."""
         if epoch.score > max((past.score for past in self.history), default=-math.inf):
             self.best = {name: value.clone() for name, value in self.network.state_dict().items()}
         self.history.append(epoch)
 
     def write(self, path: Path, key: str) -> None:
-        """Write a checkpoint, whole or not at all; ``key`` says what it belongs to."""
+        """Write a checkpoint, whole or not at all; ``key`` identifies what it belongs to."""
         import torch
 
         content = {
@@ -91,26 +77,26 @@ class TrainingState:
             "seconds": self.seconds_before + time.perf_counter() - self.start,
         }
         buffer = BytesIO()
-        torch.save(content, buffer)  # into a file, a full disk would be told as a failed assertion of PyTorch's
+        torch.save(content, buffer)  # not into a file: PyTorch reports a full disk as a failed assertion
         with replacing(path) as part:
             part.write_bytes(b"".join([sha256(buffer.getbuffer()).digest(), buffer.getbuffer()]))
 
     def read(self, path: Path, key: str) -> None:
-        """Take up training where a checkpoint of this key left it; refuse what is damaged, or of something else."""
+        """Resume from a checkpoint of this key; raise an error if it is damaged or of other training."""
         import torch
 
         stored = path.read_bytes()
         digest, saved = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         if sha256(saved).digest() != digest:
-            raise Damaged(f"{path} is no checkpoint, or a damaged one. Start afresh, without resuming.")
+            raise Damaged(f"{path} is no checkpoint, or damaged. Start again without resuming.")
         try:
             content: Any = torch.load(BytesIO(saved), map_location=self.all_outputs.device, weights_only=True)
-            found = content["key"]
-        except Exception as error:  # PyTorch raises whatever a foreign place happens to cause
-            raise Damaged(f"{path} is no checkpoint. Start afresh, without resuming.") from error
-        if found != key:
+            stored_key = content["key"]
+        except Exception as error:  # PyTorch raises many kinds for other files
+            raise Damaged(f"{path} is no checkpoint. Start again without resuming.") from error
+        if stored_key != key:
             raise JobFailure(
-                f"{path} was left by training with other parameters, items or code. Start afresh, without resuming."
+                f"{path} belongs to training with other parameters, items or code. Start again without resuming."
             )
         self.network.load_state_dict(content["network"])
         if self.own is not None:

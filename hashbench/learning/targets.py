@@ -1,7 +1,7 @@
-"""Target codes, one a class: Hadamard rows, codes far from each other, and random ones.
+"""Target codes, one per class: Hadamard rows, codes far from each other, and random ones.
 
-Losses that pull the codes of a class to a fixed target need targets that differ in many bits, and bits that each say
-something else.
+Losses that pull the codes of a class to a fixed target need targets that differ in many bits, and bits that do not
+repeat each other.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from hashbench.errors import Refusal
 if TYPE_CHECKING:
     from torch import Tensor
 
-_DRAWS = 100  # sets of signed rows, of which the best is kept
+_DRAWS = 100  # sets of signed rows, of which the best is used
 _BALANCED_DRAWS = 20
 _FAILURES, _FIRST_SHARE, _LOWERED = 10_000, 0.61, 0.01  # of OrthoHash's algorithm 3
 _BLOCK = 1000  # codes drawn at a time
@@ -27,20 +27,18 @@ def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generato
 
     Parameters
     ----------
-    n_classes : int
-        How many.
-    n_bits : int
-        Code length, any.
+    n_classes, n_bits : int
+        Number of targets, and their length.
     kind : {"auto", "hadamard", "max-distance", "balanced", "bernoulli"}
-        ``"hadamard"``: rows of a Hadamard matrix, drawn and each multiplied by a random sign, so that no bit is
-        constant and none repeats another where that can be had; for more classes than bits, also their negatives. Two
-        targets differ in ``n_bits / 2`` bits, or in all, and two alone in all. Known here where ``n_bits`` is a power
-        of two, or a power of two times q + 1, q a prime that leaves 3 divided by 4. ``"max-distance"``: random codes,
-        each as far from the others as can be found. ``"balanced"``: as many ones as zeros, else random, the best of 20
-        draws. ``"bernoulli"``: each bit by itself; of both, a target that another class has is drawn again.
-        ``"auto"``: Hadamard rows where they exist, else max-distance.
+        ``"hadamard"``: random rows of a Hadamard matrix, each multiplied by a random sign, so that no bit is constant
+        or repeats another where possible; for more classes than bits, also their negatives. Two targets differ in
+        ``n_bits / 2`` bits or in all; if there are only two, in all. Available where ``n_bits`` is a power of two, or a
+        power of two times q + 1, q a prime congruent to 3 modulo 4. ``"max-distance"``: random codes, each far from the
+        others. ``"balanced"``: as many ones as zeros, else random, the best of 20 draws. ``"bernoulli"``: independent
+        bits. A target that another class has is drawn again. ``"auto"``: Hadamard rows where they exist, else
+        max-distance.
     rng : numpy.random.Generator
-        What decides.
+        Source of random numbers.
 
     Returns
     -------
@@ -54,45 +52,45 @@ def draw_targets(n_classes: int, n_bits: int, kind: str, rng: np.random.Generato
 
     Notes
     -----
-    The first rows of a Sylvester matrix, as CSQ's authors take them, make bits that are copies of each other: of ten
-    classes in 32 bits, 16 are left. Hence the drawing and the signs. Paley's construction is of R. E. A. C. Paley,
-    "On Orthogonal Matrices", 1933; max-distance is algorithm 3 of the supplement to OrthoHash, which lowers the
-    distance it asks for whenever 10,000 codes have been refused.
+    In the first rows of a Sylvester matrix, which CSQ's authors use, bits repeat each other: for ten classes, 16 of 32
+    are distinct. Random rows and signs avoid this. Paley's construction is from R. E. A. C. Paley, "On Orthogonal
+    Matrices", 1933; max-distance is algorithm 3 of the supplement to OrthoHash, which lowers the required distance
+    after every 10,000 rejected codes.
     """
     if n_classes > 2**n_bits:
-        raise Refusal(f"{n_classes} classes need {n_classes} different targets, and {n_bits} bits have {2**n_bits}.")
+        raise Refusal(f"{n_bits} bits have only {2**n_bits} targets, got {n_classes} classes. Use more bits.")
     if kind == "auto":
         kind = "hadamard" if n_classes <= 2 * n_bits and _order_is_known(n_bits) else "max-distance"
     targets = _KINDS[kind](n_classes, n_bits, rng)
     for _ in range(_DRAWS):
         first = np.unique(targets, axis=0, return_index=True)[1]
-        again = np.setdiff1d(np.arange(n_classes), first)
-        if not again.size:
+        repeated = np.setdiff1d(np.arange(n_classes), first)
+        if not repeated.size:
             return targets.astype(np.int8)
-        targets[again] = _KINDS[kind](len(again), n_bits, rng)
+        targets[repeated] = _KINDS[kind](len(repeated), n_bits, rng)
     raise Refusal(
-        f"{kind} targets of {n_bits} bits are too few for {n_classes} classes: {_DRAWS} times two got the same one. "
+        f"{kind} targets of {n_bits} bits are too few for {n_classes} classes: two were equal in all {_DRAWS} draws. "
         "Choose targets=max-distance, or more bits."
     )
 
 
 def least_distance(targets: AnyArray) -> int:
-    """Give the smallest Hamming distance of two targets (n_classes, n_bits)."""
+    """Compute the smallest Hamming distance of two targets (n_classes, n_bits)."""
     return int(_distances(targets, targets)[np.triu_indices(len(targets), 1)].min(initial=targets.shape[1]))
 
 
 def item_targets(targets: "Tensor", tie_bits: "Tensor", multi_hot: "Tensor") -> "Tensor":
-    """Give each item the majority of the targets of its classes, bit by bit; ``tie_bits`` decide where they tie.
+    """Return the bitwise majority (n_items, n_bits) of the targets of each item's classes, CSQ's rule.
 
-    CSQ's rule. ``targets`` (n_classes, n_bits) and ``tie_bits`` (n_bits,) are -1 and +1, ``multi_hot``
-    (n_items, n_classes) 0 and 1, all of one real type, and so is the result (n_items, n_bits).
+    ``targets`` (n_classes, n_bits) and ``tie_bits`` (n_bits,), which break ties, are -1 and +1; ``multi_hot`` (n_items,
+    n_classes) is 0 and 1. All have one floating dtype.
     """
     votes = 2 * (multi_hot @ targets) + tie_bits
     return (votes > 0).to(targets).mul_(2).sub_(1)
 
 
 def hadamard_matrix(order: int) -> IntArray:
-    """Make a Hadamard matrix of -1 and +1 whose first row is all ones; Refusal where no construction is known."""
+    """Return a Hadamard matrix of -1 and +1 whose first row is all ones; raise Refusal if no construction is known."""
     if order & (order - 1) == 0:
         return np.asarray(hadamard(order), dtype=np.int64)
     if _is_prime(order - 1) and order % 4 == 0:
@@ -100,7 +98,7 @@ def hadamard_matrix(order: int) -> IntArray:
     if order % 8 == 0:
         half = hadamard_matrix(order // 2)
         return np.block([[half, half], [half, -half]])
-    raise Refusal(f"no Hadamard matrix is known here for {order} bits; choose targets=max-distance, or a power of two.")
+    raise Refusal(f"no Hadamard matrix is available for {order} bits. Choose targets=max-distance, or a power of two.")
 
 
 def _order_is_known(order: int) -> bool:
@@ -112,7 +110,7 @@ def _order_is_known(order: int) -> bool:
 
 
 def _paley(q: int) -> IntArray:
-    """Make the matrix of order q + 1 of the squares modulo a prime q, which leaves 3 divided by 4."""
+    """Return the Paley matrix of order q + 1, for a prime q congruent to 3 modulo 4."""
     residues = np.full(q, -1)
     residues[np.arange(1, q) ** 2 % q] = 1
     residues[0] = 0
@@ -127,15 +125,15 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % factor for factor in range(2, int(number**0.5) + 1))
 
 
-def _distances(some: AnyArray, others: AnyArray) -> IntArray:
-    """Count differing bits between codes of -1 and +1: (n_some, n_others)."""
-    return np.asarray((some.shape[1] - some.astype(np.int64) @ others.T.astype(np.int64)) // 2)
+def _distances(first: AnyArray, second: AnyArray) -> IntArray:
+    """Compute Hamming distances (n_first, n_second) between codes of -1 and +1."""
+    return np.asarray((first.shape[1] - first.astype(np.int64) @ second.T.astype(np.int64)) // 2)
 
 
 def _hadamard(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
     if n_classes > 2 * n_bits:
         raise Refusal(
-            f"Hadamard targets are {2 * n_bits} at most in {n_bits} bits, for {n_classes} classes; choose "
+            f"{n_bits} bits have at most {2 * n_bits} Hadamard targets, got {n_classes} classes. Choose "
             "targets=max-distance, or more bits."
         )
     matrix = hadamard_matrix(n_bits)
@@ -159,19 +157,19 @@ def _hadamard(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray
 
 
 def _count_useless(targets: IntArray) -> int:
-    """Count bits that are constant over classes, or that another bit repeats, as it is or turned round."""
+    """Count bits that are constant over classes, or that another bit repeats, possibly inverted."""
     varying = targets[:, (targets != targets[0]).any(axis=0)]
     return int(targets.shape[1] - np.unique(varying * varying[:1], axis=1).shape[1])
 
 
 def _max_distance(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:
-    found = np.empty((0, n_bits), dtype=np.int64)
+    targets = np.empty((0, n_bits), dtype=np.int64)
     share, n_failed = _FIRST_SHARE, 0
-    drawn, distance = found, np.empty(0)
-    while len(found) < n_classes:
+    drawn, distance = targets, np.empty(0)
+    while len(targets) < n_classes:
         if not len(drawn):
             drawn = rng.choice([-1, 1], (_BLOCK, n_bits))
-            distance = _distances(drawn, found).min(axis=1, initial=n_bits)
+            distance = _distances(drawn, targets).min(axis=1, initial=n_bits)
         fits = np.flatnonzero(distance >= max(share * n_bits, 1))
         n_next = min(fits[0] if fits.size else len(drawn), _FAILURES - n_failed)
         n_failed += n_next
@@ -179,10 +177,10 @@ def _max_distance(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntA
         if n_failed == _FAILURES:
             share, n_failed = share - _LOWERED, 0
         elif len(drawn):
-            found = np.concatenate([found, drawn[:1]])
+            targets = np.concatenate([targets, drawn[:1]])
             distance = np.minimum(distance, _distances(drawn, drawn[:1])[:, 0])[1:]
             drawn = drawn[1:]
-    return rng.permutation(found)
+    return rng.permutation(targets)
 
 
 def _balanced(n_classes: int, n_bits: int, rng: np.random.Generator) -> IntArray:

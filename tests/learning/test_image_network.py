@@ -460,7 +460,7 @@ def test_equal_images_are_refused(weights, striped):
     ],
 )
 def test_parameters_of_images_need_a_backbone(params, striped):
-    with pytest.raises(HashbenchError, match=f"no use for {next(iter(params))} without a backbone"):
+    with pytest.raises(HashbenchError, match=f"{next(iter(params))}.* without a backbone"):
         TALRAP(8, **params).fit(np.eye(40), striped[1])
 
 

@@ -34,9 +34,7 @@ def test_hadamard_matrices_have_orthogonal_rows_and_begin_with_ones(order):
 
 @pytest.mark.parametrize("order", [3, 6, 18, 28, 36])
 def test_a_length_without_a_known_hadamard_matrix_is_refused_and_auto_takes_other_targets(order):
-    with pytest.raises(
-        Refusal, match=f"no Hadamard matrix is known here for {order} bits; choose targets=max-distance"
-    ):
+    with pytest.raises(Refusal, match=f"no Hadamard matrix .* for {order} bits.* targets=max-distance"):
         draw(2, order, "hadamard")
     assert draw(4, order).shape == (4, order)
 
@@ -94,11 +92,11 @@ def test_balanced_targets_have_as_many_ones_as_zeros():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ((17, 4, "auto"), "17 classes need 17 different targets, and 4 bits have 16."),
-        ((65, 32, "hadamard"), "Hadamard targets are 64 at most in 32 bits, for 65 classes"),
+        ((17, 4, "auto"), "4 bits have only 16 targets, got 17 classes"),
+        ((65, 32, "hadamard"), "32 bits have at most 64 Hadamard targets, got 65 classes"),
         (
             (10, 4, "balanced"),
-            "balanced targets of 4 bits are too few for 10 classes: 100 times two got the same one",
+            "balanced targets of 4 bits are too few for 10 classes",
         ),
     ],
 )

@@ -120,7 +120,7 @@ def test_adapted_targets_of_dpn_are_the_majority_of_codes_and_stay_where_two_wou
     def batch(all_outputs, epoch):
         rows = np.arange(5)
         affinity = SameLabel(labels, labels)
-        return Batch(outputs, rows, all_outputs, affinity, rows, epoch, given_labels=labels, own=own)
+        return Batch(outputs, rows, all_outputs, affinity, rows, epoch, training_labels=labels, own=own)
 
     method._end_epoch(batch(outputs, 0))
     assert torch.equal(own.targets, before)  # only every other epoch
@@ -454,7 +454,7 @@ def begun(name, outputs, labels, *, cache=None, epoch=20, learned=None, **params
     if name == "adsh":
         own.codes.copy_(signs(n_items, outputs.shape[1], seed=5))
     parts = (rows, outputs.detach() if cache is None else cache, affinity, rows, epoch)
-    return method, Batch(outputs, *parts, given_labels=labels, given_features=features, own=own)
+    return method, Batch(outputs, *parts, training_labels=labels, training_features=features, own=own)
 
 
 def loss_of(*args, **kwargs):

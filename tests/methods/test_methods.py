@@ -533,7 +533,7 @@ def test_oracle_label_gives_all_classes_it_was_fitted_without_one_code_that_no_o
 
 def test_oracle_label_needs_a_code_for_items_of_no_class_where_there_are_some(tiny):
     dataset = tiny(labels=np.where(np.arange(40) < 8, 9, np.arange(40) % 4))
-    assert "needs 3 bits to tell 4 classes and items of none of them apart" in OracleLabel(2).refusal(dataset)
+    assert "needs 3 bits for 4 classes and one code for all others" in OracleLabel(2).refusal(dataset)
     assert OracleLabel(3).refusal(dataset) is None
     method = OracleLabel(2).fit(dataset.labels[dataset.train, None])
     with pytest.raises(Refusal, match="needs 3 bits"):

@@ -20,7 +20,7 @@ def distances(X, centres):
 
 @pytest.mark.parametrize(("n_items", "half"), [(300, 150), (299, 149), (7, 3), (2, 1)])
 @pytest.mark.parametrize("n_bits", [1, 3])
-@pytest.mark.filterwarnings("ignore:sph has not settled")
+@pytest.mark.filterwarnings("ignore:sph has not converged")
 def test_each_ball_holds_half_of_the_training_items(cloud, n_items, half, n_bits):
     method = SpH(n_bits).fit(cloud[:n_items])
     assert method.transform(cloud[:n_items]).sum(axis=0).tolist() == [half] * n_bits
@@ -107,7 +107,7 @@ def test_one_ball_needs_no_moves(cloud):
     ids=["one dimension", "20 distinct items"],
 )
 def test_items_too_simple_for_independent_balls_are_encoded_with_a_warning(items):
-    with pytest.warns(ConvergenceWarning, match="has not settled after max_iter=100"):
+    with pytest.warns(ConvergenceWarning, match="has not converged after max_iter=100"):
         method = SpH(16).fit(items)
     codes = method.transform(items)
     assert method.n_iter_ == 100
