@@ -28,8 +28,6 @@ def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisat
         0 and 1; items without any do not count.
     quantisation : float
         Weight of the quantisation term.
-    learning_rate : float, default=0.3
-        Of stochastic gradient descent.
 
     Returns
     -------
@@ -69,6 +67,8 @@ class MDSH(TargetHash):
         Epochs before pairs count; in a training of no more, they never do.
     quantisation : float, default=1e-4
         Weight of the quantisation term.
+    learning_rate : float, default=0.3
+        Of stochastic gradient descent.
 
     Notes
     -----
