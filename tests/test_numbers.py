@@ -129,9 +129,9 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows(monkeypatch):
     }
     one, shuffled = (cells["digits", "AP", 12, order] for order in ("by-class", "shuffled"))
     told = " ".join(text.split())
-    assert f"of the {one.n_pairs} pairs on digits at 12 bits, {one.meet} have ranges that meet; a random" in told
-    assert f"order may turn {one.open} of them around, and two scripts {len(one.turned)} if the database" in told
-    assert f"sorted by class, {len(shuffled.turned)} if it is shuffled" in told
+    assert f"Of the {one.n_pairs} pairs on digits at 12 bits, {one.meet} have ranges that meet" in told
+    assert f"random order may reverse {one.open} of them; two scripts reverse {len(one.turned)} if" in told
+    assert f"sorted by class, and {len(shuffled.turned)} if it is shuffled" in told
     three = [cells["cifar10-s1:squeezenet", "AP@1000", 12, order] for order in ("by-class", "given", "shuffled")]
     assert [(one.n_pairs, one.meet, one.open, len(one.turned)) for one in three] == [
         *((28, 28, 3, 7), (28, 28, 3, 7), (28, 28, 3, 0))
@@ -276,13 +276,13 @@ def test_sentences_on_scripts_are_true_of_the_rows(of_scripts, why):
     exact = {(row["codes"], row["metric"]): float(row["exact"]) for row in of_scripts}
     assert f"gains {exact['hashnet-32', 'AP@1000'] - exact['hashnet-12', 'AP@1000']:.3f} of exact AP@1000" in text
     by_class = values(of_scripts, "hashnet-12", "by-class", scripts=ties_alone["AP@1000"]).values()
-    assert f"12 bits values from {min(by_class):.3f} to {max(by_class):.3f}." in text
+    assert f"12-bit codes {min(by_class):.3f} to {max(by_class):.3f}." in text
     spread = [
         max(found) - min(found)
         for codes, metric in product(("lsh-12", "lsh-32", "itq-12", "itq-32"), ties_alone)
         if (found := values(of_scripts, codes, "by-class", metric=metric, scripts=ties_alone[metric]).values())
     ]
-    assert f"lie {max(spread):.3f} apart at most" in text
+    assert f"lie at most {max(spread):.3f} apart" in text
     away = [
         abs(value - exact[codes, metric])
         for codes, metric in exact
