@@ -370,7 +370,7 @@ def test_computed_times_of_many_workers_follow_from_the_measured_ones():
         )
     )
     one, two = (row[3] for row in measured[:2])
-    assert f"Two workers take {one / two:.2f} times less than one." in text_of(SCALE)
+    assert f"Two workers are {one / two:.2f} times as fast as one." in text_of(SCALE)
     for items, queries, workers, seconds, rate, _ in measured:
         assert items * queries / workers / seconds / 1e9 == pytest.approx(rate, rel=0.02)
     assert len(computed) == 9
@@ -589,7 +589,7 @@ def test_counts_of_published_orders_are_those_of_the_committed_table():
     on_gist = sum(row["our_features"].startswith("gist") for row in rows)
     distinct = {tuple(row[key] for key in ("source", "setting", "metric", "n_bits", "higher", "lower")) for row in rows}
     assert of_others == ["turned"]
-    assert f"All but {len(of_others)} are TALR's" in text
+    assert f"All but {len(of_others)} of the comparisons are TALR's" in text
     assert f"{on_gist} of them, with GIST. They are {len(distinct)} published orders" in text
     holds, n_rows = (
         [sum(row["n_bits"] == length and row["verdict"] in verdicts for row in rows) for length in ("12", "48")]
