@@ -1,10 +1,11 @@
-"""What result files of many rows cost: to add a job's rows, and until tables, report and diff are there.
+"""What result files of many rows cost: to add a job's rows, until tables, report and diff are there, to open the page.
 
     .venv/bin/python benchmarks/many_rows.py [--times N] [--rounds N]
 
 The committed results N times over, in part as further seeds and in part as further datasets, in a folder by itself.
 Each command runs in a process of its own, as a user would start it; prints medians as Markdown, of the time on the
-clock and of processors, which other work on the machine does not lengthen as much.
+clock and of processors, which other work on the machine does not lengthen as much. The page is opened in chromium,
+where that is installed, until its overview is laid out.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from report import CHROMIUM, browsing, milliseconds
 
 from hashbench.store.results import Row, merge_rows, read_folder
 
@@ -77,6 +79,12 @@ def main() -> None:
         for what, command in commands.items():
             rounds = zip(*(seconds(*command) for _ in range(options.rounds)), strict=True)
             print(f"| `hashbench {what}` |", " | ".join(f"{statistics.median(one):.1f} s" for one in rounds), "|")
+        if CHROMIUM is not None:
+            with browsing() as browser:
+                opened = [
+                    milliseconds(browser, Path(name, "report.html"), "overview")[1] for _ in range(options.rounds)
+                ]
+            print(f"| open the page | {statistics.median(opened) / 1000:.1f} s | |")
 
 
 if __name__ == "__main__":

@@ -69,11 +69,11 @@ class ADSH(LearnedHash):
 
     Parameters
     ----------
-    gamma : float, default=200
+    gamma : float, default=800
         Weight of the distance between relaxed codes and an item's own.
     epochs_a_sweep : int, default=3
         Epochs after which the codes are found anew.
-    learning_rate : float, default=0.01
+    learning_rate : float, default=0.003
         Of stochastic gradient descent.
 
     Notes
@@ -98,14 +98,15 @@ class ADSH(LearnedHash):
     (60, 4)
     """
 
-    gamma: float = setting(200.0, real(0), tunable=(50.0, 200.0, 800.0))
+    gamma: float = setting(800.0, real(0), tunable=(50.0, 200.0, 800.0))
     epochs_a_sweep: int = setting(3, whole(1))
-    learning_rate: float = setting(0.01, real(0, closed="neither"), tunable=(0.003, 0.01, 0.03))
+    learning_rate: float = setting(0.003, real(0, closed="neither"), tunable=(0.003, 0.01, 0.03))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 150, "batch_size": 64, "learning_rate": 1e-3, "halve_every": 9, "momentum": 0.0},
+            "gamma": 200.0,
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
         }
     }

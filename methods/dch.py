@@ -59,6 +59,8 @@ class DCH(LearnedHash):
         Scale of the Cauchy distribution, in bits; it suits codes of 16 to 64.
     quantisation : float, default=0.1
         Weight lambda of the quantisation loss.
+    learning_rate : float, default=0.3
+        Of stochastic gradient descent.
 
     Notes
     -----
@@ -84,6 +86,7 @@ class DCH(LearnedHash):
 
     gamma: float = setting(20.0, real(0, closed="neither"), tunable=(10.0, 20.0, 40.0))
     quantisation: float = setting(0.1, real(0))
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
 
     group = "pair-based"
     presets: ClassVar[dict[str, dict[str, Any]]] = {

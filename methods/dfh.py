@@ -85,7 +85,8 @@ class DFH(ClassHash):
     y of each class. The discrete centres M of classes are found in each step on the batch, class by class: M_c =
     sgn(y_c^T B - sum over the other classes e of M_e (y_e . y_c + nu)). The authors' code leaves the margin out, and so
     do the defaults; ``presets["paper"]`` has its settings, and halves the rate every 15 epochs, where they take a tenth
-    every 50. Items without a class are similar to none and pushed to their own sign; they pull no centre.
+    every 50; ``presets["tuned"]`` led on held-out training items in the mean over two datasets, and diverges on well
+    separated blobs. Items without a class are similar to none and pushed to their own sign; they pull no centre.
 
     References
     ----------
@@ -109,7 +110,8 @@ class DFH(ClassHash):
         "paper": {
             **{"epochs": 150, "batch_size": 128, "learning_rate": 0.01, "halve_every": 15},
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
-        }
+        },
+        "tuned": {"learning_rate": 0.1},
     }
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module":

@@ -47,11 +47,13 @@ class DPN(TargetHash):
 
     Parameters
     ----------
-    margin : float, default=1
+    margin : float, default=2
         How far from zero an output is to be.
     adapt_every : int, default=0
         Epochs after which the target of each class becomes the majority of its codes, again and again (DPN-A); 0 for
         never. Targets stay as they are when two would become one.
+    learning_rate : float, default=0.3
+        Of stochastic gradient descent.
 
     Notes
     -----
@@ -74,13 +76,15 @@ class DPN(TargetHash):
     (60, 4)
     """
 
-    margin: float = setting(1.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
+    margin: float = setting(2.0, real(0, closed="neither"), tunable=(0.5, 1.0, 2.0))
     adapt_every: int = setting(0, whole(0))
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 200, "batch_size": 256, "learning_rate": lambda n_bits: 1e-4 * n_bits, "halve_every": 30},
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear", "targets": "bernoulli"},
+            "margin": 1.0,
             "weight_decay": lambda n_bits: 5e-4 / n_bits,  # as theirs beside a sum over bits, of which we take the mean
         }
     }

@@ -59,6 +59,8 @@ class GreedyHash(ClassHash):
     and dropped in the end. The authors' 0.1 is for CIFAR-10, 1 for ImageNet; several classes of an item, which they do
     not treat, share the cross-entropy. ``presets["paper"]`` has their settings for CIFAR-10, and halves the rate every
     9 epochs, so that at the 30th it has fallen to an eighth, where theirs falls to a tenth at once.
+    ``presets["tuned"]`` led on held-out training items in the mean over two datasets; it diverges on well separated
+    blobs.
 
     References
     ----------
@@ -79,7 +81,8 @@ class GreedyHash(ClassHash):
         "paper": {
             **{"epochs": 50, "batch_size": 32, "learning_rate": 1e-3, "halve_every": 9},
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
-        }
+        },
+        "tuned": {"learning_rate": 0.1, "alpha": 0.3},
     }
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module":

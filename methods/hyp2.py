@@ -80,6 +80,8 @@ class HyP2(ClassHash):
         words as there are classes.
     pair_weight : float, default=0.5
         Weight beta of the pairs of items, each of several classes, that share none.
+    learning_rate : float, default=0.3
+        Of stochastic gradient descent.
 
     Notes
     -----
@@ -102,6 +104,7 @@ class HyP2(ClassHash):
 
     threshold: float | None = setting(None, real(-1, 1), None, tunable=(-0.25, None, 0.5))
     pair_weight: float = setting(0.5, real(0))
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {

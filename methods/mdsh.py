@@ -28,6 +28,8 @@ def mdsh_loss(outputs: "Tensor", targets: "Tensor", classes: "Tensor", quantisat
         0 and 1; items without any do not count.
     quantisation : float
         Weight of the quantisation term.
+    learning_rate : float, default=0.3
+        Of stochastic gradient descent.
 
     Returns
     -------
@@ -95,6 +97,7 @@ class MDSH(TargetHash):
     pair_weight: float = setting(1.0, real(0), tunable=(0.0, 1.0, 3.0))
     pairs_after: int = setting(9, whole(0))
     quantisation: float = setting(1e-4, real(0))
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
 
     version = 3  # similar pairs by tanh outputs
     presets: ClassVar[dict[str, dict[str, Any]]] = {

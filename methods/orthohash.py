@@ -58,7 +58,7 @@ class OrthoHash(TargetHash):
 
     Parameters
     ----------
-    margin : float, default=0.2
+    margin : float, default=0.4
         m, by which an item's own class has to lead.
     scale : float, optional
         s, what cosines are multiplied by; by default sqrt(n_bits), the paper's.
@@ -66,6 +66,8 @@ class OrthoHash(TargetHash):
         Whether the margin is taken from the cosine, or added to the angle.
     batch_norm : bool, default=True
         Whether outputs are normalised over the batch; it becomes part of the last layer when training ends.
+    learning_rate : float, default=0.3
+        Of stochastic gradient descent.
 
     Notes
     -----
@@ -86,16 +88,17 @@ class OrthoHash(TargetHash):
     (60, 4)
     """
 
-    margin: float = setting(0.2, real(0), tunable=(0.0, 0.2, 0.4))
+    margin: float = setting(0.4, real(0), tunable=(0.0, 0.2, 0.4))
     scale: float | None = setting(None, real(0, closed="neither"), None)
     form: str = setting("cosine", choice("arc", "cosine"))
     batch_norm: bool = setting(True, bool)
+    learning_rate: float = setting(0.3, real(0, closed="neither"), tunable=(0.03, 0.1, 0.3))
 
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "paper": {
             **{"epochs": 100, "batch_size": 256, "optimizer": "adam", "learning_rate": 1e-4, "halve_every": 24},
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 0.1, "head": "linear", "targets": "bernoulli"},
-            **{"scale": 8.0},
+            **{"scale": 8.0, "margin": 0.2},
         }
     }
 

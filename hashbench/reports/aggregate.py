@@ -137,14 +137,15 @@ def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
 def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[tuple[str, str, int], str]:
     """Say what people call each ``LINE`` of results.
 
-    No two that stand in one ``place`` (columns) share a label: versions are named of methods that have several there.
+    No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
     """
     lines = _lines(cells)
     labels = method_labels((method, params) for method, params, _ in lines)
-    n_versions = cells.groupby([*place, "method"])["method_version"].nunique()
-    several = set(n_versions.index[n_versions > 1].get_level_values("method"))
+    n_versions = cells.groupby([*place, "method", "params"])["method_version"].nunique().reset_index()
+    several = n_versions[n_versions["method_version"] > 1]
+    names = set(zip(several["method"], several["params"], strict=True))
     return {
-        (method, params, version): labels[method, params] + (f" (version {version})" if method in several else "")
+        (method, params, version): labels[method, params] + f" (version {version})" * ((method, params) in names)
         for method, params, version in lines
     }
 

@@ -565,7 +565,7 @@ def test_what_pulls_codes_of_adsh_is_the_product_with_all_similarities(monkeypat
     np.testing.assert_allclose(_pulls(batch, batch.all_outputs.tanh()), s.T @ batch.all_outputs.tanh().numpy())
     before = batch.own.codes.clone()
     expected = before.clone()
-    best_codes(expected, batch.all_outputs.tanh(), torch.from_numpy(s.T) @ batch.all_outputs.tanh(), 200.0)
+    best_codes(expected, batch.all_outputs.tanh(), torch.from_numpy(s.T) @ batch.all_outputs.tanh(), method.gamma)
     for epoch, is_sweep in ((19, False), (21, True)):  # every third
         method, batch = begun("adsh", normal(5, 4), LABELS, epoch=epoch)
         method._end_epoch(batch)

@@ -181,8 +181,8 @@ def _with_effort(
     """Put into the labels of a block how many settings were tried, where that is not the same of all, with a note."""
     if "trials" not in block or not block["trials"].any():
         return dict(labels), []
-    tried = block.groupby(list(LINE))["trials"].max()
-    counts = set(tried[block[block["group"] != "baseline"].set_index(list(LINE)).index])
+    tried = block.groupby(list(LINE))["trials"].max().to_dict()
+    counts = {tried[_line_of(cell)] for cell in records(block) if cell.group != "baseline"}
     if len(counts) == 1:
         return dict(labels), [f"The settings of each method were chosen among {counts.pop()}."]
     own = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
