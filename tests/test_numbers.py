@@ -425,7 +425,9 @@ def test_settings_of_all_learned_methods_had_as_many_trials_and_moved_by_the_rul
 def test_further_trials_of_mihash_are_as_told():
     (shown,), found = tables("Bins of mihash"), defaultdict(list)
     trials = rows_of(ROOT / "benchmarks/further.csv")
-    assert f"Nothing was chosen from {len(trials)} further trials of mihash's bins" in text_of(ROOT / "docs/explanation/numbers.md")
+    assert f"Nothing was chosen from {len(trials)} further trials of mihash's bins" in text_of(
+        ROOT / "docs/explanation/numbers.md"
+    )
     for row in trials:
         setting = json.loads(row["setting"])
         line = row["dataset"].split(":")[0], setting["n_bins"], setting.get("alpha", 2.0)
