@@ -123,7 +123,7 @@ def main() -> None:
     same = all(np.array_equal(on_workers.scores[name], whole.scores[name]) for name in METRICS)
     print(f"{'the same scores as of one array' if same else 'OTHER SCORES'}\n")
 
-    print("| items | queries | workers | seconds | 10^9 pairs a second and worker | MB of a worker |")
+    print("| items | queries | workers | seconds | 10^9 pairs per second and worker | MB per worker |")
     print("|---:|---:|---:|---:|---:|---:|")
     for n_workers in sorted({1, chosen.workers}):
         line, rate = measure(Made(N_QUERIES, SIZES[0]), n_workers)

@@ -131,9 +131,9 @@ def test_counts_of_pairs_that_scripts_turn_are_those_of_the_rows(monkeypatch):
     }
     one, shuffled = (cells["digits", "AP", 12, order] for order in ("by-class", "shuffled"))
     told = " ".join(text.split())
-    assert f"of the {one.n_pairs} pairs on digits at 12 bits, {one.meet} have ranges that meet; a random" in told
-    assert f"order may turn {one.open} of them around, and two scripts {len(one.turned)} if the database" in told
-    assert f"sorted by class, {len(shuffled.turned)} if it is shuffled" in told
+    assert f"Of the {one.n_pairs} pairs on digits at 12 bits, {one.meet} have ranges that meet" in told
+    assert f"random order may reverse {one.open} of them; two scripts reverse {len(one.turned)} if" in told
+    assert f"sorted by class, and {len(shuffled.turned)} if it is shuffled" in told
     three = [cells["cifar10-s1:squeezenet", "AP@1000", 12, order] for order in ("by-class", "given", "shuffled")]
     assert [(one.n_pairs, one.meet, one.open, len(one.turned)) for one in three] == [
         *((28, 28, 3, 7), (28, 28, 3, 7), (28, 28, 3, 0))
@@ -279,13 +279,13 @@ def test_sentences_on_scripts_are_true_of_the_rows(of_scripts, why):
     exact = {(row["codes"], row["metric"]): float(row["exact"]) for row in of_scripts}
     assert f"gains {exact['hashnet-32', 'AP@1000'] - exact['hashnet-12', 'AP@1000']:.3f} of exact AP@1000" in text
     by_class = values(of_scripts, "hashnet-12", "by-class", scripts=ties_alone["AP@1000"]).values()
-    assert f"12 bits values from {min(by_class):.3f} to {max(by_class):.3f}." in text
+    assert f"12-bit codes {min(by_class):.3f} to {max(by_class):.3f}." in text
     spread = [
         max(found) - min(found)
         for codes, metric in product(("lsh-12", "lsh-32", "itq-12", "itq-32"), ties_alone)
         if (found := values(of_scripts, codes, "by-class", metric=metric, scripts=ties_alone[metric]).values())
     ]
-    assert f"lie {max(spread):.3f} apart at most" in text
+    assert f"lie at most {max(spread):.3f} apart" in text
     away = [
         abs(value - exact[codes, metric])
         for codes, metric in exact
@@ -373,7 +373,7 @@ def test_computed_times_of_many_workers_follow_from_the_measured_ones():
         )
     )
     one, two = (row[3] for row in measured[:2])
-    assert f"Two workers take {one / two:.2f} times less than one." in text_of(SCALE)
+    assert f"Two workers are {one / two:.2f} times as fast as one." in text_of(SCALE)
     for items, queries, workers, seconds, rate, _ in measured:
         assert items * queries / workers / seconds / 1e9 == pytest.approx(rate, rel=0.02)
     assert len(computed) == 9
@@ -426,7 +426,9 @@ def test_settings_of_all_learned_methods_had_as_many_trials_and_moved_by_the_rul
 def test_further_trials_of_mihash_are_as_told():
     (shown,), found = tables("Bins of mihash"), defaultdict(list)
     trials = rows_of(ROOT / "benchmarks/further.csv")
-    assert f"Nothing was chosen from {len(trials)} further trials of mihash's bins" in text_of(ROOT / "docs/explanation/numbers.md")
+    assert f"Nothing was chosen from {len(trials)} further trials of mihash's bins" in text_of(
+        ROOT / "docs/explanation/numbers.md"
+    )
     for row in trials:
         setting = json.loads(row["setting"])
         line = row["dataset"].split(":")[0], setting["n_bins"], setting.get("alpha", 2.0)
@@ -593,9 +595,9 @@ def test_what_training_from_images_gives_is_as_in_the_committed_rows():
     assert {(row["verdict"], row["ties"]) for row in orders} == {("open", "unknown")}
     text = " ".join(text.split())
     assert set(verdicts) == {"unknown", "below"}
-    assert f"of {len(published)}, {verdicts['below']} lie above the worst case of our ties" in text
-    assert f"and of {verdicts['unknown']} inside it it is unknown" in text
-    assert f"all {len(orders)} pairs of the four have ranges that meet" in text
+    assert f"{verdicts['below']} of {len(published)} lie above our worst-case range" in text
+    assert f"for the {verdicts['unknown']} inside it" in text
+    assert f"ranges of all {len(orders)} pairs of the four meet" in text
     block = (ROOT / f"{tables_of_ap}.md").read_text().partition("## cifar10-s1 (images (JPEG)): AP")[2]
     taus = re.findall(r"\d+ bits (-?[\d.]+) \(", block.partition("Kendall's tau")[2].partition("\n")[0])
     assert f"the two orders is {', '.join(taus[:-1])} and {taus[-1]} from 12 to 48 bits" in text
@@ -612,19 +614,19 @@ def test_counts_of_published_orders_are_those_of_the_committed_table():
         *(("holds", "every order"), ("turned", "every order"), ("open", "unknown"))
     }
     assert f"Of the {len(rows)} comparisons of table 1" in text
-    assert f"**{counts['holds']} hold here in every order of ties, {counts['turned']} are turned round in every" in text
-    assert f"order, and of {counts['open']} it is unknown**" in text
+    assert f"**{counts['holds']} hold here in every order of ties, {counts['turned']} are turned in every order" in text
+    assert f"and {counts['open']} are unknown**" in text
     of_others = [row["verdict"] for row in rows if not row["source"].startswith("TALR")]
     on_gist = sum(row["our_features"].startswith("gist") for row in rows)
     distinct = {tuple(row[key] for key in ("source", "setting", "metric", "n_bits", "higher", "lower")) for row in rows}
     assert of_others == ["turned"]
-    assert f"All but {len(of_others)} are TALR's" in text
-    assert f"or, {on_gist} of them, on GIST; they are {len(distinct)} published orders" in text
+    assert f"All but {len(of_others)} of the comparisons are TALR's" in text
+    assert f"{on_gist} of them, with GIST. They are {len(distinct)} published orders" in text
     holds, n_rows = (
         [sum(row["n_bits"] == length and row["verdict"] in verdicts for row in rows) for length in ("12", "48")]
         for verdicts in (["holds"], counts)
     )
-    assert f"at 12 bits {holds[0]} of {n_rows[0]} hold so, at 48 bits {holds[1]} of {n_rows[1]}" in text
+    assert f"at 12 bits {holds[0]} of {n_rows[0]} hold in this sense, at 48 bits {holds[1]} of {n_rows[1]}" in text
     turned = [row for row in rows if row["verdict"] == "turned"]
     on_s2 = [(row["our_higher"], row["our_lower"]) for row in turned if row["our_dataset"] == "cifar10-s2"]
     assert f"Of the {len(turned)} that are turned, {len(on_s2)} are on `cifar10-s2`" in text
@@ -636,7 +638,7 @@ def test_counts_of_published_orders_are_those_of_the_committed_table():
     others = rows_of(ROOT / "results/tables/table2-orders.csv")
     assert {row["source"].partition(" ")[0] for row in others} == {"SDC"}
     assert {row["ties"] for row in others} == {"unknown"}
-    assert f"**of all {len(others)} it is unknown**" in text
+    assert f"**all {len(others)} are unknown**" in text
     (tuned,) = (
         row["48"]
         for row in rows_of(ROOT / "results/tables/ablation.csv")
@@ -687,20 +689,16 @@ def test_what_labels_teach_of_unseen_classes_is_as_in_the_committed_table():
             assert all(found[name][2] > low and found[name][1] < high for name in names), "a range parts from ITQ's"
         passing[suffix] = [sum(folds[fold][name][0] > folds[fold]["itq"][0] for name in names) for fold in "012"]
     n_pairs = 3 * len(names)
-    assert (
-        f"ITQ stands above in {n_pairs - sum(passing['-database-all'])} of {n_pairs} pairs of method and fold" in text
-    )
+    assert f"ITQ is above in {n_pairs - sum(passing['-database-all'])} of {n_pairs} pairs of method and fold" in text
     score, scores = told["-database-all"]
-    assert (
-        f"score {score} with ITQ and {scores} with the {len(names)} methods that learn from labels. Where training saw "
-        f"all classes these score {min(seen[name] for name in names):.2f} to {max(seen[name] for name in names):.2f}, "
-        f"and ITQ {seen['itq']:.2f}"
-    ) in text
-    assert "they score {} with ITQ and {} with labels; 1 method stands above ITQ, talr-ndcg".format(*told[""]) in text
+    assert f"score {score} with ITQ and {scores} with the {len(names)} methods that learn from labels" in text
+    least, most = min(seen[name] for name in names), max(seen[name] for name in names)
+    assert f"these methods score {least:.2f} to {most:.2f}, and ITQ {seen['itq']:.2f}" in text
+    assert "they score {} with ITQ and {} with labels; only talr-ndcg".format(*told[""]) in text
     assert "among themselves {}, {} and {} methods pass ITQ on the three folds".format(*passing[""]) in text
     assert "on the three folds, among all {}, {} and {}".format(*passing["-database-all"]) in text
     assert (
-        f"Of the {len(names)}, {above_lsh['-database-all']} stand above random hyperplanes (LSH) among all, and "
+        f"Of the {len(names)}, {above_lsh['-database-all']} score above random hyperplanes (LSH) among all, and "
         f"{above_lsh['']} among themselves"
     ) in text
 
