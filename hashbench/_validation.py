@@ -1,4 +1,4 @@
-"""Labels, levels, matrices and parameters as users bring them, checked."""
+"""Checks of what users pass: names, labels, levels, matrices and parameters."""
 
 import re
 import sys
@@ -16,13 +16,13 @@ from hashbench.errors import HashbenchError, one_line, unknown_name
 
 _INT64 = np.iinfo(np.int64)
 MAX_NAME = 100  # characters
-FORMULA = "=+-@"  # what a cell begins with that a spreadsheet computes
+FORMULA = "=+-@"  # first characters of cells that a spreadsheet computes
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_NAME - 1}}}")
 MAX_LEVEL = 1000  # the gain 2**level - 1 must stay a finite float64
 
 
 def check_name(name: str, what: str) -> None:
-    """Refuse a name that no file could have, or that could lead out of its folder; ``what`` it is, for the message."""
+    """Refuse a name, called ``what`` in messages, that is no file name or could lead out of its folder."""
     if not _NAME.fullmatch(name):
         shown = repr(name) if len(name) <= MAX_NAME else f"{name[:20]!r}... of {len(name):,} characters"
         raise HashbenchError(
@@ -32,7 +32,7 @@ def check_name(name: str, what: str) -> None:
 
 
 def check_words(text: str, what: str) -> None:
-    """Refuse words that look like others, by blanks or signs that do not show, or that a spreadsheet would compute."""
+    """Refuse text with invisible characters or repeated blanks, and text that a spreadsheet would compute."""
     if text != " ".join(text.split()) or not text.isprintable() or not text:
         raise HashbenchError(f"{what} is words with single blanks between them, got {text!r}.")
     if text[0] in FORMULA:
@@ -40,22 +40,21 @@ def check_words(text: str, what: str) -> None:
 
 
 def has_markup(text: str) -> bool:
-    """Tell whether a name holds what HTML or Markdown has a use for."""
+    """Check whether a name holds characters that are markup in HTML or Markdown."""
     return not set(text).isdisjoint("<>|`")
 
 
 def as_array(value: Any, name: str) -> AnyArray:
-    """Read an array as users have them, called ``name`` in messages: of NumPy, PyTorch or nested lists.
+    """Convert an array, tensor or nested lists, called ``name`` in messages, to a NumPy array; refuse masked values.
 
-    A tensor may need gradients, lie on any device and be bfloat16 or float8. What has no values, or hides some, is
-    refused.
+    A tensor may need gradients, be on any device and be bfloat16 or float8.
     """
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise HashbenchError(
             f"{name} hide {int(np.ma.getmaskarray(value).sum())} values behind a mask. Fill them or leave out rows."
         )
     try:
-        if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor of PyTorch, which need not be imported
+        if hasattr(value, "detach") and hasattr(value, "cpu"):  # a PyTorch tensor; PyTorch may not be installed
             value = value.detach().cpu()
             value = value.float() if str(value.dtype).startswith(("torch.bfloat16", "torch.float8")) else value
         return np.asarray(value)
@@ -65,7 +64,7 @@ def as_array(value: Any, name: str) -> AnyArray:
 
 
 def list_of_numbers(value: Any, name: str) -> list[Any]:
-    """Give real numbers, called ``name`` in messages, as a list."""
+    """Convert real numbers, called ``name`` in messages, to a list."""
     array = as_array(value, name)
     if array.ndim != 1 or array.dtype.kind not in "iuf":
         raise HashbenchError(f"{name} are {array.dtype} of shape {array.shape}, expected a list of numbers.")
@@ -73,10 +72,10 @@ def list_of_numbers(value: Any, name: str) -> list[Any]:
 
 
 def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
-    """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; give them as int64."""
+    """Check class labels (n,), whole numbers or booleans, called ``name`` in messages; return them as int64."""
     array = as_array(labels, name)
     if array.ndim == 1 and array.dtype.kind == "f":
-        bad = np.flatnonzero(array != np.floor(array))  # NaN is no number, and equal to nothing
+        bad = np.flatnonzero(array != np.floor(array))  # true for NaN too
         if bad.size:
             raise HashbenchError(
                 f"{name} hold {bad.size} values that are no whole numbers, first {array[bad[0]]} for item {bad[0]} "
@@ -92,7 +91,7 @@ def class_labels(labels: npt.ArrayLike, name: str) -> IntArray:
 
 
 def check_labelled(labels: AnyArray, name: str) -> None:
-    """Refuse labels (n,) or (n, n_classes), of a file called ``name``, some of which are missing."""
+    """Refuse labels (n,) or (n, n_classes) of a file, called ``name`` in messages, if some are missing."""
     import pandas as pd
 
     missing = np.flatnonzero(pd.isna(labels).reshape(len(labels), -1).any(axis=1))
@@ -106,7 +105,7 @@ def check_labelled(labels: AnyArray, name: str) -> None:
 def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
     """Return the distinct words, sorted, and the number of each item's word among them.
 
-    Words are compared in the Unicode form NFC: "ü" may be one character, or a letter and a mark as macOS writes it.
+    Words are compared in Unicode form NFC: "ü" may be one character, or two as macOS writes it.
     """
     if words.dtype.kind in "OU":
         composed = [normalize("NFC", word) if isinstance(word, str) else word for word in words.tolist()]
@@ -116,7 +115,7 @@ def number_words(words: AnyArray) -> tuple[AnyArray, IntArray]:
 
 
 def as_int64(array: AnyArray, name: str) -> IntArray:
-    """Give whole numbers, of whatever dtype and called ``name`` in messages, as int64; refuse what it cannot hold."""
+    """Convert whole numbers of any dtype, called ``name`` in messages, to int64; refuse those beyond its range."""
     beyond = ~((array >= -(2.0**63)) & (array < 2.0**63)) if array.dtype.kind == "f" else array > _INT64.max
     if array.dtype.kind in "uf" and beyond.any():
         raise HashbenchError(
@@ -127,7 +126,7 @@ def as_int64(array: AnyArray, name: str) -> IntArray:
 
 
 def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
-    """Refuse a class that lies in several superclasses; class and superclass of each item are both (n,)."""
+    """Refuse a class with several superclasses, given the class and superclass of each item, both (n,)."""
     pairs = np.unique(np.stack([labels, coarse_labels], axis=1), axis=0)
     classes, counts = np.unique(pairs[:, 0], return_counts=True)
     if (counts > 1).any():
@@ -135,7 +134,7 @@ def check_superclasses(labels: IntArray, coarse_labels: IntArray) -> None:
 
 
 def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
-    """Check multi-hot labels (n, n_classes), zeros and ones, called ``name`` in messages; give them as uint8."""
+    """Check multi-hot labels (n, n_classes), zeros and ones, called ``name`` in messages; return them as uint8."""
     array = as_array(labels, name)
     if array.ndim != 2 or array.shape[1] < 2:
         raise HashbenchError(
@@ -153,21 +152,21 @@ def multi_hot(labels: npt.ArrayLike, name: str) -> npt.NDArray[np.uint8]:
 
 
 def largest_row_sum(multi_hot: npt.NDArray[np.uint8]) -> int:
-    """Find the largest number of labels of an item in multi-hot labels (n, n_classes); 0 without items."""
+    """Return the largest number of labels of an item in multi-hot labels (n, n_classes); 0 without items."""
     return int(multi_hot.sum(axis=1, dtype=np.int64).max(initial=0))
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Tell whether a matrix is SciPy's, without waiting for SciPy if it is not even imported."""
-    issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)  # lacking while another thread imports it
+    """Check whether a matrix is SciPy's, without importing SciPy."""
+    issparse = getattr(sys.modules.get("scipy.sparse"), "issparse", None)  # missing while another thread imports it
     return issparse is not None and bool(issparse(matrix))
 
 
 def summed_csr(matrix: Any) -> Any:
     """Copy a sparse matrix of levels, of any format, to CSR; refuse one that is damaged.
 
-    Compiled code trusts the indices, so they are checked before any sees them. An entry may be stored in parts, each a
-    level, which are added up in 64 bits; where they are booleans, one that is true will do.
+    Indices are checked here because compiled code trusts them. Duplicate entries are added up in 64 bits; of booleans,
+    one that is true suffices.
     """
     from scipy.sparse import csr_array
 
@@ -184,7 +183,7 @@ def summed_csr(matrix: Any) -> Any:
         if not matrix.has_canonical_format:
             check_levels(matrix.data)
             matrix = matrix.astype({"b": np.bool_, "f": np.float64}.get(matrix.dtype.kind, np.int64))
-        summed = csr_array(matrix)  # of COO this adds up parts already
+        summed = csr_array(matrix)  # adds up the duplicates of COO
     except HashbenchError:
         raise
     except ValueError as error:
@@ -194,27 +193,23 @@ def summed_csr(matrix: Any) -> Any:
 
 
 def check_levels(levels: npt.ArrayLike) -> IntArray:
-    """Check levels, whole numbers 0 to ``MAX_LEVEL``; give 0 and those that occur, ascending."""
+    """Check levels, whole numbers 0 to ``MAX_LEVEL``; return 0 and those that occur, ascending."""
+    expected = f"an affinity holds whole-number levels 0 to {MAX_LEVEL}"
     array = np.asarray(levels)
     if array.dtype.kind not in "biuf":
-        raise HashbenchError(
-            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got values of dtype {array.dtype}."
-        )
+        raise HashbenchError(f"{expected}, got values of dtype {array.dtype}.")
     values = np.unique(array)
     if values.dtype == np.bool_:
         values = values.astype(np.int64)
     bad = values[~((values >= 0) & (values <= MAX_LEVEL) & (values == np.floor(values)))]
     if bad.size:
-        shown = ", ".join(str(value) for value in bad[:3])
-        raise HashbenchError(
-            f"an affinity holds whole-number levels 0 to {MAX_LEVEL}, got {bad.size} other values ({shown}"
-            f"{', ...' if bad.size > 3 else ''})."
-        )
+        shown = ", ".join(map(str, bad[:3])) + (", ..." if bad.size > 3 else "")
+        raise HashbenchError(f"{expected}, got {bad.size} other values ({shown}).")
     return np.union1d([0], values).astype(np.int64)
 
 
 class Range(NamedTuple):
-    """Numbers that a parameter may be; see `whole` and `real`."""
+    """An interval of numbers; see `whole` and `real`."""
 
     kind: type
     low: float
@@ -223,66 +218,68 @@ class Range(NamedTuple):
 
 
 def whole(low: int, high: int | None = None) -> Range:
-    """Allow whole numbers from ``low`` to ``high``, both included; None for no end."""
+    """Allow whole numbers from ``low`` to ``high``, both included, or to no end."""
     return Range(Integral, low, high, "left" if high is None else "both")
 
 
 def real(
     low: float, high: float | None = None, closed: Literal["left", "right", "both", "neither"] | None = None
 ) -> Range:
-    """Allow real numbers from ``low`` to ``high``; ``closed`` says which ends are included, by default both."""
+    """Allow real numbers from ``low`` to ``high``; ``closed`` names the ends that are included, by default both."""
     return Range(Real, low, high, closed or ("left" if high is None else "both"))
 
 
 def choice(*options: str) -> frozenset[str]:
-    """Allow some words."""
+    """Allow these words."""
     return frozenset(options)
 
 
 def setting(default: Any, *allowed: Any, tunable: Sequence[Any] | None = None) -> Any:
-    """Declare a parameter of a method, a dataclass: its default, what it may be, and what is worth trying.
+    """Declare a parameter of a method, a dataclass: its default, allowed values and values worth trying.
 
     Parameters
     ----------
     default : object
-        Its default.
+        The default.
     *allowed : Range, frozenset of str, type or None
-        What it may be: `whole` or `real` numbers, a `choice` of words, any instance of a type (``bool`` also takes
-        NumPy's), or None. Without any, what the nearest base class says.
+        `whole` or `real` numbers, a `choice` of words, any instance of a type (``bool`` also takes NumPy's), or None.
+        By default as in the nearest base class.
     tunable : sequence, optional
-        Values that ``hashbench tune`` tries; an empty one for a parameter that it leaves alone. By default what the
-        nearest base class says.
+        Values that ``hashbench tune`` tries; empty for a parameter that it does not tune. By default as in the
+        nearest base class.
 
     Returns
     -------
     dataclasses.Field
-        What stands behind the equals sign.
+        The field.
     """
-    said = {_ALLOWED: allowed or None, _TUNABLE: None if tunable is None else tuple(tunable)}
-    return field(default=default, metadata={key: values for key, values in said.items() if values is not None})
+    metadata: dict[str, tuple[Any, ...]] = {"allowed": allowed} if allowed else {}
+    if tunable is not None:
+        metadata["tunable"] = tuple(tunable)
+    return field(default=default, metadata=metadata)
 
 
 def allowed_values(cls: type) -> dict[str, tuple[Any, ...]]:
-    """Return what each parameter may be: as the class declares it, or else the nearest of its bases that does."""
-    return _declared(cls, _ALLOWED)
+    """Return the allowed values of each parameter, as the class or its nearest base declares them."""
+    return _declared(cls, "allowed")
 
 
 def tunable_values(cls: type) -> dict[str, tuple[Any, ...]]:
-    """Return the values worth trying of each parameter that has some, declared likewise."""
-    return {name: values for name, values in _declared(cls, _TUNABLE).items() if values}
+    """Return the values worth trying of each parameter that has some, as the class or its nearest base declares."""
+    return {name: values for name, values in _declared(cls, "tunable").items() if values}
 
 
 def _declared(cls: type, key: str) -> dict[str, tuple[Any, ...]]:
-    found: dict[str, tuple[Any, ...]] = {}
-    for base in reversed(cls.__mro__):
-        for name, declared in base.__dict__.get("__dataclass_fields__", {}).items():
-            if key in declared.metadata:
-                found[name] = declared.metadata[key]
-    return found
+    return {
+        name: parameter.metadata[key]
+        for base in reversed(cls.__mro__)
+        for name, parameter in base.__dict__.get("__dataclass_fields__", {}).items()
+        if key in parameter.metadata
+    }
 
 
 def preset_settings(presets: Mapping[str, Mapping[str, Any]], owner: str, name: str, n_bits: int) -> dict[str, Any]:
-    """Give the settings of a name for a code length; a value may be a function of it."""
+    """Return the settings of a preset for a code length; values in ``presets`` may be functions of it."""
     if not presets:
         raise HashbenchError(f"{owner} has no presets, got {name!r}. Leave the preset out for it.")
     if name not in presets:
@@ -291,7 +288,7 @@ def preset_settings(presets: Mapping[str, Mapping[str, Any]], owner: str, name: 
 
 
 def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, Any], owner: str) -> None:
-    """Refuse values that are not allowed, in the words of scikit-learn."""
+    """Refuse values that are not allowed, with scikit-learn's messages."""
     from sklearn.utils._param_validation import (  # private, and imported nowhere else
         Interval,
         InvalidParameterError,
@@ -311,11 +308,8 @@ def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, An
         raise HashbenchError(str(error)) from error
 
 
-_ALLOWED, _TUNABLE = "allowed", "tunable"
-
-
 def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:
-    """Check rows of real numbers, (n, ``columns``): at least one, all finite; float32 stays so, others are float64."""
+    """Check rows of finite real numbers, (n, ``columns``), not empty; float32 is kept, others become float64."""
     array = as_array(values, name)
     if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
         raise HashbenchError(
@@ -329,3 +323,24 @@ def real_rows(values: npt.ArrayLike, name: str, columns: str) -> AnyArray:
             f"{name} hold values that are not finite in {bad.size} rows, first in row {bad[0]} (counted from 0)."
         )
     return array
+
+
+def real_row_pair(query: npt.ArrayLike, database: npt.ArrayLike, what: str, columns: str) -> tuple[AnyArray, AnyArray]:
+    """Check ``what`` of queries and database, both as `real_rows` does and with equally many columns."""
+    query, database = real_rows(query, f"query {what}", columns), real_rows(database, f"database {what}", columns)
+    if query.shape[1] != database.shape[1]:
+        raise HashbenchError(
+            f"query {what} have {query.shape[1]} columns and database {what} {database.shape[1]}; both must be equally "
+            "long."
+        )
+    return query, database
+
+
+def check_directions(rows: AnyArray, name: str) -> None:
+    """Refuse rows, called ``name`` in messages, that are all zeros."""
+    bad = np.flatnonzero(~rows.any(axis=1))
+    if bad.size:
+        raise HashbenchError(
+            f"{name} are all zeros in {bad.size} rows, first in row {bad[0]} (counted from 0), and have no direction. "
+            "Leave such items out."
+        )

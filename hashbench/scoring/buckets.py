@@ -16,32 +16,23 @@ from hashbench.scoring.equal_rows import sort_equal_rows
 
 @dataclass(frozen=True, eq=False)
 class Buckets:
-    """The distinct codes of a database.
+    """The distinct codes of a database, and how many items have each."""
 
-    Parameters
-    ----------
-    words : ndarray of shape (n_buckets, n_words), uint64
-        Codes, each once.
-    sizes : ndarray of shape (n_buckets,), int64
-        How many items have each.
-    """
-
-    words: WordArray
-    sizes: IntArray
+    words: WordArray  # (n_buckets, n_words)
+    sizes: IntArray  # (n_buckets,)
 
     @classmethod
     def of(cls, database: SliceableCodes, n_bits: int) -> Self:
         """Sort packed codes, (n_database, ceil(n_bits / 8)), into buckets; they are read some 8 MiB at a time."""
         blocks = (cls(words, np.ones(len(words), dtype=np.int64)) for _, words in read_words(database, n_bits))
-        none = cls(np.empty((0, n_words(n_bits)), dtype=np.uint64), np.empty(0, dtype=np.int64))
-        return cls.united([none, *(cls.united([block]) for block in blocks)])
+        empty = cls(np.empty((0, n_words(n_bits)), dtype=np.uint64), np.empty(0, dtype=np.int64))
+        return cls.united([empty, *(cls.united([block]) for block in blocks)])
 
     @classmethod
     def united(cls, parts: Iterable[Self]) -> Self:
-        """Unite the buckets of parts of a database; codes that lie in several add up."""
-        words, sizes = (
-            np.concatenate(arrays) for arrays in zip(*((one.words, one.sizes) for one in parts), strict=True)
-        )
+        """Unite the buckets of parts of a database; sizes of codes that occur in several add up."""
+        parts = list(parts)
+        words, sizes = np.concatenate([part.words for part in parts]), np.concatenate([part.sizes for part in parts])
         order, first = sort_equal_rows(list(words.T))
         return cls(words[order[first]], np.add.reduceat(sizes[order], first) if len(first) else sizes)
 

@@ -50,7 +50,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
     codes : array of shape (n, n_bits), or packed uint8 with ``n_bits``
         As in `hashbench.evaluate`.
     n_bits : int, optional
-        Code length, needed for packed codes alone.
+        Code length, needed only for packed codes.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def code_usage(codes: npt.ArrayLike, n_bits: int | None = None) -> CodeUsage:
 
 
 def bucket_sizes(codes: npt.ArrayLike, n_bits: int | None = None) -> IntArray:
-    """Count how many items share each distinct code, the most frequent first; ``n_bits`` for packed codes alone.
+    """Count how many items share each distinct code, the most frequent first; ``n_bits`` is for packed codes only.
 
     >>> bucket_sizes([[0, 0], [0, 1], [0, 1], [0, 1]])
     array([3, 1])

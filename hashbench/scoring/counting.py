@@ -1,4 +1,4 @@
-"""From packed codes and an affinity to tie histograms: XOR, popcount, count; never a sort of distances."""
+"""Count packed codes and an affinity into tie histograms: XOR, popcount, tally; distances are never sorted."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
@@ -25,7 +25,7 @@ class _Countable(Protocol):
     words: WordArray  # (n_words, n_rows)
 
     def add_to(self, counts: IntArray, queries: slice, words: WordArray) -> None:
-        """Add this block's counts for some queries, whose words are given, to ``counts``."""
+        """Add this block's counts for some queries with these words to ``counts``."""
 
 
 class SliceableCodes(Protocol):
@@ -48,7 +48,7 @@ def database_blocks(database: SliceableCodes, n_bits: int, affinity: Affinity) -
 
 
 def read_words(database: SliceableCodes, n_bits: int) -> Iterator[tuple[slice, WordArray]]:
-    """Read packed codes some 8 MiB at a time: which rows, and their words, (n_rows, n_words)."""
+    """Read packed codes some 8 MiB at a time, as rows and their words, (n_rows, n_words)."""
     for rows in chunks(0, database.shape[0], _block_rows(n_bits)):
         packed = np.asarray(database[rows])
         check_packed(packed, n_bits, "database codes")
@@ -56,7 +56,7 @@ def read_words(database: SliceableCodes, n_bits: int) -> Iterator[tuple[slice, W
 
 
 def n_blocks(database: SliceableCodes, n_bits: int) -> int:
-    """Count the blocks that `database_blocks` gives."""
+    """Return the number of blocks of `database_blocks`."""
     return -(-int(database.shape[0]) // _block_rows(n_bits))
 
 
@@ -68,7 +68,7 @@ def count(
     queries: slice,
     on_counted: Callable[[int], None] = lambda n_queries: None,
 ) -> TieHistogram:
-    """Count a histogram for some queries of all, ``query``, over the blocks that this affinity was prepared with.
+    """Count the histogram of some of the queries ``query`` over blocks that were prepared for this affinity.
 
     ``on_counted`` is called with how many queries were counted against a block since the last call.
     """
@@ -88,16 +88,16 @@ def count(
 
 
 class _ClassesBlock:
-    """Rows sorted by superclass and class, so that a query's own ones are nested ranges."""
+    """Rows sorted by superclass and class, so that those of a query are nested ranges."""
 
     def __init__(self, words: WordArray, affinity: SameLabel | Hierarchy, rows: slice) -> None:
         columns, self.query_labels = [affinity.database_labels[rows]], [affinity.query_labels]
         if isinstance(affinity, Hierarchy):
             columns.append(affinity.database_coarse[rows])
             self.query_labels.append(affinity.query_coarse)
-        kept, weights = merge_equal_rows([*words.T, *columns])
-        by_class, firsts = sort_rows([column[kept] for column in columns])
-        chosen, self.weights = kept[by_class], weights[by_class] if weights.size else weights
+        distinct, weights = merge_equal_rows([*words.T, *columns])
+        by_class, firsts = sort_rows([column[distinct] for column in columns])
+        chosen, self.weights = distinct[by_class], weights[by_class] if weights.size else weights
         self.words = _columns(words, chosen)  # (n_words, n_rows)
         self.ranges = []  # of the superclass first: where each label begins and ends
         for column in reversed(columns):
@@ -111,8 +111,8 @@ class _ClassesBlock:
             zip(self.ranges, reversed(self.query_labels), strict=True)
         ):
             place = np.minimum(np.searchsorted(labels, wanted[queries]), len(labels) - 1)
-            is_there = labels[place] == wanted[queries]
-            start[row], stop[row] = np.where(is_there, first[place], 0), np.where(is_there, last[place], 0)
+            is_known = labels[place] == wanted[queries]
+            start[row], stop[row] = np.where(is_known, first[place], 0), np.where(is_known, last[place], 0)
         kernels.count_ranges(words, start, stop, self.words, self.weights, counts)
 
 
@@ -143,7 +143,7 @@ class _SharedLabelsBlock:
 
 
 class _LevelsBlock:
-    """Rows whose levels any other rule gives, some columns at a time."""
+    """Rows whose levels come from any other rule, some columns at a time."""
 
     def __init__(self, words: WordArray, affinity: Affinity, rows: slice) -> None:
         self.words = np.ascontiguousarray(words.T)  # (n_words, n_rows)
@@ -161,7 +161,7 @@ class _LevelsBlock:
 
 
 def _columns(words: WordArray, rows: IntArray) -> WordArray:
-    """Give the transpose of some rows; column by column, which takes a sixth of the time."""
+    """Transpose some rows, column by column: that takes a sixth of the time."""
     return np.stack([column[rows] for column in words.T])
 
 

@@ -32,12 +32,12 @@ def curves(
     Parameters
     ----------
     query_codes, database_codes, affinity, n_bits, bit_order, distance
-        As of `hashbench.evaluate`.
+        As in `hashbench.evaluate`.
 
     Returns
     -------
     DataFrame
-        One point a row: ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, means over the
+        One point per row: ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, means over the
         queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball).
 
     Raises
@@ -62,19 +62,15 @@ def curves(
 
 
 def curve_metrics(n_bits: int, n_database: int, *, by_radius: bool = True, n_ranks: int = 50) -> list[str]:
-    """Name what curves are made of: P and R at each radius, and at ranks spaced evenly on a logarithmic axis."""
+    """Return the metrics of curves: P and R at each radius, and at ranks spaced evenly on a logarithmic axis."""
     ranks = np.unique(np.geomspace(1, n_database, n_ranks).round().astype(int))
     cutoffs = [f"r{radius}" for radius in range(n_bits + 1)] if by_radius else []
     return [f"{name}@{cutoff}" for cutoff in [*cutoffs, *map(str, ranks)] for name in "PR"]
 
 
 def lay_out(evaluation: Evaluation) -> pd.DataFrame:
-    """Lay out the points of the curves, one a row, of what was scored on `curve_metrics`.
-
-    Columns are ``curve`` (radius or rank), ``cutoff``, then ``precision`` and ``recall``, each the mean over the
-    queries, with ``_low`` and ``_high`` over tie orders (no ties in a ball).
-    """
-    import pandas as pd  # here, since naming the metrics has no need to wait for it
+    """Lay out the scores of `curve_metrics` as the table that `curves` returns."""
+    import pandas as pd  # slow to import, and not needed to name the metrics
 
     summary = evaluation.summary
     points = []
@@ -85,8 +81,8 @@ def lay_out(evaluation: Evaluation) -> pd.DataFrame:
         if ":" in cutoff or f"R@{cutoff}" not in summary:
             continue
         row: dict[str, object] = {"curve": "radius" if cutoff[0] == "r" else "rank", "cutoff": int(cutoff.lstrip("r"))}
-        for letter, what in (("P", "precision"), ("R", "recall")):
+        for letter, column in (("P", "precision"), ("R", "recall")):
             scores = summary[f"{letter}@{cutoff}"]
-            row |= {what: scores.mean, f"{what}_low": scores.low, f"{what}_high": scores.high}
+            row |= {column: scores.mean, f"{column}_low": scores.low, f"{column}_high": scores.high}
         points.append(row)
     return pd.DataFrame(points)

@@ -1,4 +1,4 @@
-"""Rows that are equal in all that counts: supervised codes collapse, and what is equal need be counted only once."""
+"""Equal rows, which need to be counted only once: supervised codes collapse to few distinct ones."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,13 @@ _STEP = 8
 
 
 def sort_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows so that equal ones follow each other; return the order and where in it each run of equal rows begins.
-
-    Keys have shape (n_rows,), whole numbers; rows are equal if all keys are.
-    """
+    """Sort rows so that those equal in all keys, (n_rows,) each, are adjacent; return order and starts of runs."""
     number, _ = _number_rows(keys, len(keys[0]))
     return sort_rows([number])
 
 
 def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Sort rows, many of them equal, by their keys, the last key first; return the order and where each run begins."""
+    """Sort rows by their keys, the last key first; return the order and where each run of equal rows begins."""
     order = np.arange(len(keys[0]))
     is_first = np.zeros(len(order), dtype=bool)
     is_first[:1] = True
@@ -36,7 +33,7 @@ def sort_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 
 
 def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
-    """Merge equal rows where that pays; return which rows to keep and how many each stands for (empty: one each)."""
+    """Merge equal rows where that pays; return the rows to keep and how many each stands for (empty: one each)."""
     n_rows = len(keys[0])
     if n_rows >= 1024:  # of rows that share half as many codes, 8 in 9 of every eighth would differ
         sample = [key[::_STEP] for key in keys]
@@ -51,9 +48,9 @@ def merge_equal_rows(keys: Sequence[AnyArray]) -> tuple[IntArray, IntArray]:
 
 
 def _number_rows(keys: Sequence[AnyArray], most: int) -> tuple[IntArray, IntArray]:
-    """Return the number of each row, distinct rows being numbered as they occur, and the first row of each number.
+    """Return a number for each row, equal for equal rows, in order of occurrence, and the first row of each number.
 
-    Where more than ``most`` are distinct, it ends early, with ``most + 1`` of them.
+    Stops at ``most + 1`` distinct rows.
     """
     rows = np.column_stack([np.asarray(key).astype(np.uint64) for key in keys])
     number, first = _number(rows, most, _ODD)

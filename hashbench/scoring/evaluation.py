@@ -1,4 +1,4 @@
-"""What a scoring gives: the scores of every query, by metric, and their means."""
+"""The result of scoring: the scores of every query, by metric, and their means."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,13 +29,13 @@ class Summary(NamedTuple):
     n_queries, n_undefined : int
         All queries, and those without relevant items.
     tie_sd : float
-        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries:
-        those of one kind, alike in code and labels, move together, others independently. It falls short where many
-        queries have similar codes (docs/explanation/closed-forms.md measures by how much). NaN if it is not known.
+        Estimate of the standard deviation of the mean over random orders of the database, each shared by all queries.
+        Queries of one kind, alike in code and labels, are taken to move together, others independently; it is too low
+        if many queries have similar codes (see docs/explanation/closed-forms.md). NaN if it is not known.
     tie_sd_bound : float
-        Bound that it cannot exceed, whatever moves together: the mean of the queries' own deviations.
+        Upper bound of that deviation: the mean of the queries' own deviations.
     tie_sd_measured : float or None
-        The same over ``random_orders``; None if none were asked for.
+        The deviation over ``random_orders``; None without them.
     """
 
     mean: float
@@ -49,13 +49,13 @@ class Summary(NamedTuple):
 
     @property
     def by_name(self) -> dict[str, float | None]:
-        """The fields in the order in which they are read: the mean, its deviations, the range, the queries."""
+        """The fields in the order in which they are printed: the mean, its deviations, the range, the queries."""
         names = ("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
         return {name: getattr(self, name) for name in names}
 
 
 class ByMetric(dict[str, T]):
-    """Values by the canonical name of a metric, found by its other names too, such as ``mAP`` for ``AP``."""
+    """Values by the canonical name of a metric; its other names work too, such as ``mAP`` for ``AP``."""
 
     def __missing__(self, name: Any) -> T:
         if name not in self:
@@ -71,7 +71,7 @@ class ByMetric(dict[str, T]):
             return False
 
     def get(self, name: Any, default: Any = None) -> Any:
-        """Give the value of a metric, or the default."""
+        """Return the value of a metric, or the default."""
         try:
             return self[name]
         except KeyError:
@@ -85,18 +85,17 @@ class Evaluation:
     Parameters
     ----------
     scores : dict of str to Scores
-        Arrays of shape (n_queries,) under the metric's canonical name, found by its other names too.
+        Arrays of shape (n_queries,) under the metric's canonical name; its other names work too.
     n_undefined : int
         Queries without relevant items.
     queries : sequence of str, optional
-        What the queries are called; by default they are numbered.
+        Names of the queries; by default they are numbered.
     notes : sequence of str
-        What was done to the input that its owner should know, a sentence each.
+        Sentences about the input that its owner should read.
     kinds : ndarray of shape (n_queries,), int64, optional
-        Which queries are alike in code and labels, and so have the same ties: a number for each kind. By default
-        all differ.
+        A number for each kind of queries: those alike in code and labels have the same ties. By default all differ.
     random_orders : dict of str to ndarray of shape (n_orders,)
-        The mean over the queries under random orders of the database, by metric; empty if none were asked for.
+        The mean over the queries under random orders of the database, by metric; empty without them.
     """
 
     scores: dict[str, Scores]
@@ -131,45 +130,37 @@ class Evaluation:
 
     def _summary(self, name: str) -> Summary:
         scores = self.scores[name]
-        counted = ~np.isnan(scores.mean)
-        n_queries, n_counted = len(counted), int(counted.sum())
-        if not n_counted:
-            nothing = float("nan")
-            return Summary(nothing, nothing, nothing, n_queries, self.n_undefined)
-        mean, low, high, bound = (float(part[counted].mean()) for part in scores)
-        by_kind = np.bincount(self.kind[counted], weights=scores.tie_sd[counted])
+        is_defined = ~np.isnan(scores.mean)
+        n_queries, n_defined = len(is_defined), int(is_defined.sum())
+        if not n_defined:
+            return Summary(np.nan, np.nan, np.nan, n_queries, self.n_undefined)
+        mean, low, high, bound = (float(part[is_defined].mean()) for part in scores)
+        by_kind = np.bincount(self.kind[is_defined], weights=scores.tie_sd[is_defined])
         measured = float(self.random_orders[name].std(ddof=1)) if name in self.random_orders else None
-        tie_sd = float(np.linalg.norm(np.sort(by_kind))) / n_counted  # however kinds are numbered
+        tie_sd = float(np.linalg.norm(np.sort(by_kind))) / n_defined  # sorted: however kinds are numbered
         return Summary(mean, low, high, n_queries, self.n_undefined, tie_sd, bound, measured)
 
     @property
     def per_query(self) -> "pd.DataFrame":
-        """One row a query and metric: query, metric, value, tie_sd, low, high."""
-        import pandas as pd  # here, since scoring has no need to wait for it
+        """One row per query and metric: query, metric, value, tie_sd, low, high."""
+        import pandas as pd  # slow to import, and not needed to score
 
-        frames = [
-            pd.DataFrame(
-                {
-                    "query": np.arange(len(scores.mean)) if self.queries is None else self.queries,
-                    "metric": name,
-                    "value": scores.mean,
-                    "tie_sd": scores.tie_sd,
-                    "low": scores.low,
-                    "high": scores.high,
-                }
-            )
-            for name, scores in self.scores.items()
-        ]
+        columns = ["query", "metric", "value", "tie_sd", "low", "high"]
+        frames = []
+        for name, (mean, low, high, tie_sd) in self.scores.items():
+            queries = np.arange(len(mean)) if self.queries is None else self.queries
+            values = {"query": queries, "metric": name, "value": mean, "tie_sd": tie_sd, "low": low, "high": high}
+            frames.append(pd.DataFrame(values, columns=columns))
         return pd.concat(frames, ignore_index=True)
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row a metric: metric, mean, tie_sd, and the other fields of `Summary`."""
+        """One row per metric: metric, mean, tie_sd, and the other fields of `Summary`."""
         import pandas as pd
 
         rows = [{"metric": name, **values.by_name} for name, values in self.summary.items()]
         return pd.DataFrame(rows)
 
     def _repr_html_(self) -> str:
-        """Show the means as a table, in a notebook."""
+        """Return the means as a table for notebooks."""
         table: str = self.to_frame().to_html(index=False, float_format=lambda value: f"{value:.4f}")
         return table

@@ -1,4 +1,4 @@
-"""From codes and an affinity to the scores of every query, in parts that fit memory."""
+"""Score every query from codes and an affinity, in parts that fit memory."""
 
 from __future__ import annotations  # so that help() shows npt.ArrayLike, not all that it stands for
 
@@ -28,7 +28,7 @@ from hashbench.scoring.reranking import Vectors, candidate_parts
 
 _ALL = slice(None)
 _WORTH_A_THREAD = 1 << 16  # counts; fewer are scored before a thread has started
-_MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes kept between groups of queries
+_MEMORY = 256 << 20  # bytes of histograms held at a time, and of codes held between groups of queries
 
 
 @telling_of_compilation()
@@ -53,8 +53,8 @@ def evaluate(
     query_codes : array of shape (n_queries, n_bits)
         Booleans, 0/1, -1/+1 or 0/255; or, with ``n_bits``, packed uint8 of shape (n_queries, ceil(n_bits / 8)),
         the first bit least significant, as ``numpy.packbits(..., bitorder="little")`` and faiss pack, or int8 as
-        sentence-transformers' ``binary``; or hexadecimal texts or integers of
-        64 bits (n_queries,), or booleans (n_queries, k, k), as of perceptual hashes.
+        sentence-transformers' ``binary``; or hexadecimal texts or 64-bit integers (n_queries,), or booleans
+        (n_queries, k, k), as perceptual hashes are.
     database_codes : array of shape (n_database, n_bits)
         The same for the database.
     affinity : Affinity, pair of label arrays, array or sparse matrix
@@ -65,20 +65,20 @@ def evaluate(
     n_bits : int, optional
         Code length, needed for packed codes, and for 0/255 in uint8.
     bit_order : {"little", "big"}, optional
-        Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
-        most. It matters where ``n_bits`` is no multiple of 8.
+        Whether the first bit of a packed byte is the least or the most significant; by default the least, in int8 the
+        most. It matters if ``n_bits`` is not a multiple of 8.
     distance : {"hamming", "cosine", "dot"}, default="hamming"
         With ``cosine``, codes are real-valued outputs before the sign, and items are ranked by
         n_bits / 2 * (1 - cosine), which on -1/+1 codes is the Hamming distance. ``dot`` ranks by inner products.
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant items are NaN and left out of the means, or AP 0 and NDCG 1.
     vectors : pair of arrays of shape (n, n_features), optional
-        The float vectors that were coded, of queries and database: ``Recall@10:reranked=100`` and its like put the
+        The float vectors that were coded, of queries and database: metrics such as ``Recall@10:reranked=100`` put the
         nearest items by Hamming distance in their order.
     true_distance : {"euclidean", "cosine", "dot"}, default="euclidean"
-        By which ``vectors`` are compared.
+        Distance between the ``vectors``.
     random_orders : int, default=0
-        How many random orders of the database, each shared by all queries, to score besides, 2 or more: the means under
+        Number of random orders of the database, each shared by all queries, to score too, 2 or more: the means under
         them are ``Evaluation.random_orders``. They are the same each time.
 
     Returns
@@ -114,16 +114,12 @@ def evaluate(
             raise HashbenchError(
                 f"vectors re-rank what is near in Hamming distance, and distance={distance!r} has none; leave one out."
             )
-        ranking = CosineRanking(query_codes, database_codes, by_dot=distance == "dot")
-        return evaluate_ranking(
-            ranking, as_affinity(affinity), metrics, undefined=undefined, random_orders=random_orders
-        )
+        ranking, rule = CosineRanking(query_codes, database_codes, by_dot=distance == "dot"), as_affinity(affinity)
+        return evaluate_ranking(ranking, rule, metrics, undefined=undefined, random_orders=random_orders)
     query, database, n_bits = as_packed_pair(query_codes, database_codes, n_bits, bit_order)
+    rule, pair = as_affinity(affinity), None if vectors is None else Vectors(*vectors, true_distance)
     return evaluate_packed(
-        *(query, database, n_bits, as_affinity(affinity), metrics),
-        undefined=undefined,
-        vectors=None if vectors is None else Vectors(*vectors, true_distance),
-        random_orders=random_orders,
+        query, database, n_bits, rule, metrics, undefined=undefined, vectors=pair, random_orders=random_orders
     )
 
 
@@ -139,10 +135,10 @@ def evaluate_packed(
     random_orders: int = 0,
     on_progress: Progress = silent,
 ) -> Evaluation:
-    """Score packed codes, (n, ceil(n_bits / 8)); the database may still be on disk, and is read some 8 MiB at a time.
+    """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read some 8 MiB at a time.
 
-    ``on_progress`` is called for each block of the database with queries counted, as items; before, if the loops have
-    to be compiled. Raises HashbenchError if codes, affinity and metrics do not fit together.
+    ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the queries
+    counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
     chosen = checked_metrics(metrics, undefined)
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
@@ -162,7 +158,7 @@ def evaluate_packed(
     at_a_time = max(_MEMORY // (8 * len(affinity.levels) * (n_bits + 1)), 1)  # queries
     is_small = 8 * database.shape[0] * (n_words(n_bits) + 1) <= _MEMORY
     is_read_again = n_queries > at_a_time
-    kept = list(database_blocks(database, n_bits, affinity)) if is_small and is_read_again else None
+    held_blocks = list(database_blocks(database, n_bits, affinity)) if is_small and is_read_again else None
     buckets = Buckets.of(database, n_bits) if any(metric.family.needs_buckets for metric in chosen) else None
     n_all, n_done = n_queries * n_blocks(database, n_bits), 0
 
@@ -173,7 +169,7 @@ def evaluate_packed(
 
     with telling_of_compilation(on_progress):
         for queries in chunks(0, n_queries, at_a_time):
-            blocks = kept or database_blocks(database, n_bits, affinity)
+            blocks = held_blocks or database_blocks(database, n_bits, affinity)
             histogram = count(query, blocks, n_bits, affinity, queries, tick)
             if buckets is not None:
                 histogram = replace(histogram, largest_bucket=buckets.largest(query[queries], n_bits))
@@ -198,7 +194,7 @@ def evaluate_packed(
 
 
 def _ties(group: AnyArray, affinity: Affinity, queries: IntArray) -> Ties:
-    """Count some queries' items, (n_queries, n_database), by tie and level."""
+    """Count the items of some queries, whose tie groups are (n_queries, n_database), by tie and level."""
     n_groups, n_levels = int(group.max()) + 1, len(affinity.levels)
     level = np.searchsorted(affinity.levels, affinity.block(queries, _ALL)).astype(np.int16)
     cells = level.astype(np.int64) * n_groups + group
@@ -207,11 +203,11 @@ def _ties(group: AnyArray, affinity: Affinity, queries: IntArray) -> Ties:
 
 
 def _n_reranked(metrics: Sequence[Metric], vectors: Vectors | None) -> int:
-    """Tell how many candidates the metrics ask for: the most of any, 0 if none asks."""
-    asking = [metric for metric in metrics if metric.family.needs_candidates]
-    if asking and vectors is None:
-        raise asking[0].lacks_vectors()
-    return max((int(metric.arguments[1]) for metric in asking), default=0)
+    """Return the largest number of candidates that a metric re-ranks; 0 if none does."""
+    reranked = [metric for metric in metrics if metric.family.needs_candidates]
+    if reranked and vectors is None:
+        raise reranked[0].lacks_vectors()
+    return max((int(metric.arguments[1]) for metric in reranked), default=0)
 
 
 def evaluate_ranking(
@@ -222,9 +218,9 @@ def evaluate_ranking(
     undefined: str = "skip",
     random_orders: int = 0,
 ) -> Evaluation:
-    """Score a real-valued ranking; tie groups are items at an equal distance.
+    """Score a real-valued ranking, whose tie groups are items at an equal distance.
 
-    It has no Hamming radius: of the default metrics those inside one are left out, others raise HashbenchError.
+    It has no Hamming radius: default metrics that need one are left out, others raise HashbenchError.
     """
     if metrics is DEFAULT_METRICS:
         metrics = [name for name in DEFAULT_METRICS if "@r" not in name]
@@ -250,7 +246,7 @@ def evaluate_ranking(
 def evaluate_counts(
     count: Callable[[slice], TieHistogram], n_queries: int, at_a_time: int, metrics: Iterable[str], *, undefined: str
 ) -> Evaluation:
-    """Score whatever counts a histogram of some queries, so many at a time."""
+    """Score queries with a function that counts the histogram of some of them."""
     table = _ScoreTable(checked_metrics(metrics, undefined), undefined, n_queries)
 
     def score(queries: slice) -> None:
@@ -262,7 +258,7 @@ def evaluate_counts(
 
 
 class _ScoreTable:
-    """Collects the scores of queries, some at a time and in any order."""
+    """Scores of queries, filled in some at a time and in any order."""
 
     def __init__(self, metrics: Sequence[Metric], undefined: str, n_queries: int) -> None:
         self.metrics, self.undefined = metrics, undefined
@@ -277,7 +273,7 @@ class _ScoreTable:
                 out[queries] = values
 
     def fill_in_threads(self, first: int, histogram: TieHistogram) -> None:
-        """Fill in all queries of a histogram, which follow each other from ``first`` on."""
+        """Fill in all queries of a histogram, from query ``first`` on."""
 
         def score(chunk: slice) -> None:
             self.fill(slice(first + chunk.start, first + chunk.stop), histogram.part(chunk))
@@ -292,25 +288,16 @@ class _ScoreTable:
 
 
 class Kinds(NamedTuple):
-    """Kinds of queries, alike in code and in their level with every item, of which learned codes have few.
+    """Kinds of queries, alike in code and in their level with every item; learned codes have few."""
 
-    Parameters
-    ----------
-    first : ndarray of shape (n_kinds,), int64
-        A query of each kind.
-    of_query : ndarray of shape (n_queries,), int64
-        The kind of each query.
-    """
-
-    first: IntArray
-    of_query: IntArray
+    first: IntArray  # (n_kinds,): a query of each kind
+    of_query: IntArray  # (n_queries,): the kind of each query
 
     @classmethod
     def of(cls, codes: AnyArray, keys: IntArray | None) -> Self:
-        """Tell kinds apart by packed codes, or other bytes, and by `Affinity.query_keys`; without these all differ."""
+        """Find kinds by packed codes, or other bytes, and `Affinity.query_keys`; without keys all queries differ."""
         if keys is None:
-            every = np.arange(len(codes))
-            return cls(every, every)
+            return cls(np.arange(len(codes)), np.arange(len(codes)))
         order, first = sort_equal_rows([*to_words(codes).T, *keys.T])
         of_query = np.empty(len(order), dtype=np.int64)
         of_query[order] = np.repeat(np.arange(len(first)), np.diff(first, append=len(order)))
@@ -323,7 +310,7 @@ class Kinds(NamedTuple):
 
 
 def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
-    """Find the metrics of names, each once; refuse what they, or ``undefined``, cannot mean."""
+    """Return the metrics of names, each once; refuse unknown names and values of ``undefined``."""
     names = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else list(metrics)
     if not all(isinstance(name, str) for name in names):
         raise HashbenchError(f"metrics are names such as AP or NDCG@100, got {names}.")
@@ -336,12 +323,12 @@ def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
 
 
 def check_counts(n_codes: tuple[int, int], n_rated: tuple[int, int]) -> None:
-    """Refuse codes of no queries or database items, and of others than the affinity knows."""
-    for role, here, there in zip(("query", "database"), n_codes, n_rated, strict=True):
-        if not here:
+    """Refuse no codes of queries or database, and numbers of codes that differ from those of the affinity."""
+    hint = " Query and database look swapped." if n_codes == n_rated[::-1] else ""
+    for role, n, expected in zip(("query", "database"), n_codes, n_rated, strict=True):
+        if not n:
             raise HashbenchError(f"there are no {role} codes; at least one is needed.")
-        if here != there:
+        if n != expected:
             raise HashbenchError(
-                f"there are {here} {role} codes, but labels or affinities for {there} {role} items."
-                + (" Query and database look swapped." if n_codes == n_rated[::-1] else "")
+                f"there are {n} {role} codes, but labels or affinities for {expected} {role} items.{hint}"
             )

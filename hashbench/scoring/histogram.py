@@ -1,10 +1,10 @@
-"""The tie histogram: counts of distance per affinity level, all that any ranking metric needs to know.
+"""The tie histogram: counts of distance per affinity level, all that any ranking metric needs.
 
-The order of the database and the order inside ties have no say here. Counts of database blocks add up.
+It does not depend on the order of the database or inside ties. Counts of database blocks add up.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, wraps
 from typing import Self, TypeVar
 from weakref import WeakKeyDictionary
@@ -12,11 +12,25 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from hashbench._typing import IntArray
+from hashbench._typing import FloatArray, IntArray
 from hashbench.errors import HashbenchError
-from hashbench.scoring.candidates import Candidates
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Items to be re-ranked: those of the first query, then those of the second, and so on."""
+
+    starts: IntArray  # (n_queries + 1,): where each query's items begin, and where the last one's end
+    value: FloatArray  # (n_candidates,): float distance to the query, ascending in each query
+    level: np.ndarray  # int16, ascending among items of one query and one float distance
+    hamming: np.ndarray  # uint16, Hamming distance to the query
+
+    def part(self, queries: slice) -> Self:
+        """Select some queries."""
+        first, last, _ = queries.indices(len(self.starts) - 1)
+        return replace(self, starts=self.starts[first : last + 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +47,12 @@ class TieHistogram:
     by_radius : bool, default=True
         Whether group d is Hamming distance d; groups of a real-valued ranking are in order only.
     largest_bucket : ndarray of shape (n_queries, n_groups), int64, optional
-        The most items that share one code, in each group; only where a metric asks, as it takes another count.
+        The most items that share one code, in each group; only if a metric needs it.
     unretrieved : ndarray of shape (n_queries, n_levels), int64, optional
-        Items of each level above 0 that are known, but not in the ranking: no cutoff reaches them. A ranking that has
-        this is a list out of a database whose size it does not tell; without, it holds the whole database.
+        Items of each level above 0 that are known, but not in the ranking: no cutoff reaches them. A ranking with
+        this is a list out of a database of unknown size; without, it holds the whole database.
     candidates : Candidates, optional
-        The items to be re-ranked; only where a metric asks, as it takes float vectors.
+        The items to be re-ranked; only if a metric needs them.
     """
 
     counts: IntArray
@@ -56,7 +70,7 @@ class TieHistogram:
         n_bits: int,
         level_values: Sequence[int] | None = None,
     ) -> Self:
-        """Count explicit (distance, level) pairs: the small and obvious way.
+        """Count explicit (distance, level) pairs.
 
         Parameters
         ----------
@@ -90,14 +104,14 @@ class TieHistogram:
         (n_queries, _, n_groups), shape = self.counts.shape, other.counts.shape
         if shape[::2] != (n_queries, n_groups):
             raise HashbenchError(f"histograms of shapes {self.counts.shape} and {shape} do not add up.")
-        levels = np.union1d(self.levels, other.levels)  # of a part of the database, some may be lacking
+        levels = np.union1d(self.levels, other.levels)  # a part of the database may lack some
         counts = np.zeros((n_queries, len(levels), n_groups), dtype=np.int64)
-        for one in (self, other):
-            counts[:, np.searchsorted(levels, one.levels)] += one.counts
-        return TieHistogram(counts, levels)  # without buckets, which may lie in both
+        for part in (self, other):
+            counts[:, np.searchsorted(levels, part.levels)] += part.counts
+        return TieHistogram(counts, levels)  # without buckets, which may be in both
 
     def part(self, queries: slice) -> "TieHistogram":
-        """Cut some queries out."""
+        """Select some queries."""
         largest, unretrieved = (
             None if array is None else array[queries] for array in (self.largest_bucket, self.unretrieved)
         )
@@ -108,7 +122,7 @@ class TieHistogram:
     def dense(self) -> "TieHistogram":
         """The same ranking without groups that are empty for all queries, if these are half of them (long codes)."""
         is_used = np.asarray(self.size.any(axis=0))
-        is_used[:1] = True  # a group is left where all lists are empty
+        is_used[:1] = True  # one group remains if all lists are empty
         if 2 * np.count_nonzero(is_used) > is_used.size:
             return self
         return TieHistogram(self.counts[:, :, is_used], self.levels, by_radius=False, unretrieved=self.unretrieved)
@@ -156,7 +170,7 @@ class TieHistogram:
 
 
 def once_per_histogram(function: Callable[[TieHistogram], T]) -> Callable[[TieHistogram], T]:
-    """Make a function of a histogram remember its result for as long as the histogram lives."""
+    """Cache the result of a function of a histogram for as long as the histogram lives."""
     known: WeakKeyDictionary[TieHistogram, T] = WeakKeyDictionary()
 
     @wraps(function)

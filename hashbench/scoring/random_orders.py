@@ -1,6 +1,6 @@
-"""Scores under random orders of the database, each shared by all queries: what luck does, measured.
+"""Scores under random orders of the database, each shared by all queries.
 
-Of each query and order one pass drops the items, in that order, into the places of their tie: no sort.
+For each query and order, one pass drops the items, in that order, into the ranks of their tie: no sort.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,24 +21,16 @@ _MEMORY = 64 << 20  # bytes of ranked items held at a time by one thread
 
 
 class Ties(NamedTuple):
-    """Some queries' items: in which tie each is, by rank, and the index of its level.
+    """The tie group and the level of each item, for some queries."""
 
-    Parameters
-    ----------
-    group, level : ndarray of shape (n_queries, n_items)
-        Of each item; a group below 0 fills up rankings that are shorter.
-    histogram : TieHistogram
-        The counts of these.
-    """
-
-    group: AnyArray
-    level: AnyArray
-    histogram: TieHistogram
+    group: AnyArray  # (n_queries, n_items), by rank; below 0 beyond the end of a shorter ranking
+    level: AnyArray  # (n_queries, n_items), index of the level
+    histogram: TieHistogram  # their counts
 
     def ranked(self, order: IntArray) -> TieHistogram:
-        """Give the histogram without ties of the rankings in which tied items stand in that order.
+        """Count the rankings without ties in which tied items are in an order.
 
-        The order of items, (n_items,), is shared by the queries, or there is one for each, (n_queries, n_items).
+        The order is (n_items,), shared by all queries, or (n_queries, n_items).
         """
         histogram, order = self.histogram, np.atleast_2d(order)
         ranks = np.empty(self.group.shape, dtype=np.int16)  # the level at each rank
@@ -54,8 +46,8 @@ def without_ties(
 ) -> TieHistogram:
     """Count rankings without ties, given the index of the level at each rank, (n_queries, n_items).
 
-    Neighbours of one level make a group, since their order does not matter. ``n_ranked`` says how many items are
-    ranked; by default all.
+    Neighbours of one level are one group, since their order does not matter. ``n_ranked`` is the number of ranked
+    items of each query, by default all.
     """
     if n_ranked is None:
         n_ranked = np.full(len(ranks), ranks.shape[1])
@@ -67,7 +59,7 @@ def without_ties(
 
 
 def check_orders(n_orders: int, metrics: Iterable[Metric]) -> None:
-    """Refuse what cannot be measured."""
+    """Refuse fewer than two orders, and metrics that re-rank."""
     if n_orders < 2:
         raise HashbenchError(f"random_orders is {n_orders}, expected 2 or more, as a standard deviation takes.")
     reranked = next((metric.name for metric in metrics if metric.family.needs_candidates), None)
@@ -88,34 +80,34 @@ def measure(
 ) -> Evaluation:
     """Add to an evaluation the means over its queries under random orders of ``n_items``, each shared by all queries.
 
-    Of some queries ``rankings`` gives what ranks them under an order. Queries of one kind are scored once. The orders
-    are the same each time.
+    For some queries, ``rankings`` returns a function from an order to their histogram. Queries of one kind are scored
+    once. The orders are the same each time.
     """
     metrics = [get_metric(name) for name in evaluation.scores]
     check_orders(n_orders, metrics)
     _, first, sizes = np.unique(evaluation.kind, return_index=True, return_counts=True)
-    asked = [metric for metric in metrics if _varies(evaluation, metric)]
+    varying = [metric for metric in metrics if _varies(evaluation, metric)]
     at_a_time = max(_MEMORY // (32 * n_items), 1)
     parts = chunks(0, len(first), at_a_time)
 
     def score(part: slice) -> tuple[FloatArray, FloatArray]:
         ranked = rankings(first[part])
-        sums, n_counted = np.zeros((len(asked), n_orders)), np.zeros(len(asked))
+        sums, n_counted = np.zeros((len(varying), n_orders)), np.zeros(len(varying))
         for number in range(n_orders):
             order = np.random.default_rng([0, number]).permutation(n_items)
             histogram = ranked(order)
-            for place, metric in enumerate(asked):
+            for place, metric in enumerate(varying):
                 mean = metric.scores(histogram, undefined).mean
                 is_counted = ~np.isnan(mean)
                 sums[place, number] = mean[is_counted] @ sizes[part][is_counted]
                 n_counted[place] = sizes[part][is_counted].sum()
         return sums, n_counted
 
-    sums, n_counted = np.zeros((len(asked), n_orders)), np.zeros(len(asked))
-    for n_done, (some, n_some) in enumerate(in_threads(score, parts), start=1):
-        sums, n_counted = sums + some, n_counted + n_some
+    sums, n_counted = np.zeros((len(varying), n_orders)), np.zeros(len(varying))
+    for n_done, (part_sums, n_part) in enumerate(in_threads(score, parts), start=1):
+        sums, n_counted = sums + part_sums, n_counted + n_part
         on_progress("parts of the queries under random orders", n_done, len(parts))
-    measured = dict(zip((metric.name for metric in asked), sums / np.maximum(n_counted, 1)[:, None], strict=True))
+    measured = dict(zip((metric.name for metric in varying), sums / np.maximum(n_counted, 1)[:, None], strict=True))
     constant = {name: np.full(n_orders, values.mean) for name, values in evaluation.summary.items()}
     return replace(evaluation, random_orders=constant | measured)
 
@@ -151,7 +143,7 @@ def _tally_runs(ranks, n_ranked, n_runs):  # type: ignore[no-untyped-def]
 
 @compiled
 def _count_runs(ranks, n_ranked, counts):  # type: ignore[no-untyped-def]
-    """Count the items of each run of equal levels, as a group of its own."""
+    """Count the items of each run of equal levels as one group."""
     for q in range(len(ranks)):
         run = 0
         for rank in range(n_ranked[q]):

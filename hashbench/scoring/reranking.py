@@ -1,4 +1,4 @@
-"""From codes and float vectors to candidates: the nearest items by Hamming distance, in float order."""
+"""Collect candidates from codes and float vectors: the nearest items by Hamming distance, in float order."""
 
 from collections.abc import Iterator
 
@@ -7,15 +7,14 @@ import numpy.typing as npt
 
 from hashbench._parallel import in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, FloatArray, IntArray
-from hashbench._validation import real_rows
+from hashbench._validation import check_directions, real_row_pair
 from hashbench.affinity import Affinity
 from hashbench.bits import to_words
 from hashbench.distances import exact_at
 from hashbench.errors import HashbenchError
 from hashbench.scoring import kernels
-from hashbench.scoring.candidates import Candidates
 from hashbench.scoring.counting import SliceableCodes, read_words
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics._sums import cut_at
 
 _MEMORY = 256 << 20  # bytes of candidates held at a time
@@ -23,33 +22,17 @@ _CANDIDATE = 48  # bytes, while they are sorted
 
 
 class Vectors:
-    """The float vectors that were coded, and their true distance.
-
-    Parameters
-    ----------
-    query, database : array of shape (n, n_features), real
-        One vector for each code; finite, and not all zeros where the distance is ``cosine``.
-    true_distance : {"euclidean", "cosine", "dot"}, default="euclidean"
-        What says which is nearer; for ``dot`` the larger inner product.
-
-    Raises
-    ------
-    HashbenchError
-        If the arrays do not fit together, or the distance of a row is undefined.
-    """
+    """The float vectors that were coded, one for each code, and the distance by which they are compared."""
 
     def __init__(self, query: npt.ArrayLike, database: npt.ArrayLike, true_distance: str = "euclidean") -> None:
         self.true_distance = true_distance
-        self.query = _checked(query, "query vectors", true_distance)
-        self.database = _checked(database, "database vectors", true_distance)
-        if self.query.shape[1] != self.database.shape[1]:
-            raise HashbenchError(
-                f"query vectors have {self.query.shape[1]} features and database vectors {self.database.shape[1]}; "
-                "both must be equally long."
-            )
+        self.query, self.database = real_row_pair(query, database, "vectors", "n_features")
+        if true_distance == "cosine":
+            check_directions(self.query, "query vectors")
+            check_directions(self.database, "database vectors")
 
     def check_fit(self, n_queries: int, n_database: int) -> None:
-        """Refuse vectors of another number of items than there are codes."""
+        """Refuse vectors if there are more or fewer than codes."""
         for role, vectors, n_codes in (("query", self.query, n_queries), ("database", self.database, n_database)):
             if len(vectors) != n_codes:
                 raise HashbenchError(
@@ -62,16 +45,6 @@ class Vectors:
         return exact_at(self.query[query : query + 1], self.database, row, database, self.true_distance)
 
 
-def _checked(vectors: npt.ArrayLike, name: str, true_distance: str) -> AnyArray:
-    array = real_rows(vectors, name, "n_features")
-    if true_distance == "cosine" and not array.any(axis=1).all():
-        row = np.flatnonzero(~array.any(axis=1))[0]
-        raise HashbenchError(
-            f"{name} are all zeros in row {row} (counted from 0), which has no direction; leave such items out."
-        )
-    return array
-
-
 def candidate_parts(
     histogram: TieHistogram,
     queries: slice,
@@ -82,10 +55,10 @@ def candidate_parts(
     vectors: Vectors,
     n_reranked: int,
 ) -> Iterator[tuple[slice, Candidates]]:
-    """Collect the candidates of the histogram's queries, which are those ``queries`` of all, some at a time.
+    """Collect the candidates of the histogram's queries, which are the ``queries`` of all, some at a time.
 
-    Gives which of the histogram's queries, and all items up to the distance of the tie that ``n_reranked`` cuts. The
-    database is read once for each part.
+    Yields a slice of the histogram's queries, and all their items up to the distance of the tie that ``n_reranked``
+    cuts. The database is read once for each part.
     """
     cut = cut_at(histogram, n_reranked)
     counts = cut.before + cut.size
@@ -99,10 +72,10 @@ def candidate_parts(
             chunk: slice,
             first: int = absolute.start,
             starts: IntArray = starts,
-            found: tuple[AnyArray, ...] = (index, hamming, value, level),
+            arrays: tuple[AnyArray, ...] = (index, hamming, value, level),
         ) -> None:
             for row in range(chunk.start, chunk.stop):
-                index, hamming, value, level = (array[starts[row] : starts[row + 1]] for array in found)
+                index, hamming, value, level = (array[starts[row] : starts[row + 1]] for array in arrays)
                 distances = vectors.distances(first + row, index)
                 levels = affinity.block(slice(first + row, first + row + 1), index)[0]
                 order = np.lexsort((levels, distances))
@@ -114,7 +87,7 @@ def candidate_parts(
 
 
 def _parts(counts: IntArray, limit: int) -> Iterator[slice]:
-    """Cut queries into consecutive parts whose counts add up to ``limit`` at most, or of one query."""
+    """Cut queries into consecutive parts of one query, or whose counts add up to at most ``limit``."""
     start, ends = 0, np.cumsum(counts)
     while start < len(counts):
         done = ends[start - 1] if start else 0
@@ -126,7 +99,7 @@ def _parts(counts: IntArray, limit: int) -> Iterator[slice]:
 def _collect(
     query: ByteArray, database: SliceableCodes, n_bits: int, radius: IntArray, starts: IntArray
 ) -> tuple[IntArray, npt.NDArray[np.uint16]]:
-    """Find the items inside the radius of each query: rows of the database, ascending, and their Hamming distances."""
+    """Return the items inside the radius of each query, as ascending rows of the database, and their distances."""
     words, fill = to_words(query), starts[:-1].copy()
     index, hamming = np.empty(starts[-1], dtype=np.int64), np.empty(starts[-1], dtype=np.uint16)
     for rows, block in read_words(database, n_bits):

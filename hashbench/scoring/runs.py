@@ -1,4 +1,4 @@
-"""Runs: for each query a list of documents with scores; tie groups are documents of one score."""
+"""Runs: a list of documents with scores for each query; tie groups are documents with equal scores."""
 
 from __future__ import annotations  # so that help() shows types as they are written
 
@@ -20,7 +20,7 @@ from hashbench.scoring.random_orders import Ties, measure
 if TYPE_CHECKING:
     import pandas as pd
 
-_QUERY = ("query_id", "q_id", "qid")  # columns as ir_measures, ranx and PyTerrier name them
+_QUERY = ("query_id", "q_id", "qid")  # column names of ir_measures, ranx and PyTerrier
 _DOCUMENT = ("doc_id", "docno", "docid")
 _SCORE = ("score",)
 _GRADE = ("relevance", "rel", "label", "score")
@@ -37,13 +37,13 @@ def evaluate_run(
     undefined: str = "skip",
     random_orders: int = 0,
 ) -> Evaluation:
-    """Score a run against judgements of relevance, exactly over all orders of documents with one score.
+    """Score a run against judgements of relevance, exactly over all orders of documents with equal scores.
 
     Parameters
     ----------
     run : dict of str to dict of str to float, or DataFrame
         The score of each document retrieved for a query, the highest first; scores are compared as float64. A
-        DataFrame has columns ``query_id``, ``doc_id`` and ``score``, or as ranx and PyTerrier call them.
+        DataFrame has columns ``query_id``, ``doc_id`` and ``score``, or those of ranx or PyTerrier.
     qrels : dict of str to dict of str to int, or DataFrame
         The grade of each document judged for a query, above 0 if it is relevant. Documents that are not judged have
         grade 0, and so have negative grades. A DataFrame has columns ``query_id``, ``doc_id`` and ``relevance``.
@@ -56,8 +56,8 @@ def evaluate_run(
     undefined : {"skip", "paper"}, default="skip"
         Queries without relevant documents are NaN and left out of the means, or AP 0 and NDCG 1.
     random_orders : int, default=0
-        How many random orders of the documents, each shared by all queries, to score besides, 2 or more: the means
-        under them are ``Evaluation.random_orders``. They are the same each time.
+        Number of random orders of the documents, each shared by all queries, to score too, 2 or more: the means under
+        them are ``Evaluation.random_orders``. They are the same each time.
 
     Returns
     -------
@@ -94,20 +94,20 @@ def evaluate_run(
     evaluation = replace(evaluation, queries=queries, notes=notes)
     if not random_orders:
         return evaluation
-    documents = list(dict.fromkeys(name for one in ranking.lists for name in one.documents))
+    documents = list(dict.fromkeys(name for judged in ranking.lists for name in judged.documents))
     return measure(evaluation, ranking.shuffled(documents), len(documents), undefined, random_orders)
 
 
 class _Judged(NamedTuple):
-    """One query's list: the place of each document's score among the distinct ones, and the grades."""
+    """One query's list of documents, by tie group and grade."""
 
     documents: Sequence[str]
-    groups: IntArray
+    groups: IntArray  # the place of each document's score among the distinct ones
     grades: IntArray
-    unretrieved: IntArray  # grades above 0
+    unretrieved: IntArray  # grades above 0 of documents that are not in the list
     n_negative: int
     n_last: int  # documents that share the last score
-    is_tied_in_32_bits: bool  # some scores that differ are
+    is_tied_in_32_bits: bool  # whether some scores that differ are equal in float32
 
     @classmethod
     def of(cls, query: str, scores: Mapping[str, Any], grades: Mapping[str, Any]) -> _Judged:
@@ -124,36 +124,38 @@ class _Judged(NamedTuple):
         whole = np.maximum(grade, 0).astype(np.int64)
         known = dict(zip(grades, whole.tolist(), strict=True))
         retrieved = np.array([known.pop(document, 0) for document in scores], dtype=np.int64)
-        left = np.array([one for one in known.values() if one > 0], dtype=np.int64)
+        unretrieved = np.array([level for level in known.values() if level > 0], dtype=np.int64)
         distinct, groups, sizes = np.unique(-score, return_inverse=True, return_counts=True)
         n_last = int(sizes[-1]) if sizes.size else 0
-        with np.errstate(over="ignore"):  # what float32 cannot hold is infinite in trec_eval, too
+        with np.errstate(over="ignore"):  # infinite in trec_eval too
             single = distinct.astype(np.float32)
         is_tied = bool((single[1:] == single[:-1]).any())
-        return cls(list(scores), np.asarray(groups), retrieved, left, int((grade < 0).sum()), n_last, is_tied)
+        n_negative = int((grade < 0).sum())
+        return cls(list(scores), np.asarray(groups), retrieved, unretrieved, n_negative, n_last, is_tied)
 
 
 class _RunRanking:
-    """Counts a histogram of each list, and what of it its owner should know."""
+    """Histograms of lists, and notes for their owner."""
 
     def __init__(self, lists: Sequence[_Judged]) -> None:
         self.lists = lists
-        present = [np.unique(np.concatenate([one.grades, one.unretrieved])) for one in lists]
+        present = [np.unique(np.concatenate([judged.grades, judged.unretrieved])) for judged in lists]
         self.levels: IntArray = np.unique(np.concatenate([np.array([0, 1]), *present]))
-        self.depth = max(len(one.groups) for one in lists)
+        self.depth = max(len(judged.groups) for judged in lists)
         self.at_a_time = max(min(_AT_A_TIME, (16 << 20) // (8 * len(self.levels) * max(self.depth, 1))), 1)
 
     def shuffled(self, documents: Sequence[str]) -> Callable[[IntArray], Callable[[IntArray], TieHistogram]]:
-        """Give what ranks some lists under an order of the documents, as `measure` takes it."""
+        """Return the ``rankings`` of `measure` under orders of the documents."""
         number = {name: i for i, name in enumerate(documents)}
 
         def rankings(queries: IntArray) -> Callable[[IntArray], TieHistogram]:
             lists = [self.lists[query] for query in queries]
-            group, level, item = np.full((3, len(lists), max(len(one.groups) for one in lists)), -1, dtype=np.int64)
-            for row, one in enumerate(lists):
-                group[row, : len(one.groups)] = one.groups
-                level[row, : len(one.groups)] = np.searchsorted(self.levels, one.grades)
-                item[row, : len(one.groups)] = [number[name] for name in one.documents]
+            length = max(len(judged.groups) for judged in lists)
+            group, level, item = np.full((3, len(lists), length), -1, dtype=np.int64)
+            for row, judged in enumerate(lists):
+                group[row, : len(judged.groups)] = judged.groups
+                level[row, : len(judged.groups)] = np.searchsorted(self.levels, judged.grades)
+                item[row, : len(judged.groups)] = [number[name] for name in judged.documents]
             ties = Ties(group, level, self._count(lists))
 
             def ranked(order: IntArray) -> TieHistogram:
@@ -166,54 +168,55 @@ class _RunRanking:
         return rankings
 
     def count(self, queries: slice) -> TieHistogram:
-        """Count a histogram whose groups are the distinct scores of each query; empty ones fill up the end."""
+        """Count a histogram whose groups are the distinct scores of each query, padded with empty ones."""
         return self._count(self.lists[queries])
 
     def _count(self, lists: Sequence[_Judged]) -> TieHistogram:
         n_levels = len(self.levels)
-        n_groups = max(max((int(one.groups.max(initial=-1)) + 1 for one in lists), default=0), 1)
+        n_groups = max([1, *(int(judged.groups.max(initial=-1)) + 1 for judged in lists)])
         counts = np.zeros((len(lists), n_levels, n_groups), dtype=np.int64)
         unretrieved = np.zeros((len(lists), n_levels), dtype=np.int64)
-        for row, one in enumerate(lists):
-            cells = np.searchsorted(self.levels, one.grades) * n_groups + one.groups
+        for row, judged in enumerate(lists):
+            cells = np.searchsorted(self.levels, judged.grades) * n_groups + judged.groups
             counts[row] = np.bincount(cells, minlength=n_levels * n_groups).reshape(n_levels, n_groups)
-            unretrieved[row] = np.bincount(np.searchsorted(self.levels, one.unretrieved), minlength=n_levels)
+            unretrieved[row] = np.bincount(np.searchsorted(self.levels, judged.unretrieved), minlength=n_levels)
         return TieHistogram(counts, self.levels, by_radius=False, unretrieved=unretrieved)
 
     def notes(self) -> list[str]:
-        """Tell of grades below 0, of ties in 32 bits alone, and of lists that end in a tie at the depth of several."""
+        """Report grades below 0, ties only in 32 bits, and lists that end in a tie at the depth of several."""
         notes = []
-        n_negative = sum(one.n_negative for one in self.lists)
+        n_negative = sum(judged.n_negative for judged in self.lists)
         if n_negative:
             notes.append(f"Grades below 0 count as 0, not relevant; there are {n_negative:,}.")
-        n_tied = sum(one.is_tied_in_32_bits for one in self.lists)
+        n_tied = sum(judged.is_tied_in_32_bits for judged in self.lists)
         if n_tied:
             notes.append(
-                f"{n_tied} of {len(self.lists)} lists have scores that differ here, and that trec_eval, which reads "
-                "them in 32 bits, ties."
+                f"{n_tied} of {len(self.lists)} lists have scores that differ here but tie in trec_eval, which reads "
+                "them in 32 bits."
             )
-        ends = [one.n_last for one in self.lists if len(one.groups) == self.depth]
+        ends = [judged.n_last for judged in self.lists if len(judged.groups) == self.depth]
         n_cut = sum(n_last > 1 for n_last in ends)
         if n_cut and len(ends) > 1:
             notes.append(
-                f"{n_cut} of {len(self.lists)} lists end in a tie at {self.depth:,} documents; if the run was cut "
-                "there, which of the tied ones it kept was chance, and low and high do not tell of those it lost."
+                f"{n_cut} of {len(self.lists)} lists end in a tie at {self.depth:,} documents. If the run was cut "
+                "there, chance decided which of the tied documents it holds, and low and high leave out the others."
             )
         return notes
 
 
 def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Give the queries of both, and refuse names that never match: all would score 0."""
-    for what, side in (("run", scores), ("qrels", grades)):
-        if not side:
-            raise HashbenchError(f"the {what} is empty, expected documents for one query or more. Give another.")
+    """Return the queries of both; refuse names that never match, as all would score 0."""
+    for source, by_query in (("run", scores), ("qrels", grades)):
+        if not by_query:
+            raise HashbenchError(f"the {source} is empty, expected documents for one query or more. Give another.")
     shared = [query for query in grades if query in scores]
     if not shared:
         raise HashbenchError(
             f"run and qrels have no query in common: the first of the run is {next(iter(scores))!r}, that of the "
             f"qrels {next(iter(grades))!r}. Give both the same names."
         )
-    listed, judged = (next((name for query in shared for name in side[query]), None) for side in (scores, grades))
+    listed = next((name for query in shared for name in scores[query]), None)
+    judged = next((name for query in shared for name in grades[query]), None)
     are_apart = all(scores[query].keys().isdisjoint(grades[query]) for query in shared)
     if are_apart and listed is not None and judged is not None:
         raise HashbenchError(
@@ -224,9 +227,9 @@ def _shared_queries(scores: Mapping[str, Mapping[str, Any]], grades: Mapping[str
 
 
 def _missing(scores: Mapping[str, Any], grades: Mapping[str, Any], *, complete: bool) -> list[str]:
-    """Tell of queries that run or qrels lack."""
+    """Report queries that are missing from the run or the qrels."""
     notes = []
-    n_empty, n_unjudged = (len(one.keys() - other.keys()) for one, other in ((grades, scores), (scores, grades)))
+    n_empty, n_unjudged = len(grades.keys() - scores.keys()), len(scores.keys() - grades.keys())
     if n_empty:
         fate = "count as empty lists" if complete else "are left out, as trec_eval does without -c"
         notes.append(f"{n_empty} of the {len(grades)} queries of the qrels have no list in the run and {fate}.")
@@ -235,36 +238,36 @@ def _missing(scores: Mapping[str, Any], grades: Mapping[str, Any], *, complete: 
     return notes
 
 
-def _by_query(given: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Mapping[str, Any]]:
-    """Give scores or grades as a dict of dicts; ``names`` are what the column of a DataFrame may be called."""
-    if hasattr(given, "columns"):
-        return _of_table(given, what, names)
-    is_nested = isinstance(given, Mapping) and all(isinstance(documents, Mapping) for documents in given.values())
+def _by_query(values: Any, what: str, names: tuple[str, ...]) -> Mapping[str, Mapping[str, Any]]:
+    """Check scores or grades, a dict of dicts or a DataFrame with a column of one of the ``names``."""
+    if hasattr(values, "columns"):
+        return _of_table(values, what, names)
+    is_nested = isinstance(values, Mapping) and all(isinstance(documents, Mapping) for documents in values.values())
     if not is_nested:
         raise HashbenchError(
             f"{what} must be a dict of dicts, {{query: {{document: {names[0]}}}}}, or a DataFrame with columns "
-            f"{_QUERY[0]}, {_DOCUMENT[0]} and {names[0]}, got {type(given).__name__}. hashbench.read_run and "
+            f"{_QUERY[0]}, {_DOCUMENT[0]} and {names[0]}, got {type(values).__name__}. hashbench.read_run and "
             "hashbench.read_qrels read files."
         )
-    for query, documents in given.items():
+    for query, documents in values.items():
         stray: Hashable = next((name for name in (query, *documents) if not isinstance(name, str)), "")
         if stray != "":
             raise HashbenchError(f"names of queries and documents are texts, got {stray!r} in the {what}; use str().")
-    return given  # type: ignore[no-any-return]
+    return values  # type: ignore[no-any-return]
 
 
 def _of_table(table: Any, what: str, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     columns = []
     for known in (_QUERY, _DOCUMENT, names):
-        found = next((name for name in known if name in table.columns), None)
-        if found is None:
+        column = next((name for name in known if name in table.columns), None)
+        if column is None:
             raise HashbenchError(
                 f"the {what} has columns {', '.join(map(str, table.columns))}, but none called {' or '.join(known)}."
             )
-        if known is not names and table[found].isna().any():
-            row = int(table[found].isna().to_numpy().argmax())
-            raise HashbenchError(f"the {what} has no {found} in row {row}, counted from 0; leave such rows out.")
-        columns.append(table[found].tolist())
+        if known is not names and table[column].isna().any():
+            row = int(table[column].isna().to_numpy().argmax())
+            raise HashbenchError(f"the {what} has no {column} in row {row}, counted from 0; leave such rows out.")
+        columns.append(table[column].tolist())
     result: dict[str, dict[str, Any]] = {}
     for query, document, value in zip(*columns, strict=True):
         documents = result.setdefault(str(query), {})

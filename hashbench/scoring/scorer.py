@@ -1,4 +1,4 @@
-"""A scorer of fitted methods, as scikit-learn's searches take one."""
+"""A scorer of fitted methods for scikit-learn's searches."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.ArrayLike], float]":
-    """Make a scorer for ``GridSearchCV`` and its like.
+    """Build a scorer for ``GridSearchCV`` and the like.
 
-    Items that were not fitted on are encoded, and dealt into two halves, the same each time; those of one are queries
-    to those of the other, and the other way round. So each is a query once, and none finds itself.
+    Held-out items are encoded and split into two halves, the same each time. Each half is searched with the other as
+    queries, so each item is a query once and no item finds itself.
 
     Parameters
     ----------
@@ -28,14 +28,14 @@ def scorer(metric: str = "AP") -> "Callable[[HashMethod, npt.ArrayLike, npt.Arra
     Returns
     -------
     callable
-        From a fitted method, items X (n, n_features) and their labels y, (n,) or multi-hot, to the mean over queries;
-        of an error, to its negative.
+        Function of a fitted method, items X (n, n_features) and their labels y, (n,) or multi-hot. It returns the
+        mean over queries, or its negative for a metric that is an error.
 
     Raises
     ------
     HashbenchError
-        If there is no such metric, or it re-ranks by float vectors; of the scorer, if there are no labels, or no item
-        is relevant to another.
+        If there is no such metric, or it re-ranks by float vectors. The scorer raises it if there are no labels, or
+        no item is relevant to another.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Databases larger than memory: histograms of shards, some rows each, that add up to that of the whole."""
+"""Databases larger than memory: histograms of shards add up to that of the whole."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
@@ -22,13 +22,13 @@ _BLOCK_ROWS = 1 << 18  # of the database, codes and labels, held at a time
 
 
 class Parts(Protocol):
-    """What gives the affinity of some queries to some rows."""
+    """Source of the affinity of some queries to some rows."""
 
     def part(self, query: Rows, database: slice, /) -> Affinity: ...  # noqa: D102
 
 
 class Relevance(Parts, Protocol):
-    """What is relevant: an affinity, or what makes that of some rows once they are read."""
+    """An affinity, or a source of the affinity of rows that are read later."""
 
     @property
     def n_queries(self) -> int: ...  # noqa: D102
@@ -47,10 +47,10 @@ def count_shard(
     *,
     on_progress: Progress = silent,
 ) -> TieHistogram:
-    """Count a histogram of some rows of the database; those of all rows add up to that of the whole.
+    """Count the histogram of some rows of the database, and of all or some packed ``query`` codes.
 
-    It is a pure function of what can be pickled. Of the packed ``query`` codes some may be chosen. Codes and labels are
-    read once, 262,144 rows at a time. A part knows the levels that occur in it, and the sum all of them.
+    It is a pure function of arguments that can be pickled. Codes and labels are read once, 262,144 rows at a time. The
+    histogram has the levels that occur in its rows; a sum of histograms has all of theirs.
     """
     codes = query[queries]
 
@@ -58,10 +58,11 @@ def count_shard(
         affinity = relevance.part(queries, block)
         n_bytes = 8 * len(codes) * len(affinity.levels) * (n_bits + 1)
         check_fits(3 * n_bytes, f"a histogram of {len(codes):,} queries", "give fewer queries, or shorter codes")
-        found = count(codes, database_blocks(database[block], n_bits, affinity), n_bits, affinity, slice(0, len(codes)))
+        blocks_of_codes = database_blocks(database[block], n_bits, affinity)
+        histogram = count(codes, blocks_of_codes, n_bits, affinity, slice(0, len(codes)))
         if len(blocks) > 1:
             on_progress("database items counted", block.stop - rows.start, rows.stop - rows.start)
-        return found
+        return histogram
 
     blocks = chunks(rows.start, rows.stop, _BLOCK_ROWS)
     return reduce(add, map(counted, blocks))
@@ -69,34 +70,18 @@ def count_shard(
 
 @dataclass(frozen=True, eq=False)
 class ShardedCodes:
-    """Codes of queries, and of a database that is read in slices, once.
-
-    Parameters
-    ----------
-    query : ndarray of shape (n_queries, ceil(n_bits / 8)), uint8
-        Packed codes.
-    database : sliceable of shape (n_database, ceil(n_bits / 8)), uint8
-        The same, on disk.
-    n_bits : int
-        Code length in bits.
-    relevance : Relevance
-        What is relevant.
-    count : callable
-        What counts, with the parameters of `count_shard`, whose result it has.
-    on_progress : callable
-        Told of items counted, and of how many there are.
-    """
+    """Packed codes of queries, and of a database that is read in slices, once."""
 
     query: ByteArray
     database: SliceableCodes
     n_bits: int
     relevance: Relevance
-    count: Callable[..., TieHistogram] = field(default=count_shard)
-    on_progress: Progress = silent
+    count: Callable[..., TieHistogram] = field(default=count_shard)  # with its parameters and result
+    on_progress: Progress = silent  # called with the numbers of items counted and of all items
 
     @cached_property
     def histogram(self) -> TieHistogram:
-        """The histogram of all queries, for whatever metrics."""
+        """The histogram of all queries."""
         n_database = self.database.shape[0]
         check_counts((len(self.query), n_database), (self.relevance.n_queries, self.relevance.n_database))
         queries, origin = (self.kinds.first, self.kinds.of_query) if self.kinds.are_few else (_ALL, _ALL)
@@ -110,7 +95,7 @@ class ShardedCodes:
         return Kinds.of(self.query, self.relevance.query_keys())
 
     def evaluate(self, metrics: Iterable[str], undefined: str = "skip", random_orders: int = 0) -> Evaluation:
-        """Score them, with the same result as one array would have; ``undefined`` as in `hashbench.evaluate`."""
+        """Score the codes, with the same result as `hashbench.evaluate` of one array."""
         if random_orders:
             raise HashbenchError(
                 f"random_orders is {random_orders}, but orders of a database in shards are not drawn, as it would be "
@@ -122,12 +107,12 @@ class ShardedCodes:
         return replace(evaluation, kinds=self.kinds.of_query)
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Refuse metrics that need more of the database than counts that add up."""
+        """Refuse metrics that need more than counts that add up."""
         for metric in map(get_metric, metrics):
             family = metric.family
             if family.needs_buckets or family.needs_candidates:
                 needed = "the size of every bucket" if family.needs_buckets else "the nearest items and their vectors"
                 raise HashbenchError(
-                    f"{metric.name} needs {needed}, which histograms of shards do not tell; leave it out, or give the "
+                    f"{metric.name} needs {needed}, which histograms of shards lack. Leave it out, or give the "
                     "database as one file."
                 )

@@ -18,9 +18,8 @@ from hashbench import HashbenchError, evaluate
 from hashbench.affinity import Explicit, Hierarchy, SameLabel, SharedLabels
 from hashbench.bits import pack
 from hashbench.scoring import counting, reranking
-from hashbench.scoring.candidates import Candidates
 from hashbench.scoring.evaluator import evaluate_packed
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.reranking import Vectors
 
@@ -226,7 +225,7 @@ def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m,
         ({}, "R@2:reranked=4 re-ranks .* by the float vectors that were coded, and there are none here"),
         ({"vectors": (query_vectors[1:], database_vectors)}, "there are 5 query vectors for 6 query codes; give the"),
         ({"vectors": (query_vectors, database_vectors[1:])}, "there are 8 database vectors for 9 database codes"),
-        ({"vectors": (query_vectors[:, 1:], database_vectors)}, "have 2 features and database vectors 3; both must"),
+        ({"vectors": (query_vectors[:, 1:], database_vectors)}, "have 2 columns and database vectors 3; both must"),
         (
             {"vectors": (query_vectors[0], database_vectors)},
             r"query vectors are float32 of shape \(3,\), expected real",
@@ -237,7 +236,7 @@ def test_the_mean_over_a_large_tie_is_that_of_the_hypergeometric_distribution(m,
         ),
         (
             {"vectors": (0 * query_vectors, database_vectors), "true_distance": "cosine"},
-            r"all zeros in row 0 \(counted from 0\), which",
+            "query vectors are all zeros in 6 rows, first in row 0",
         ),
         (
             {"vectors": (query_vectors, database_vectors), "true_distance": "l1"},

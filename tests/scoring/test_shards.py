@@ -91,7 +91,7 @@ def test_queries_that_repeat_are_counted_once_and_scored_each():
 @pytest.mark.parametrize(
     ("metric", "complaint"),
     [
-        ("LGAP@r2", "LGAP@r2 needs the size of every bucket, which histograms of shards do not tell; leave it out"),
+        ("LGAP@r2", "LGAP@r2 needs the size of every bucket, which histograms of shards lack. Leave it out"),
         ("Recall@5:reranked=9", "R@5:reranked=9 needs the nearest items and their vectors, which histograms"),
         ("APP", "unknown metric 'APP'"),
     ],

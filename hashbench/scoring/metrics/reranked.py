@@ -9,8 +9,7 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from hashbench._typing import FloatArray, IntArray
-from hashbench.scoring.candidates import Candidates
-from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.histogram import Candidates, TieHistogram
 from hashbench.scoring.metrics import _reranking_loops
 from hashbench.scoring.metrics._grammar import Scores, register_metric
 from hashbench.scoring.metrics._sums import cut_at, discount_sums
