@@ -1,21 +1,21 @@
 """Score binary codes for retrieval exactly, with every tie accounted for.
 
-The contracts and the ground they stand on; the folders beside them are rooms, each headed by a map of its own.
+The contracts and their helpers; each folder beside them starts with a map of its own.
 
     method         the contract of methods
-    adapter        the contract of dataset adapters, and what users choose
+    adapter        the contract of dataset adapters, and their options
     dataset        items, split and affinity rule
     unseen         names of datasets with classes that training does not see
-    affinity       which level of relevance a pair has
-    bits           bit order, packing
-    distances      of features: Euclidean, cosine, dot
+    affinity       the level of relevance of a pair
+    bits           bit order and packing
+    distances      distances of features: Euclidean, cosine, dot
     registry       plug-ins by name
-    cards          what is known of a method without making one
+    cards          facts about a method, without constructing it
     testing        the conformance suites
-    errors         the exception for mistakes that can be mended
-    _choices       what users choose by name
-    _validation    what users bring, checked
-    _source_code   what the source of a module tells without importing it
+    errors         the exception for mistakes that users can fix
+    _choices       options that users choose by name
+    _validation    checks of what users pass
+    _source_code   imports and digests of source code, without running it
     _parallel      threads, and loops compiled on first use
     _typing        names of array types
 """
@@ -52,7 +52,7 @@ _NAMES = {  # of each module; imported on first use, so that `hashbench --help` 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(["__version__", *_HOMES])
 
-if TYPE_CHECKING:  # type checkers run nothing: they read here what _NAMES says, and a test holds the two together
+if TYPE_CHECKING:  # for type checkers, which cannot run _NAMES; a test holds the two equal
     # several names a line
     from hashbench.adapter import DatasetAdapter as DatasetAdapter, Options as Options, OwnData as OwnData  # noqa: I001
     from hashbench.affinity import (

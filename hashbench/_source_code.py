@@ -1,7 +1,7 @@
-"""What the source of a module tells without importing it: which modules it imports, and what its classes say.
+"""Imports and digests of the source code of modules, read without importing them.
 
-Importing a method takes scikit-learn along, which takes more than a second; to list and describe methods, and to find
-finished work again, reading is enough.
+Importing a method imports scikit-learn, which takes a second; reading its source is enough to list methods, describe
+them and skip finished jobs.
 """
 
 import ast
@@ -21,7 +21,7 @@ from hashbench.errors import HashbenchError, one_line
 
 @cache
 def file_of(module: str) -> Path | None:
-    """Find the source file of a module, without importing the packages it is in; None if it has none or is none."""
+    """Find the source file of a module without importing its packages; None if there is none."""
     package, _, stem = module.rpartition(".")
     for folder in _folders_of(package) if package else []:
         for path in (folder / f"{stem}.py", folder / stem / "__init__.py"):
@@ -38,12 +38,12 @@ def file_of(module: str) -> Path | None:
 
 
 def _spec_below(package: str, module: str) -> ModuleSpec | None:
-    """Find what is mapped into a package at the top, as methods are into hashbench; `find_spec` would import that."""
-    above = find_spec(package)
-    folders = above.submodule_search_locations if above is not None else None
-    if folders is None:
+    """Find a module below a top-level package, also where setuptools maps folders, without importing the package."""
+    parent = find_spec(package)
+    if parent is None or parent.submodule_search_locations is None:
         return None
-    return next(filter(None, (finder.find_spec(module, folders) for finder in sys.meta_path)), None)
+    specs = (finder.find_spec(module, parent.submodule_search_locations) for finder in sys.meta_path)
+    return next(filter(None, specs), None)
 
 
 def _folders_of(package: str) -> list[Path]:
@@ -52,11 +52,11 @@ def _folders_of(package: str) -> list[Path]:
     path = file_of(package)
     if path is not None:
         return [path.parent] if path.name == "__init__.py" else []
-    above, _, stem = package.rpartition(".")
-    if above:
-        return [folder / stem for folder in _folders_of(above) if (folder / stem).is_dir()]
+    parent, _, stem = package.rpartition(".")
+    if parent:
+        return [folder / stem for folder in _folders_of(parent) if (folder / stem).is_dir()]
     with suppress(ImportError, ValueError):
-        spec = find_spec(package)  # of a package without __init__.py it has folders
+        spec = find_spec(package)  # has folders for a package without __init__.py
         return [Path(folder) for folder in (spec.submodule_search_locations or [] if spec is not None else [])]
     return []
 
@@ -69,31 +69,30 @@ def tree_of(module: str) -> ast.Module:
 
 
 def _are_together(module: str, other: str) -> bool:
-    """Tell whether two modules or packages at the top lie in one folder, or among others', are of one distribution."""
-    places = [{path.parent for path in (_folders_of(one) or filter(None, [file_of(one)]))} for one in (module, other)]
+    """Check whether two top-level modules or packages share a folder; in site-packages, also a distribution."""
+    places = [
+        {path.parent for path in (_folders_of(name) or filter(None, [file_of(name)]))} for name in (module, other)
+    ]
     shared = places[0] & places[1]
-    is_among_others = any(folder.name in ("site-packages", "dist-packages") for folder in shared)
-    return bool(shared) and (not is_among_others or other in _installed_with(module))
+    is_installed = any(folder.name in ("site-packages", "dist-packages") for folder in shared)
+    return bool(shared) and (not is_installed or other in _installed_with(module))
 
 
 @cache
 def _installed_with(module: str) -> frozenset[str]:
-    """Name the modules and packages at the top that are of the same distribution."""
+    """Return the top-level modules and packages of the same distribution."""
     from importlib.metadata import distributions, packages_distributions
 
-    for one in distributions():
-        names = (one.read_text("top_level.txt") or "").split()
+    for distribution in distributions():
+        names = (distribution.read_text("top_level.txt") or "").split()
         if module in names:
             return frozenset(names)
-    owners = packages_distributions()  # reads all lists of files, in a second
+    owners = packages_distributions()  # takes a second, as it reads all lists of files
     return frozenset(name for name in owners if {*owners[name]} & {*owners.get(module, ())})
 
 
 def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
-    """Digest the code of modules and of all they import, as `modules_behind` gives them.
-
-    Docstrings and comments do not count, nor what only type checkers read.
-    """
+    """Compute a digest of the code of `modules_behind`, without docstrings, comments and imports for type checkers."""
     digest = hashlib.sha256()
     for module in modules_behind(modules, without):
         digest.update(f"{module}\0{_code_of(module)}\0".encode())
@@ -101,56 +100,56 @@ def code_digest(modules: Iterable[str], without: Iterable[str] = ()) -> str:
 
 
 def modules_behind(modules: Iterable[str], without: Iterable[str] = ()) -> list[str]:
-    """Name modules and all they import, as far as it is hashbench's or lies beside theirs, sorted.
+    """Return modules and all they import of hashbench and of their own packages, sorted.
 
-    ``without`` names modules and packages that are left out, with what they alone import.
+    Modules and packages in ``without`` are left out, with what only they import.
     """
-    left_out = tuple(without)
+    excluded = tuple(without)
     seen: set[str] = set()
     todo = list(modules)
     while todo:
         module = todo.pop()
-        is_out = any(module == one or module.startswith(f"{one}.") for one in left_out)
-        if module in seen or is_out or file_of(module) is None:
+        is_excluded = any(module == name or module.startswith(f"{name}.") for name in excluded)
+        if module in seen or is_excluded or file_of(module) is None:
             continue
         seen.add(module)
         try:
             todo += imports_of(module)
         except (SyntaxError, ValueError) as error:
-            raise HashbenchError(f"{file_of(module)} cannot be read as Python: {one_line(error)}. Mend it.") from error
+            raise HashbenchError(f"{file_of(module)} cannot be read as Python: {one_line(error)}. Fix it.") from error
     return sorted(seen)
 
 
 @cache
 def imports_of(module: str) -> frozenset[str]:
-    """Name the modules that a module imports, anywhere in it, of hashbench, its own package or one beside that.
+    """Return the modules that a module imports, anywhere in it, of hashbench, its own package or one beside it.
 
-    Beside it is what lies in the same folder, and if that is where Python installs, what is of the same distribution. A
-    name imported from ``hashbench`` itself stands for the module it comes from.
+    Beside it are packages in the same folder or, in site-packages, of the same distribution. A name imported from
+    ``hashbench`` itself stands for the module that defines it.
     """
     own = module.partition(".")[0]
     path = file_of(module)
     package = module if path is not None and path.name == "__init__.py" else module.rpartition(".")[0]
-    found: set[str] = set()
+    imported: set[str] = set()
     for node in _running(tree_of(module)):
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            imported.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             parent = resolve_name(f"{'.' * node.level}{node.module or ''}", package) if node.level else str(node.module)
-            found.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
-    if "hashbench" in found and module != "hashbench":
-        named = {name.removeprefix("hashbench.") for name in found if name.startswith("hashbench.")}
-        found |= {home for home, names in _NAMES.items() if named & {*names} or not named}
+            imported.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
+    if "hashbench" in imported and module != "hashbench":
+        named = {name.removeprefix("hashbench.") for name in imported if name.startswith("hashbench.")}
+        imported |= {home for home, names in _NAMES.items() if named & {*names} or not named}
     homes = {"hashbench", own}
     if own != "hashbench":
-        homes |= {top for top in {name.partition(".")[0] for name in found} if _are_together(own, top)}
-    there = {name for name in found - {"hashbench"} if name.partition(".")[0] in homes and file_of(name) is not None}
-    packages = {".".join(name.split(".")[:end]) for name in there for end in range(2, name.count(".") + 1)}
-    return frozenset(there | packages)
+        homes |= {top for top in {name.partition(".")[0] for name in imported} if _are_together(own, top)}
+    followed = {name for name in imported - {"hashbench"} if name.partition(".")[0] in homes and file_of(name)}
+    packages = {".".join(name.split(".")[:end]) for name in followed for end in range(2, name.count(".") + 1)}
+    return frozenset(followed | packages)
 
 
 def _running(tree: ast.Module) -> Iterator[ast.AST]:
-    """Go through the statements of a module, at any depth, without those that stand under ``if TYPE_CHECKING``."""
+    """Iterate over the statements of a module, at any depth, except those under ``if TYPE_CHECKING``."""
     todo: list[ast.AST] = [tree]
     while todo:
         node = todo.pop()
@@ -162,7 +161,7 @@ def _running(tree: ast.Module) -> Iterator[ast.AST]:
 
 @cache
 def _code_of(module: str) -> str:
-    """Write down the code of a module without its docstrings; fields that newer versions of Python add are empty."""
+    """Write the code of a module without docstrings, the same in all versions of Python."""
     return _written(tree_of(module))
 
 
@@ -174,8 +173,8 @@ def _written(node: Any) -> str:
     parts = {name: getattr(node, name, None) for name in node._fields}
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and node.body and _is_text(node.body[0]):
         parts["body"] = node.body[1:]
-    told = [f"{name}={_written(part)}" for name, part in parts.items() if part is not None and part != []]
-    return f"{type(node).__name__}({','.join(told)})"
+    fields = [f"{name}={_written(part)}" for name, part in parts.items() if part is not None and part != []]
+    return f"{type(node).__name__}({','.join(fields)})"
 
 
 def _is_text(node: ast.stmt) -> bool:
@@ -183,7 +182,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def docstrings_of(module: str) -> list[str]:
-    """Give the docstrings of a module and of its classes, as far as they have one."""
+    """Return the docstrings of a module and of its classes, empty where there is none."""
     tree = tree_of(module)
     holders: list[ast.Module | ast.ClassDef] = [tree]
     holders += [node for node in tree.body if isinstance(node, ast.ClassDef)]

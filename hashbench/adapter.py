@@ -1,4 +1,4 @@
-"""The contract of a dataset adapter, and what users can choose about a dataset."""
+"""The contract of a dataset adapter, and the options for preparing a dataset."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
@@ -11,32 +11,32 @@ from hashbench.dataset import Dataset
 
 @dataclass(frozen=True)
 class OwnData:
-    """What users say about a dataset of their own.
+    """Options for a dataset of the user's own data.
 
     Parameters
     ----------
     name : str
-        What to call it.
+        Name of the dataset.
     items : str
-        File or folder, with ``:KEY`` after it where a file holds several arrays.
+        File or folder, followed by ``:KEY`` if a file holds several arrays.
     labels : str, optional
         File of labels, likewise.
     query_items, query_labels : str, optional
         Files of queries, if these are not to be drawn.
     rule : str, optional
-        Affinity rule; by default what fits the labels.
+        Affinity rule; by default the one that fits the labels.
     neighbours : int, optional
-        How many nearest database items of each query are relevant, for the rule ``neighbours``.
+        Number of nearest database items of each query that are relevant, for the rule ``neighbours``.
     true_distance : str, optional
-        By which distance the features are meant to be compared: ``cosine`` or ``dot``, by default ``euclidean``.
+        Distance between the features: ``cosine`` or ``dot``, by default ``euclidean``.
     n_queries, n_train : int, optional
-        How many to draw regardless of labels.
+        Number of items to draw regardless of labels.
     queries_per_label, train_per_label : int, optional
-        How many to draw for each label.
+        Number of items to draw for each label.
     train_index : str, optional
-        File of the row numbers of the database, the first 0, that are for training, if these are not to be drawn.
+        File of the row numbers of the database, from 0, that are for training, if these are not to be drawn.
     seed : int
-        Of the drawing.
+        Seed of the draw.
     skip_bad_images : bool
         Whether images that cannot be decoded are left out, and counted.
     """
@@ -60,24 +60,24 @@ class OwnData:
 
 @dataclass(frozen=True)
 class Options:
-    """What users choose when a dataset is prepared.
+    """Options for preparing a dataset.
 
     Parameters
     ----------
     features : str, optional
-        Which of the adapter's kinds of features; by default its first.
+        One of the adapter's kinds of features; by default the first.
     source : Path, optional
-        Where the raw data lie; by default they are downloaded, if they may be.
+        Folder or file of the raw data; by default they are downloaded, if they may be.
     weights : Path, optional
         Weights of the network that computes features; by default they are downloaded.
     image_size : int, optional
         Width and height that images are resized to before features are computed.
     device : {"auto", "cpu", "cuda"}
-        Where a network runs.
+        Device on which a network runs.
     own : OwnData, optional
-        For datasets made of the user's own files.
+        Options for the user's own data.
     on_progress : callable
-        Called with what is being done, parts done and all parts.
+        Called with a description, the number of parts done and that of all parts.
     """
 
     features: str | None = None
@@ -90,12 +90,12 @@ class Options:
 
 
 class DatasetAdapter(ABC):
-    """Makes one named dataset. A file in ``datasets/`` holds one or a few adapters.
+    """Base of all dataset adapters, which prepare one named dataset each.
 
     Parameters
     ----------
     options : Options, optional
-        What the user chose.
+        The user's options.
 
     Attributes
     ----------
@@ -104,11 +104,11 @@ class DatasetAdapter(ABC):
     summary : str
         One line for ``hashbench list datasets``.
     features : tuple of str
-        The kinds of features it can give, the default first.
+        The kinds of features it offers, the default first.
     takes : tuple of str
-        The options it can use, of ``source``, ``weights`` and ``image_size``; others are refused.
+        The options it uses, of ``source``, ``weights`` and ``image_size``; others are refused.
     needs : str
-        What it cannot do without, such as ``a download of 170 MB``; empty if it needs nothing.
+        Its requirement, such as ``a download of 170 MB``; empty if it needs nothing.
     """
 
     name: ClassVar[str]
@@ -127,7 +127,7 @@ class DatasetAdapter(ABC):
 
     @abstractmethod
     def prepare(self) -> Dataset:
-        """Make the dataset: from the same source the same bytes on every machine.
+        """Build the dataset: the same source gives the same bytes on every machine.
 
         Returns
         -------

@@ -1,8 +1,8 @@
-"""Everything that knows about bit order.
+"""Bit order: packing codes, and reading codes of any form.
 
 Bit ``i`` of an item is bit ``i % 8`` (least significant first) of its byte ``i // 8``: the order
 of faiss and of ``numpy.packbits(..., bitorder="little")``. Padding bits of the last byte are zero.
-Users bring codes in other forms and orders, too; `as_packed` reads them all.
+`as_packed` reads codes in other forms and orders too.
 """
 
 import re
@@ -18,39 +18,27 @@ from hashbench._validation import as_array
 from hashbench.errors import HashbenchError
 
 MAX_BITS = 4096
-_TURNED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little")[:, 0]
-_PREFIX = re.compile(r"\s*(0x|\\x)?", re.IGNORECASE)  # of Python and C, and of PostgreSQL
-_OF_INT8 = (
-    " int8 are read as 128 less than the byte, as of sentence-transformers; where they are its bits as they stand, as "
-    "of Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
+_REVERSED = np.packbits(np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1), axis=1, bitorder="little")[:, 0]
+_PREFIX = re.compile(r"^\s*(0x|\\x)?", re.IGNORECASE)  # of Python and C, and of PostgreSQL
+_INT8_HINT = (
+    " int8 are read as the byte minus 128, as sentence-transformers writes them. If they are the byte itself, as in "
+    "Vespa and Elasticsearch, give codes.view(np.uint8) with --bit-order big."
 )
 
 
 def n_bytes(n_bits: int) -> int:
-    """Count the bytes that hold one code."""
+    """Return the number of bytes of a code."""
     return -(-n_bits // 8)
 
 
 def n_words(n_bits: int) -> int:
-    """Count the 64-bit words that hold one code."""
+    """Return the number of 64-bit words of a code."""
     return -(-n_bits // 64)
 
 
 def pack(codes: BoolArray) -> ByteArray:
-    """Pack boolean codes into bytes.
+    """Pack boolean codes (n_samples, n_bits) into bytes (n_samples, ceil(n_bits / 8)); padding bits are zero.
 
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples, n_bits), bool
-        One code a row.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, ceil(n_bits / 8)), uint8
-        The packed codes; padding bits are zero.
-
-    Examples
-    --------
     >>> pack(np.array([[True, False, False, False, False, False, False, False, True]]))
     array([[1, 1]], dtype=uint8)
     """
@@ -64,20 +52,7 @@ def pack(codes: BoolArray) -> ByteArray:
 
 
 def unpack(packed: ByteArray, n_bits: int) -> BoolArray:
-    """Unpack bytes into boolean codes.
-
-    Parameters
-    ----------
-    packed : ndarray of shape (n_samples, ceil(n_bits / 8)), uint8
-        The packed codes.
-    n_bits : int
-        Code length in bits.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_bits), bool
-        One code a row.
-    """
+    """Unpack bytes (n_samples, ceil(n_bits / 8)) into boolean codes (n_samples, n_bits)."""
     return np.unpackbits(packed, axis=1, count=n_bits, bitorder="little").astype(bool)
 
 
@@ -90,9 +65,9 @@ def to_words(packed: ByteArray) -> WordArray:
 
 
 def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str, *, is_signed: bool = False) -> None:
-    """Refuse packed codes, called ``name``, whose dtype, width or padding bits do not fit ``n_bits``.
+    """Refuse packed codes, called ``name`` in messages, whose dtype, width or padding bits do not fit ``n_bits``.
 
-    ``is_signed`` tells that they came as int8.
+    ``is_signed`` means that they were converted from int8.
     """
     check_n_bits(n_bits)
     if packed.dtype != np.uint8 or packed.ndim != 2 or packed.shape[1] != n_bytes(n_bits):
@@ -108,7 +83,7 @@ def check_packed(packed: npt.NDArray[Any], n_bits: int, name: str, *, is_signed:
                 f"{name} have set bits beyond bit {n_bits} in {dirty.size} rows, first in row {dirty[0]} (counted "
                 "from 0). Check the number of bits, and which bit of a byte is the first: the least significant, as in "
                 "numpy.packbits(..., bitorder='little') and faiss, or the most (--bit-order big, or bit_order='big')."
-                f"{_OF_INT8 if is_signed else ''}"
+                f"{_INT8_HINT if is_signed else ''}"
             )
 
 
@@ -121,34 +96,34 @@ def check_n_bits(n_bits: int) -> None:
 
 
 def check_codes(codes: Any, shape: tuple[int, int], owner: str) -> None:
-    """Refuse codes that ``owner`` gave, if they are not boolean of that shape, (n_samples, n_bits)."""
-    found = np.asarray(codes)
-    if found.shape != shape or found.dtype != np.bool_:
+    """Refuse codes of a method, called ``owner`` in messages, that are not boolean of shape (n_samples, n_bits)."""
+    array = np.asarray(codes)
+    if array.shape != shape or array.dtype != np.bool_:
         raise HashbenchError(
-            f"{owner} gives {found.dtype} codes of shape {found.shape} for {shape[0]} items and {shape[1]} bits, "
-            f"expected booleans of shape {shape}. Mend its transform."
+            f"{owner} gives {array.dtype} codes of shape {array.shape} for {shape[0]} items and {shape[1]} bits, "
+            f"expected booleans of shape {shape}. Fix its transform."
         )
 
 
 def as_packed(
     codes: npt.ArrayLike, n_bits: int | None = None, name: str = "codes", bit_order: str | None = None
 ) -> tuple[ByteArray, int]:
-    """Pack codes in any of the forms people keep them in.
+    """Pack codes of any form.
 
     Parameters
     ----------
     codes : array of shape (n_samples, n_bits), (n_samples, ceil(n_bits / 8)) or (n_samples,)
-        Booleans, 0/1, -1/+1 or 0/255 of any numeric dtype; or, with ``n_bits`` given, packed: uint8, or int8 that are
-        128 less, as sentence-transformers' ``binary`` (of Vespa's and Elasticsearch's int8 give ``.view(np.uint8)`` and
-        ``bit_order="big"``); or texts of hexadecimal digits, the first bit first; or integers of 64 bits, unsigned or
-        signed, the most significant bit first; or square booleans (n_samples, k, k), as of imagehash, row by row.
+        Booleans, 0/1, -1/+1 or 0/255 of any numeric dtype; or, with ``n_bits``, packed: uint8, or int8 that are
+        128 less, as sentence-transformers' ``binary`` (for Vespa's and Elasticsearch's int8, give ``.view(np.uint8)``
+        and ``bit_order="big"``); or hexadecimal texts, the first bit first; or 64-bit integers, unsigned or signed,
+        the most significant bit first; or square booleans (n_samples, k, k), as in imagehash, row by row.
     n_bits : int, optional
-        Code length in bits; needed for packed codes, for uint8 of 0/255, which may be packed, and for integers of 64
-        bits that are all below 2**32, which may be something else.
+        Code length in bits; needed for packed codes, for uint8 of 0/255, which may be packed, and for 64-bit integers
+        that are all below 2**32, which may be something else.
     name : str, default="codes"
-        How messages call the array.
+        Name of the array in messages.
     bit_order : {"little", "big"}, optional
-        Which bit of a packed byte is the first, the least or the most significant; by default the least, in int8 the
+        Whether the first bit of a packed byte is the least or the most significant; by default the least, in int8 the
         most.
 
     Returns
@@ -161,7 +136,7 @@ def as_packed(
     Raises
     ------
     HashbenchError
-        If the array has other dimensions, no rows, values that are no bits, or may be of two forms.
+        If the array has other dimensions, no rows or values that are not bits, or its form is ambiguous.
 
     Examples
     --------
@@ -200,7 +175,7 @@ def as_packed(
     if n_bits is not None and form != _BITS:
         packed = _as_bytes(array, form)
         if packed.dtype == np.uint8 and (bit_order == "big" or (bit_order is None and form == _SIGNED)):
-            packed = _TURNED[packed]
+            packed = _REVERSED[packed]
         check_packed(packed, n_bits, name, is_signed=form == _SIGNED)
         return packed, n_bits
     width = array.shape[1]
@@ -219,11 +194,11 @@ def as_packed(
 def as_packed_pair(
     query_codes: npt.ArrayLike, database_codes: npt.ArrayLike, n_bits: int | None = None, bit_order: str | None = None
 ) -> tuple[ByteArray, ByteArray, int]:
-    """Pack codes of queries and database as `as_packed` does; refuse what is not of one form and length."""
+    """Pack codes of queries and database as `as_packed` does; refuse different forms or lengths."""
     query, query_bits = as_packed(query_codes, n_bits, "query codes", bit_order)
     database, database_bits = as_packed(database_codes, n_bits, "database codes", bit_order)
     forms = [_form(_flat(as_array(codes, "")), n_bits) for codes in (query_codes, database_codes)]
-    if forms[0] != forms[1] and set(forms) != {_TEXT, _WORDS}:  # both have the most significant bit first
+    if forms[0] != forms[1] and set(forms) != {_TEXT, _WORDS}:  # texts and words have the same bit order
         raise HashbenchError(f"query codes are {forms[0]}, database codes {forms[1]}. Give both in the same form.")
     if query_bits != database_bits:
         raise HashbenchError(
@@ -235,17 +210,17 @@ def as_packed_pair(
 _BITS, _TEXT = "a column for each bit", "texts"
 _PACKED, _SIGNED = "packed bytes", "packed signed bytes"
 _WORDS = "integers of 64 bits"
-_LARGE = 1 << 32  # beyond class labels and counts; of random hashes nearly all are
+_LARGE = 1 << 32  # beyond class labels and counts, below nearly all random hashes
 
 
 def _flat(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Give square booleans (n, k, k), as of imagehash, a column for each bit; others as they are."""
+    """Flatten square booleans (n, k, k), as of imagehash, to one column per bit."""
     is_square = array.dtype == np.bool_ and array.ndim == 3 and array.shape[1] == array.shape[2]
     return array.reshape(len(array), array.shape[1] ** 2) if is_square else array
 
 
 def _form(array: npt.NDArray[Any], n_bits: int | None) -> str:
-    """Tell the form of codes."""
+    """Return the form of codes, in words for messages."""
     if array.dtype.kind in "US" or (array.dtype.kind == "O" and array.size and isinstance(array.flat[0], str | bytes)):
         return _TEXT
     is_column = array.ndim == 1 or (array.ndim == 2 and array.shape[1] == 1)
@@ -264,7 +239,7 @@ def _refuse_order(bit_order: str | None, form: str, name: str) -> None:
 
 
 def _as_bytes(array: npt.NDArray[Any], form: str) -> npt.NDArray[Any]:
-    """Give packed codes, of any dtype that holds bytes, as uint8; others as they are."""
+    """Convert packed codes, of any dtype that holds bytes, to uint8; return others as they are."""
     kind = np.int8 if form == _SIGNED else np.uint8
     if array.dtype.kind in "iuf":
         with np.errstate(invalid="ignore"):
@@ -275,11 +250,11 @@ def _as_bytes(array: npt.NDArray[Any], form: str) -> npt.NDArray[Any]:
 
 
 def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
-    """Refuse bytes that may be packed codes, where nobody said how many bits these have."""
+    """Refuse bytes that may be packed codes of unknown length."""
     low, high, width = int(array.min()), int(array.max()), array.shape[1]
     if low == 0 and high == 255 and np.isin(array, (0, 255)).all():
         raise HashbenchError(
-            f"{name} hold 0 and 255 alone, as masks do, or packed codes with all bits of a byte alike. Say how many "
+            f"{name} hold only 0 and 255, as masks do, or packed codes with all bits of a byte alike. Say how many "
             f"bits they hold (--bits, or n_bits= in Python): {width} in masks, up to {8 * width} in packed codes."
         )
     if high > 1 or low < -1:
@@ -290,14 +265,14 @@ def _refuse_bytes(array: npt.NDArray[Any], name: str) -> None:
 
 
 def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple[ByteArray, int]:
-    """Pack texts of hexadecimal digits, the first bit first, after zeros that fill the first digit; or of 0 and 1."""
+    """Pack texts of hexadecimal digits, right-aligned with the first bit first, or of 0 and 1."""
     cells = array.ravel() if 1 in array.shape[1:] else array
     if cells.ndim != 1 or not cells.size:
         raise HashbenchError(
             f"{name} are words of shape {array.shape}, expected numbers in two dimensions, or hexadecimal texts in one."
         )
     texts = [cell.decode("ascii", "replace") if isinstance(cell, bytes) else cell for cell in cells.tolist()]
-    digits = [text[_end(text) :].rstrip().lower() if isinstance(text, str) else "" for text in texts]
+    digits = [_PREFIX.sub("", text, count=1).rstrip().lower() if isinstance(text, str) else "" for text in texts]
     width = len(digits[0])
     for row, text in enumerate(digits):
         if not text or len(text) != width or text.strip("0123456789abcdef"):
@@ -305,13 +280,13 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
             holds = "is empty" if is_missing else f"holds {str(texts[row])[:40]!r}"
             raise HashbenchError(
                 f"{name} are words, and row {row} (the first is 0) {holds}, expected hexadecimal digits, as many as in "
-                f"all rows ({width} in row 0). Mend that row, or give codes as numbers."
+                f"all rows ({width} in row 0). Fix that row, or give codes as numbers."
             )
     values = np.frombuffer(bytes.fromhex("".join(f"0{digit}" for digit in "".join(digits))), np.uint8)
     nibbles = values.reshape(len(digits), width)
     if nibbles.max() <= 1 and n_bits not in (width, 4 * width):
         raise HashbenchError(
-            f"{name} are texts of 0 and 1 alone, each perhaps a bit, perhaps a hexadecimal digit. Say how many bits a "
+            f"{name} are texts of only 0 and 1, each a bit or a hexadecimal digit. Say how many bits a "
             f"code has (--bits, or n_bits= in Python): {width} or {4 * width}."
         )
     if nibbles.max() <= 1 and n_bits == width:
@@ -329,15 +304,9 @@ def _pack_texts(array: npt.NDArray[Any], n_bits: int | None, name: str) -> tuple
 
 
 def _pack_words(array: npt.NDArray[Any]) -> tuple[ByteArray, int]:
-    """Pack integers of 64 bits, of which the most significant is the first, as in their hexadecimal digits."""
+    """Pack 64-bit integers, the most significant bit first, as in their hexadecimal digits."""
     big = array.ravel().astype(array.dtype.newbyteorder(">"))
-    return _TURNED[big.view(np.uint8).reshape(len(big), 8)], 64
-
-
-def _end(text: str) -> int:
-    """Tell where the prefix of a hexadecimal text ends."""
-    found = _PREFIX.match(text)
-    return found.end() if found else 0
+    return _REVERSED[big.view(np.uint8).reshape(len(big), 8)], 64
 
 
 def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
@@ -353,7 +322,7 @@ def _as_booleans(array: npt.NDArray[Any], name: str) -> BoolArray:
         odd = array[~is_bit]
         hint = ""
         if not np.isfinite(odd).all():
-            hint = " Infinities and NaN mean nothing here: mend what computes them, or fill empty cells."
+            hint = " Infinities and NaN mean nothing here: fix what computes them, or fill empty cells."
         elif (odd != np.floor(odd)).any():
             hint = " These look like real outputs: binarise them with (x > 0)."
         elif low < 0 and not odd.any():

@@ -1,4 +1,4 @@
-"""Distances of features: fast where rounding has no say, exact where it would."""
+"""Distances of features: fast where rounding does not matter, exact where it does."""
 
 from collections.abc import Sequence
 
@@ -9,14 +9,14 @@ from hashbench._parallel import compiled
 from hashbench._typing import AnyArray, FloatArray, IntArray
 from hashbench.errors import HashbenchError
 
-COSINE_DECIMALS = 12  # what differs by less is rounding noise, and ties
+COSINE_DECIMALS = 12  # smaller differences are rounding noise, and tie
 
 
 def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[float]) -> list[float]:
-    """Find percentiles of the squared Euclidean distances between all pairs of items (n_samples, n_features).
+    """Compute percentiles of the squared Euclidean distances between all pairs of items (n_samples, n_features).
 
-    For each percentage, above 0 and at most 100, it is the smallest squared distance that at least so many pairs do not
-    exceed: a distance that occurs, so percentiles of squared and of plain distances name the same pairs.
+    Each, above 0 and at most 100, is the smallest squared distance that so many pairs do not exceed: one that occurs,
+    so percentiles of squared and of plain distances name the same pairs.
     """
     items = np.asarray(features, dtype=np.float64)
     if items.ndim != 2 or len(items) < 2:
@@ -28,58 +28,58 @@ def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[
     squared, error = fast_squared_distances(items, items)
     row, column = np.triu_indices(len(items), k=1)
     squared = squared[row, column]
-    found = []
+    values = []
     for percentile in percentiles:
         rank = max(int(np.ceil(percentile / 100 * squared.size)), 1) - 1
         near = np.partition(squared, rank)[rank]
         open_pairs = np.flatnonzero(np.abs(squared - near) <= 2 * error)
         exact = np.sort(exact_at(items, items, row[open_pairs], column[open_pairs]))
         n_below = int((squared < near - 2 * error).sum())
-        found.append(float(exact[rank - n_below]))
-    return found
+        values.append(float(exact[rank - n_below]))
+    return values
 
 
-def fast_squared_distances(ours: FloatArray, theirs: FloatArray) -> tuple[FloatArray, float]:
-    """Compute all squared distances, (n_ours, n_theirs), by a matrix product, and a bound on their rounding error."""
-    our_norms, their_norms = (ours**2).sum(axis=1), (theirs**2).sum(axis=1)
-    squared = our_norms[:, None] + their_norms[None, :] - 2 * ours @ theirs.T
-    scale = our_norms.max(initial=0) + their_norms.max(initial=0)
-    return squared, 4 * (ours.shape[1] + 8) * np.finfo(np.float64).eps * float(scale)
+def fast_squared_distances(queries: FloatArray, items: FloatArray) -> tuple[FloatArray, float]:
+    """Compute all squared distances, (n_queries, n_items), by a matrix product, and a bound on their rounding error."""
+    query_norms, item_norms = (queries**2).sum(axis=1), (items**2).sum(axis=1)
+    squared = query_norms[:, None] + item_norms[None, :] - 2 * queries @ items.T
+    scale = query_norms.max(initial=0) + item_norms.max(initial=0)
+    return squared, 4 * (queries.shape[1] + 8) * np.finfo(np.float64).eps * float(scale)
 
 
 def exact_at(
-    ours: AnyArray, theirs: AnyArray, row: IntArray, column: IntArray, distance: str = "euclidean"
+    queries: AnyArray, items: AnyArray, row: IntArray, column: IntArray, distance: str = "euclidean"
 ) -> FloatArray:
     """Compute distances of some pairs in float64, added feature by feature, so the same on every machine.
 
-    The smaller, the nearer: ``euclidean`` gives squared distances, ``cosine`` 1 - cosine (of items that are not zero)
-    to 12 decimals, so that items of one direction tie, ``dot`` minus the inner product.
+    Smaller is nearer: ``euclidean`` gives squared distances, ``cosine`` 1 - cosine (of items that are not zero) to 12
+    decimals, so that items of one direction tie, ``dot`` minus the inner product.
     """
     total = np.empty(len(row))
-    _sum_by_feature(ours, theirs, row, column, distance == "euclidean", total)
+    _sum_by_feature(queries, items, row, column, distance == "euclidean", total)
     if distance == "euclidean":
         return total
     if distance == "dot":
         return -total
-    ours_squared, theirs_squared = np.empty((2, len(row)))
-    _sum_by_feature(ours, ours, row, row, False, ours_squared)
-    _sum_by_feature(theirs, theirs, column, column, False, theirs_squared)
-    return np.asarray(np.round(1 - total / np.sqrt(ours_squared) / np.sqrt(theirs_squared), COSINE_DECIMALS))
+    query_squares, item_squares = np.empty((2, len(row)))
+    _sum_by_feature(queries, queries, row, row, False, query_squares)
+    _sum_by_feature(items, items, column, column, False, item_squares)
+    return np.asarray(np.round(1 - total / np.sqrt(query_squares) / np.sqrt(item_squares), COSINE_DECIMALS))
 
 
 @compiled
-def _sum_by_feature(ours, theirs, row, column, is_difference, out):  # type: ignore[no-untyped-def]
-    """Sum squared differences, or else products, of pairs of rows in index order; two at a time, which is quicker."""
+def _sum_by_feature(queries, items, row, column, is_difference, out):  # type: ignore[no-untyped-def]
+    """Sum squared differences, or else products, of pairs of rows in index order; two at a time, which is faster."""
     for first in range(0, len(row), 2):
         second = min(first + 1, len(row) - 1)
-        a, b, c, d = ours[row[first]], theirs[column[first]], ours[row[second]], theirs[column[second]]
-        one, other = 0.0, 0.0
+        a, b, c, d = queries[row[first]], items[column[first]], queries[row[second]], items[column[second]]
+        first_sum, second_sum = 0.0, 0.0
         for i in range(len(a)):
             if is_difference:
                 x, y = np.float64(a[i]) - np.float64(b[i]), np.float64(c[i]) - np.float64(d[i])
-                one += x * x
-                other += y * y
+                first_sum += x * x
+                second_sum += y * y
             else:
-                one += np.float64(a[i]) * np.float64(b[i])
-                other += np.float64(c[i]) * np.float64(d[i])
-        out[first], out[second] = one, other
+                first_sum += np.float64(a[i]) * np.float64(b[i])
+                second_sum += np.float64(c[i]) * np.float64(d[i])
+        out[first], out[second] = first_sum, second_sum

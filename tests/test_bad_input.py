@@ -404,7 +404,7 @@ COMMANDS = f"""
 2 | {LABELLED} --label Ours | --label goes with --save NAME
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
-1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | 0 and 255 alone | --bits
+1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
 2 | results unite | No such command
 2 | evaluate --run run.txt | both --run and --qrels

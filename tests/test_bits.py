@@ -79,7 +79,7 @@ def test_every_form_of_codes_packs_alike(codes):
             None,
             "int8 with values from -9 up to 7, as packed codes are.* at most 16",
         ),
-        (np.array([[0, 255]], dtype=np.uint8), None, "0 and 255 alone.*: 2 in masks, up to 16 in packed codes"),
+        (np.array([[0, 255]], dtype=np.uint8), None, "only 0 and 255.*: 2 in masks, up to 16 in packed codes"),
         ([[0, 255, 1]], None, "hold 1 values that are not 0 or 1"),
         (np.array([[0, 1], [0, 16], [0, 32]], dtype=np.uint8), 12, "beyond bit 12 in 2 rows, first in row 1"),
         (
@@ -162,7 +162,7 @@ def test_lengths_that_fill_no_byte_keep_their_bits(n_bits):
         (["ab", "xy"], None, None, r"row 1 \(the first is 0\) holds 'xy'"),
         (np.array(["ab", np.nan], dtype=object), None, None, r"row 1 \(the first is 0\) is empty, expected"),
         (["", ""], None, None, r"row 0 \(the first is 0\) is empty"),
-        (["0110", "1111"], None, None, "each perhaps a bit, perhaps a hexadecimal digit.*: 4 or 16"),
+        (["0110", "1111"], None, None, "each a bit or a hexadecimal digit.*: 4 or 16"),
         (["0110", "1111"], 8, None, "4 or 16"),
         (["ffff"], 12, None, "4 hexadecimal digits, 16 bits, of which 12 cannot be the last"),
         (["ff"], 7, None, "of which 7 cannot"),

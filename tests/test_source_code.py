@@ -118,5 +118,5 @@ def test_a_name_imported_from_hashbench_counts_as_its_module(package, line, home
 
 def test_a_helper_that_is_no_python_is_told_in_a_sentence(package):
     package(module=MODULE, helper="def half(:\n")
-    with pytest.raises(HashbenchError, match=r"helper\.py cannot be read as Python: .* Mend it"):
+    with pytest.raises(HashbenchError, match=r"helper\.py cannot be read as Python: .* Fix it"):
         digest()
