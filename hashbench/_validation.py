@@ -39,6 +39,12 @@ def check_words(text: str, what: str) -> None:
         raise HashbenchError(f"{what} begins with none of {FORMULA}, got {text!r}. Rename it.")
 
 
+def check_choice(value: Any, choices: Sequence[str | None], name: str) -> None:
+    """Refuse a value of the parameter ``name`` that is not among the choices."""
+    if value not in choices:
+        raise HashbenchError(f"{name} must be one of {', '.join(filter(None, choices))}, got {value!r}.")
+
+
 def has_markup(text: str) -> bool:
     """Check whether a name holds characters that are markup in HTML or Markdown."""
     return not set(text).isdisjoint("<>|`")
@@ -296,12 +302,12 @@ def check_settings(allowed: Mapping[str, Sequence[Any]], values: Mapping[str, An
         validate_parameter_constraints,
     )
 
-    def constraint(one: Any) -> Any:
-        if isinstance(one, Range):
-            return Interval(one.kind, one.low, one.high, closed=one.closed)
-        return StrOptions(set(one)) if isinstance(one, frozenset) else "boolean" if one is bool else one
+    def constraint(rule: Any) -> Any:
+        if isinstance(rule, Range):
+            return Interval(rule.kind, rule.low, rule.high, closed=rule.closed)
+        return StrOptions(set(rule)) if isinstance(rule, frozenset) else "boolean" if rule is bool else rule
 
-    constraints = {name: [constraint(one) for one in allowed[name]] for name in allowed if name in values}
+    constraints = {name: [constraint(rule) for rule in allowed[name]] for name in allowed if name in values}
     try:
         validate_parameter_constraints(constraints, dict(values), caller_name=owner)
     except InvalidParameterError as error:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from hashbench._choices import BIT_ORDERS
 from hashbench._typing import BoolArray, ByteArray, WordArray
-from hashbench._validation import as_array
+from hashbench._validation import as_array, check_choice
 from hashbench.errors import HashbenchError
 
 MAX_BITS = 4096
@@ -153,8 +153,7 @@ def as_packed(
     np.True_
     """
     array = _flat(as_array(codes, name))
-    if bit_order not in (None, *BIT_ORDERS):
-        raise HashbenchError(f"bit_order must be one of {', '.join(BIT_ORDERS)}, got {bit_order!r}.")
+    check_choice(bit_order, (None, *BIT_ORDERS), "bit_order")
     if n_bits is not None:
         check_n_bits(n_bits)
     form = _form(array, n_bits)

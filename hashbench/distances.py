@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from hashbench._parallel import compiled
 from hashbench._typing import AnyArray, FloatArray, IntArray
+from hashbench._validation import real_rows
 from hashbench.errors import HashbenchError
 
 COSINE_DECIMALS = 12  # smaller differences are rounding noise, and tie
@@ -18,11 +19,9 @@ def squared_distance_percentiles(features: npt.ArrayLike, percentiles: Sequence[
     Each, above 0 and at most 100, is the smallest squared distance that so many pairs do not exceed: one that occurs,
     so percentiles of squared and of plain distances name the same pairs.
     """
-    items = np.asarray(features, dtype=np.float64)
-    if items.ndim != 2 or len(items) < 2:
-        raise HashbenchError(f"features have shape {items.shape}; distances need two items or more, (n, n_features).")
-    if not np.isfinite(items).all():
-        raise HashbenchError(f"features hold {int((~np.isfinite(items)).sum())} values that are not finite.")
+    items = real_rows(features, "features", "n_features").astype(np.float64)
+    if len(items) < 2:
+        raise HashbenchError(f"features have shape {items.shape}; distances need two items or more.")
     if not all(0 < percentile <= 100 for percentile in percentiles):
         raise HashbenchError(f"percentiles are above 0 and at most 100, got {list(percentiles)}.")
     squared, error = fast_squared_distances(items, items)

@@ -1,6 +1,6 @@
 import pytest
 
-from hashbench.adapter import DatasetAdapter, Options, OwnData
+from hashbench.adapter import DatasetAdapter, Options
 
 
 class Two(DatasetAdapter):
@@ -21,11 +21,6 @@ def test_an_adapter_has_options_of_its_own():
     assert Two().options == Options()
     assert Options().on_progress("anything", 1, 2) is None
     assert Options(on_progress=print) == Options()  # how progress is shown is no choice about the data
-
-
-def test_own_data_are_drawn_with_seed_zero_unless_told_another():
-    assert OwnData("mine", "X.npy").seed == 0
-    assert OwnData("mine", "X.npy").n_queries is None
 
 
 def test_an_adapter_that_prepares_nothing_cannot_be_made():

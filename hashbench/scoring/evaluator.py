@@ -12,8 +12,9 @@ import numpy.typing as npt
 from hashbench._choices import DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench._parallel import chunks, in_threads, query_chunks
 from hashbench._typing import AnyArray, ByteArray, IntArray, Progress, Rows, silent
+from hashbench._validation import check_choice
 from hashbench.affinity import Affinity, as_affinity, row_digests
-from hashbench.bits import as_packed_pair, check_packed, n_words, to_words
+from hashbench.bits import as_packed_pair, n_words, to_words
 from hashbench.errors import HashbenchError
 from hashbench.scoring.buckets import Buckets
 from hashbench.scoring.compilation import telling_of_compilation
@@ -98,12 +99,10 @@ def evaluate(
     >>> hashbench.evaluate(codes[:1], codes[1:], (np.array([5]), np.array([5, 7])), ["AP"]).summary["AP"].mean
     1.0
     """
-    if distance not in DISTANCES:
-        raise HashbenchError(f"distance must be one of {', '.join(DISTANCES)}, got {distance!r}.")
+    check_choice(distance, DISTANCES, "distance")
+    check_choice(true_distance, TRUE_DISTANCES, "true_distance")
     if vectors is not None and (not isinstance(vectors, Sequence) or len(vectors) != 2):
         raise HashbenchError(f"vectors are a pair (query_vectors, database_vectors), got a {type(vectors).__name__}.")
-    if true_distance not in TRUE_DISTANCES:
-        raise HashbenchError(f"true_distance must be one of {', '.join(TRUE_DISTANCES)}, got {true_distance!r}.")
     if distance != "hamming":
         if n_bits is not None or bit_order is not None:
             raise HashbenchError(
@@ -135,14 +134,13 @@ def evaluate_packed(
     random_orders: int = 0,
     on_progress: Progress = silent,
 ) -> Evaluation:
-    """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read some 8 MiB at a time.
+    """Score packed codes, (n, ceil(n_bits / 8)); a database on disk is read and checked some 8 MiB at a time.
 
     ``on_progress`` is called if the loops have to be compiled, then for each block of the database with the queries
     counted, as items. Raises HashbenchError if codes, affinity and metrics do not fit together.
     """
     chosen = checked_metrics(metrics, undefined)
     check_counts((len(query), database.shape[0]), (affinity.n_queries, affinity.n_database))
-    check_packed(query, n_bits, "query codes")  # the database is checked block by block
     n_reranked = _n_reranked(chosen, vectors)
     if random_orders:
         check_orders(random_orders, chosen)
@@ -317,8 +315,7 @@ def checked_metrics(metrics: Iterable[str], undefined: str) -> Sequence[Metric]:
     chosen = list({metric.name: metric for metric in map(get_metric, names)}.values())
     if not chosen:
         raise HashbenchError("no metrics were asked for; name at least one, such as AP.")
-    if undefined not in UNDEFINED:
-        raise HashbenchError(f"undefined must be one of {', '.join(UNDEFINED)}, got {undefined!r}.")
+    check_choice(undefined, UNDEFINED, "undefined")
     return chosen
 
 

@@ -1,9 +1,9 @@
 """Counting loops, compiled by numba: XOR, popcount and tally.
 
-Database words are passed word-major, (n_words, n_rows), so that each pass reads memory in order. Counts,
-(n_queries, n_levels, n_groups), are added to, never reset: database blocks simply follow each other.
-``weights`` says how many items each row stands for; empty, each stands for one. The loops run over slices,
-which LLVM turns into vector instructions; with indices it would not.
+Database words are word-major, (n_words, n_rows), so that each pass reads memory in order. Counts, (n_queries,
+n_levels, n_groups), are added to, never reset, so database blocks can follow each other. ``weights`` holds the number
+of items of each row; empty, each row is one item. The loops run over slices, which LLVM vectorises; it does not
+vectorise loops over indices.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ _TILE = 65536  # rows counted before the 16-bit counters are emptied; their code
 _QUERIES = 8  # of long codes that are counted at a time
 _LANES = 2  # counters side by side, since equal distances in a row would wait for each other
 
-# These loops call each other, so none may wait for its first call.
+# These loops call each other, so they are compiled on import.
 
 
 def _emit_popcount(typingctx: Any, word: Any) -> Any:  # numba looks the parameters up by these names
@@ -42,12 +42,12 @@ def _distances(query, database, first, last, out):  # type: ignore[no-untyped-de
         of_c, of_d = database[word + 2, first:last], database[word + 3, first:last]
         if word == 0:
             for i in range(len(of_a)):
-                left = _popcount(a ^ of_a[i]) + _popcount(b ^ of_b[i])
-                out[i] = left + _popcount(c ^ of_c[i]) + _popcount(d ^ of_d[i])
+                distance = _popcount(a ^ of_a[i]) + _popcount(b ^ of_b[i])
+                out[i] = distance + _popcount(c ^ of_c[i]) + _popcount(d ^ of_d[i])
         else:
             for i in range(len(of_a)):
-                left = _popcount(a ^ of_a[i]) + _popcount(b ^ of_b[i])
-                out[i] += left + _popcount(c ^ of_c[i]) + _popcount(d ^ of_d[i])
+                distance = _popcount(a ^ of_a[i]) + _popcount(b ^ of_b[i])
+                out[i] += distance + _popcount(c ^ of_c[i]) + _popcount(d ^ of_d[i])
     for word in range(n_fours, len(query)):
         code, rows = query[word], database[word, first:last]
         if word == 0:
@@ -59,57 +59,57 @@ def _distances(query, database, first, last, out):  # type: ignore[no-untyped-de
 
 
 @to_machine_code
-def _both(one, other, row, shift):  # type: ignore[no-untyped-def]
-    """Give distance to one query x 2**shift + distance to the other, of one word of a row."""
-    return (_popcount(one ^ row) << shift) | _popcount(other ^ row)
+def _both(query, next_query, row, shift):  # type: ignore[no-untyped-def]
+    """Return distance to ``query`` x 2**shift + distance to ``next_query``, of one word of a row."""
+    return (_popcount(query ^ row) << shift) | _popcount(next_query ^ row)
 
 
 @to_machine_code
-def _pair_distances(one, other, database, first, n_words, shift, out):  # type: ignore[no-untyped-def]
-    """Put `_both` of the 4 x ``n_words`` rows from ``first`` on into ``out``, 16 bits each, in an order of their own.
+def _pair_distances(query, next_query, database, first, n_words, shift, out):  # type: ignore[no-untyped-def]
+    """Put `_both` of the 4 x ``n_words`` rows from ``first`` on into ``out``, 16 bits each, in another order.
 
-    Vectors hold words: rows far apart share one, as neighbours would have to be narrowed, which costs most.
+    Rows far apart share a word of ``out``: neighbours would have to be narrowed, which costs most.
     """
     low, middle, high = np.uint64(16), np.uint64(32), np.uint64(48)
-    for word in range(len(one)):
-        a, b, rows = one[word], other[word], database[word, first : first + 4 * n_words]
+    for word in range(len(query)):
+        a, b, rows = query[word], next_query[word], database[word, first : first + 4 * n_words]
         second, third, fourth = rows[n_words:], rows[2 * n_words :], rows[3 * n_words :]
         if word == 0:
             for i in range(n_words):
-                left = _both(a, b, rows[i], shift) | (_both(a, b, second[i], shift) << low)
-                out[i] = left | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
+                packed = _both(a, b, rows[i], shift) | (_both(a, b, second[i], shift) << low)
+                out[i] = packed | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
         else:
             for i in range(n_words):
-                left = _both(a, b, rows[i], shift) | (_both(a, b, second[i], shift) << low)
-                out[i] += left | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
+                packed = _both(a, b, rows[i], shift) | (_both(a, b, second[i], shift) << low)
+                out[i] += packed | (_both(a, b, third[i], shift) << middle) | (_both(a, b, fourth[i], shift) << high)
 
 
 @to_machine_code
 def _tally(cells, lanes):  # type: ignore[no-untyped-def]
-    """Count the cells, neighbours in different lanes."""
-    n_even = len(cells) - len(cells) % 4
+    """Count the cells, with neighbours in different lanes."""
+    n_fours = len(cells) - len(cells) % 4
     one = np.uint16(1)
-    left, right = lanes[0], lanes[1]
-    for i in range(0, n_even, 4):
-        left[cells[i]] += one
-        right[cells[i + 1]] += one
-        left[cells[i + 2]] += one
-        right[cells[i + 3]] += one
-    for i in range(n_even, len(cells)):
-        left[cells[i]] += one
+    a, b = lanes[0], lanes[1]
+    for i in range(0, n_fours, 4):
+        a[cells[i]] += one
+        b[cells[i + 1]] += one
+        a[cells[i + 2]] += one
+        b[cells[i + 3]] += one
+    for i in range(n_fours, len(cells)):
+        a[cells[i]] += one
 
 
 @to_machine_code
 def _tally_four(cells, lanes):  # type: ignore[no-untyped-def]
-    n_even = len(cells) - len(cells) % 4
+    n_fours = len(cells) - len(cells) % 4
     one = np.uint16(1)
     a, b, c, d = lanes[0], lanes[1], lanes[2], lanes[3]
-    for i in range(0, n_even, 4):
+    for i in range(0, n_fours, 4):
         a[cells[i]] += one
         b[cells[i + 1]] += one
         c[cells[i + 2]] += one
         d[cells[i + 3]] += one
-    for i in range(n_even, len(cells)):
+    for i in range(n_fours, len(cells)):
         a[cells[i]] += one
 
 
@@ -152,7 +152,7 @@ def _count_range(query, first, last, database, weights, cells, lanes, counts):  
 def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-def]
     """Count distances of the first rows, a multiple of 4, for queries two by two: ``counts`` is (n_queries, n_groups).
 
-    One counter for each pair of distances halves the work of counting, which is what costs.
+    One counter for each pair of distances halves the work of counting, which costs most.
     """
     n_groups = counts.shape[1]
     words = np.empty(_CHUNK // 4, np.uint64)
@@ -168,27 +168,27 @@ def _count_pairs(query, n_rows, database, counts):  # type: ignore[no-untyped-de
                 n_words = (min(start + _CHUNK, end) - start) // 4
                 _pair_distances(query[row], query[row + 1], database, start, n_words, shift, words)
                 _tally(cells[: 4 * n_words], lanes)
-            for one in range(n_groups):
-                first = lanes[0, stride * one : stride * one + n_groups]
-                second = lanes[1, stride * one : stride * one + n_groups]
+            for group in range(n_groups):
+                first = lanes[0, stride * group : stride * group + n_groups]
+                second = lanes[1, stride * group : stride * group + n_groups]
                 total = np.uint32(0)
-                for other in range(n_groups):
-                    both = np.uint32(np.uint32(first[other]) + np.uint32(second[other]))
+                for next_group in range(n_groups):
+                    both = np.uint32(np.uint32(first[next_group]) + np.uint32(second[next_group]))
                     total = np.uint32(total + both)
-                    sums[other] += both
-                    first[other] = 0
-                    second[other] = 0
-                counts[row, one] += np.int64(total)
-            for other in range(n_groups):
-                counts[row + 1, other] += np.int64(sums[other])
-                sums[other] = 0
+                    sums[next_group] += both
+                    first[next_group] = 0
+                    second[next_group] = 0
+                counts[row, group] += np.int64(total)
+            for group in range(n_groups):
+                counts[row + 1, group] += np.int64(sums[group])
+                sums[group] = 0
 
 
 @to_machine_code
 def _count_together(query, n_rows, database, counts):  # type: ignore[no-untyped-def]
     """Count distances of the first rows for some queries at a time: ``counts`` is (n_queries, 1, n_groups).
 
-    Rows of long codes are read from the first-level cache, by all but the first of these queries.
+    All of these queries but the first read rows of long codes from the first-level cache.
     """
     n_words, n_groups = database.shape[0], counts.shape[2]
     n_at_once = max(_CHUNK // n_words, 64)
@@ -223,7 +223,7 @@ def largest_buckets(query, codes, sizes, largest):  # type: ignore[no-untyped-de
 
 @to_machine_code
 def collect(query, database, first_row, radius, fill, index, hamming):  # type: ignore[no-untyped-def]
-    """Put the rows at most at its ``radius`` from each query, and their distances, where ``fill`` says; move it on."""
+    """Put rows within each query's ``radius``, and their distances, into the outputs at ``fill``, which is advanced."""
     cells = np.empty(_CHUNK, np.uint32)
     for row in range(len(query)):
         at = fill[row]
@@ -240,7 +240,7 @@ def collect(query, database, first_row, radius, fill, index, hamming):  # type: 
 
 @to_machine_code
 def _count_all(query, n_rows, database, weights, counts):  # type: ignore[no-untyped-def]
-    """Count distances of the first rows, whatever their levels, into ``counts``, (n_queries, 1, n_groups)."""
+    """Count distances of the first rows, of any level, into ``counts``, (n_queries, 1, n_groups)."""
     n_groups = counts.shape[2]
     cells = np.empty(_CHUNK, np.uint32)
     lanes = np.zeros((_LANES, n_groups), np.uint16)

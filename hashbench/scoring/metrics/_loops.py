@@ -1,4 +1,4 @@
-"""Loops of the closed forms that no array expression does well, each filling ``out``, one value a query or tie."""
+"""Compiled loops of the closed forms, each filling ``out`` with one value per query or tie."""
 
 import math
 
@@ -28,7 +28,7 @@ def harmonic(before, size, table, out):  # type: ignore[no-untyped-def]
 def tie_moments(  # type: ignore[no-untyped-def]
     before, rel_before, size, n_rel, slots, harmonic, table, effects, mean, variance
 ):
-    """Give mean and variance of the sum of precision at the relevant items in the first ``slots`` places of a tie.
+    """Compute mean and variance of the sum of precision at the relevant items in the first ``slots`` places of a tie.
 
     The mean: place t holds a relevant item with probability n_rel / size; then rel_before + 1 relevant items are
     certain up to it, and each of the t - 1 places before it holds one with probability ``slope``.
@@ -142,7 +142,7 @@ def hypergeometric_ratio(  # type: ignore[no-untyped-def]
 
 @compiled
 def expected_reciprocal(before, size, n_rel, out, out_variance):  # type: ignore[no-untyped-def]
-    """Average 1 / (before + t) over the place t of the first relevant item in a tie, and give its variance."""
+    """Compute mean and variance of 1 / (before + t) over the place t of the first relevant item in a tie."""
     for q in range(len(size)):
         n, r = size[q], n_rel[q]
         total, shift, squares = 0.0, 0.0, 0.0
@@ -163,7 +163,7 @@ def expected_reciprocal(before, size, n_rel, out, out_variance):  # type: ignore
 
 @compiled
 def probability_of_none(size, n_rel, slots, out):  # type: ignore[no-untyped-def]
-    """Give the probability that none of the first ``slots`` places of a tie holds a relevant item."""
+    """Compute the probability that none of the first ``slots`` places of a tie holds a relevant item."""
     for q in range(len(size)):
         few, many = min(n_rel[q], slots[q]), max(n_rel[q], slots[q])
         probability = 1.0
@@ -225,8 +225,8 @@ def dcg_variance(counts, gains, before, sums, squares, out):  # type: ignore[no-
 def sums_above(parts, group, out):  # type: ignore[no-untyped-def]
     """Sum the groups above each query's ``group``, of parts (n_parts, n_queries, n_groups).
 
-    What each addition rounds off is added up and put back at the end (Neumaier), and 0 changes nothing: empty groups
-    have no say in the last bit.
+    Rounding errors are added up and added back at the end (Neumaier), and adding 0 changes nothing: empty groups do not
+    affect the last bit.
     """
     for part in range(len(parts)):
         for q in range(len(group)):

@@ -1,8 +1,8 @@
-"""Loops over candidates that are re-ranked: which of the cut tie enter is uniformly random, or chosen at worst or best.
+"""Loops over candidates that are re-ranked; those of the cut tie that enter are random, or the worst or best.
 
-``starts`` says where each query's candidates begin, in order of float distance ``value``, equal ones by ``gain``.
+``starts`` holds where each query's candidates begin, in order of float distance ``value``, equal ones by ``gain``.
 Those nearer than ``radius``, in ``hamming`` distance, are certain; ``slots`` of the ``size`` at it enter; farther ones
-are none. ``sums[t]`` is the sum of the weights of the first t ranks; ranks beyond its end weigh nothing.
+do not. ``sums[t]`` is the sum of the weights of the first t ranks; ranks beyond its end have weight 0.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ _FAR = 1e-19  # a probability over that of the mode
 def moments(  # type: ignore[no-untyped-def]
     starts, value, hamming, gain, radius, size, slots, sums, squares, of_precision, out, out_variance
 ):
-    """Give mean and variance of the sum of gain times weight over the first ranks.
+    """Compute mean and variance of the sum of gain times weight over the first ranks.
 
     ``of_precision``: of gain times precision there; ``gain`` is then 0 or 1, ``sums`` and ``squares`` are of 1/t and
     1/t^2. ``squares[t]`` is the sum of the squared weights of the first t ranks.
@@ -52,7 +52,7 @@ def moments(  # type: ignore[no-untyped-def]
             first = last
             if n_sure + n_tied == 0:
                 continue
-            left = n - tied - n_tied  # of the tie, after this group
+            n_after = n - tied - n_tied  # of the tie, after this group
             has_gain = sure_gain + tied_gain > 0
             for h in range(low, min(high + n_tied, cap) + 1):
                 for column in range(6):
@@ -66,21 +66,21 @@ def moments(  # type: ignore[no-untyped-def]
                     continue
                 base, places = sure + h, s - h
                 # y of the group's tie items enter: hypergeometric, by its ratios from far below the mode to far above
-                fewest, most = max(0, places - left), min(n_tied, places)
-                mode = min(max(((places + 1) * (n_tied + 1)) // (left + n_tied + 2), fewest), most)
+                fewest, most = max(0, places - n_after), min(n_tied, places)
+                mode = min(max(((places + 1) * (n_tied + 1)) // (n_after + n_tied + 2), fewest), most)
                 y, weight = mode, 1.0
                 while y > fewest and weight > _FAR:
-                    weight *= y / (n_tied - y + 1) * (left - places + y) / (places - y + 1)
+                    weight *= y / (n_tied - y + 1) * (n_after - places + y) / (places - y + 1)
                     y -= 1
                 start, first_weight, weights = y, weight, 0.0
                 while y <= most and (y <= mode or weight > _FAR):
                     weights += weight
-                    weight *= (n_tied - y) / (y + 1) * (places - y) / max(left - places + y + 1, 1)
+                    weight *= (n_tied - y) / (y + 1) * (places - y) / max(n_after - places + y + 1, 1)
                     y += 1
                 end_y, weight = y, first_weight
                 for y in range(start, end_y):
                     share = weight / weights
-                    weight *= (n_tied - y) / (y + 1) * (places - y) / max(left - places + y + 1, 1)
+                    weight *= (n_tied - y) / (y + 1) * (places - y) / max(n_after - places + y + 1, 1)
                     to = min(h + y, cap)
                     m = n_sure + y  # of the group, enter
                     if not has_gain or m == 0:
@@ -191,7 +191,7 @@ def extreme(  # type: ignore[no-untyped-def]
         else:
             enter_other = min(slots[q], n_other)
             enter_rel = slots[q] - enter_other
-        seen_rel, seen_other, rank, found = 0, 0, 0, 0
+        seen_rel, seen_other, rank, n_ranked_rel = 0, 0, 0, 0
         total = 0.0
         first = starts[q]
         while first < starts[q + 1] and rank < k:
@@ -216,8 +216,8 @@ def extreme(  # type: ignore[no-untyped-def]
                 rank += other
             for _ in range(min(rel, max(k - rank, 0))):
                 rank += 1
-                found += 1
-                total += found / rank if of_precision else one * (sums[rank] - sums[rank - 1])
+                n_ranked_rel += 1
+                total += n_ranked_rel / rank if of_precision else one * (sums[rank] - sums[rank - 1])
             if is_most:
                 rank += other
             first = last

@@ -1,4 +1,4 @@
-"""Sums that every closed form over ties is built from."""
+"""Sums that the closed forms over ties share."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,8 +21,8 @@ SQUARES = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, 65) ** 2)])  # sum
 def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
     """Sum 1/t over the ranks t of a tie, ``before + 1`` to ``before + size``.
 
-    The absolute error is some 1e-15 near the top, the relative one some 1e-15 from rank 65 on, however deep the tie
-    lies: there the expansion of the digamma function around half-integers,
+    The absolute error is some 1e-15 near the top, the relative error some 1e-15 from rank 65 on at any depth: there
+    the expansion of the digamma function around half-integers,
     ``psi(x + 1/2) = ln x + 1/(24 x^2) - 7/(960 x^4) + 31/(8064 x^6) - ...``, loses nothing to cancellation and needs
     no table as long as the database.
 
@@ -36,7 +36,7 @@ def harmonic_range(before: npt.ArrayLike, size: npt.ArrayLike) -> FloatArray:
 
 
 def discount_sums(n_ranks: int, power: int = 1) -> FloatArray:
-    """Tabulate the sums of the discounts 1/log2(t + 1), or of a power, over the first n ranks, n = 0 to ``n_ranks``."""
+    """Compute the sums of discounts 1/log2(t + 1), or of a power, over the first n ranks, n = 0 to ``n_ranks``."""
     with _one_at_a_time:  # the tables are as long as the database: threads share them
         return _discount_sums(n_ranks, power)
 
@@ -56,7 +56,7 @@ def _discount_sums(n_ranks: int, power: int) -> FloatArray:
 
 
 def sum_groups(parts: FloatArray, up_to: IntArray | None = None) -> FloatArray:
-    """Sum the groups of each query, or the first so many: (n_parts, n_queries, n_groups) to (n_parts, n_queries)."""
+    """Sum all groups of each query, or the first ``up_to``: (n_parts, n_queries, n_groups) to (n_parts, n_queries)."""
     sums = np.empty(parts.shape[:2])
     _loops.sums_above(parts, np.full(parts.shape[1], parts.shape[2]) if up_to is None else up_to, sums)
     return sums
@@ -73,37 +73,27 @@ def rank_variance(counts: npt.ArrayLike, levels: FloatArray) -> FloatArray:
 
 
 def check_whole(histogram: TieHistogram, name: str) -> None:
-    """Refuse a list out of a database whose size it does not tell, for the metric called ``name``."""
+    """Refuse a list out of a database of unknown size, for the metric called ``name``."""
     if histogram.unretrieved is not None:
         raise HashbenchError(
-            f"{name} counts the items below each relevant one to the end of the database, which a run does not hold; "
-            "leave it out."
+            f"{name} counts the items below each relevant one to the end of the database, which a run does not hold. "
+            "Leave it out."
         )
 
 
 @dataclass(frozen=True)
 class Cut:
-    """The tie group that a cutoff k falls into, query by query; all arrays of shape (n_queries,).
+    """The tie group that a cutoff k falls into; all arrays have shape (n_queries,).
 
-    Parameters
-    ----------
-    before, rel_before : ndarray of int64
-        Items, and relevant items, ranked before the group.
-    size, n_rel : ndarray of int64
-        Items, and relevant items, in the group.
-    slots : ndarray of int64
-        Places of the group above the cutoff, ``0 <= slots < size``; a cutoff at or beyond the end
-        gives an empty group after the last.
-    group : ndarray of int64
-        Its index; ``n_groups`` for that empty group.
+    A cutoff at or beyond the end of the ranking falls into an empty group after the last.
     """
 
-    before: IntArray
-    rel_before: IntArray
-    size: IntArray
-    n_rel: IntArray
-    slots: IntArray
-    group: IntArray
+    before: IntArray  # items ranked before the group
+    rel_before: IntArray  # relevant items ranked before the group
+    size: IntArray  # items in the group
+    n_rel: IntArray  # relevant items in the group
+    slots: IntArray  # places of the group above the cutoff, 0 <= slots < size
+    group: IntArray  # index of the group
 
     @property
     def fewest(self) -> IntArray:
@@ -129,12 +119,12 @@ class Cut:
 
     def share_of(self, divisor: IntArray) -> Scores:
         """Divide the number of relevant items above the cutoff: expected, fewest, most, and its deviation."""
-        numbers = (self.rel_before + part for part in (self.expected, self.fewest, self.most))
-        return Scores(*(part / divisor for part in (*numbers, np.sqrt(self.variance))))
+        mean, low, high = (self.rel_before + part for part in (self.expected, self.fewest, self.most))
+        return Scores(mean / divisor, low / divisor, high / divisor, np.sqrt(self.variance) / divisor)
 
 
 def cut_at(histogram: TieHistogram, k: npt.ArrayLike) -> Cut:
-    """Find the tie group that a cutoff of k items falls into; k is a number, or one for each query."""
+    """Find the tie group that a cutoff of k items falls into; k is one number or (n_queries,)."""
     cutoff = np.minimum(np.broadcast_to(np.asarray(k), histogram.n_queries), histogram.n_database)
     ends = histogram.before + histogram.size
     group = (ends <= cutoff[:, None]).sum(axis=1)  # groups that end above the cutoff come first

@@ -110,7 +110,7 @@ class _Sums(NamedTuple):
     variance: FloatArray
 
     def over(self, divisor: IntArray) -> Scores:
-        return Scores(*(part / divisor for part in (*self[:3], np.sqrt(self.variance))))
+        return Scores(self.mean / divisor, self.low / divisor, self.high / divisor, np.sqrt(self.variance) / divisor)
 
 
 @once_per_histogram
@@ -143,13 +143,13 @@ def _moments(
 
 
 def _worst_of(cut: Cut, n_above: IntArray) -> FloatArray:
-    """Give the smallest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
+    """Compute the smallest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
     first = cut.before + cut.slots - n_above
     return np.asarray(n_above + (cut.rel_before - first) * harmonic_range(first, n_above))
 
 
 def _best_of(cut: Cut, n_above: IntArray) -> FloatArray:
-    """Give the largest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
+    """Compute the largest sum of precision at the cut tie's relevant items if ``n_above`` lie above the cutoff."""
     return np.asarray(n_above + (cut.rel_before - cut.before) * harmonic_range(cut.before, n_above))
 
 

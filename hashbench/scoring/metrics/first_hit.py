@@ -1,4 +1,4 @@
-"""Where the first relevant item stands: reciprocal rank, and whether there is one above a cutoff."""
+"""The first relevant item: reciprocal rank, and whether there is one above a cutoff."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     Returns
     -------
     Scores
-        Arrays of shape (n_queries,), values in [0, 1]; 0 where nothing that is relevant is ranked.
+        Arrays of shape (n_queries,), values in [0, 1]; 0 where no relevant item is ranked.
 
     Notes
     -----
@@ -38,8 +38,8 @@ def reciprocal_rank(histogram: TieHistogram) -> Scores:
     )
     mean, variance = np.empty((2, histogram.n_queries))
     _loops.expected_reciprocal(before, size, n_rel, mean, variance)
-    found = np.minimum(n_rel, 1)  # 0 if no group has a relevant item
-    low, high = found / (before + size - n_rel + 1), found / (before + 1)
+    is_ranked = np.minimum(n_rel, 1)  # 0 if no group has a relevant item
+    low, high = is_ranked / (before + size - n_rel + 1), is_ranked / (before + 1)
     return Scores(mean, low, high, np.sqrt(np.maximum(variance, 0)))
 
 

@@ -1,4 +1,4 @@
-"""Local group average precision: whether relevant items are near, and spread over the codes there."""
+"""Local group average precision: whether relevant items are near, and use many of the codes there."""
 
 from itertools import accumulate
 from math import comb
@@ -19,7 +19,7 @@ def local_group_average_precision(histogram: TieHistogram, radius: int) -> Score
     histogram : TieHistogram
         Counts of the database per query, level and Hamming distance, with ``largest_bucket``.
     radius : int
-        Of the largest ball, at most ``n_bits``.
+        Radius of the largest ball, at most ``n_bits``.
 
     Returns
     -------
@@ -46,7 +46,7 @@ def local_group_average_precision(histogram: TieHistogram, radius: int) -> Score
     if radius > n_bits:
         raise HashbenchError(f"LGAP@r{radius} needs codes of {radius} bits or more, these have {n_bits}.")
     if histogram.largest_bucket is None:
-        raise HashbenchError("LGAP needs the largest buckets, which counts of distances do not tell; give codes.")
+        raise HashbenchError("LGAP needs the largest buckets, which counts of distances lack. Give codes.")
     inside = slice(0, radius + 1)
     n_rel = np.cumsum(histogram.n_rel[:, inside], axis=1)
     largest = np.maximum.accumulate(histogram.largest_bucket[:, inside], axis=1)

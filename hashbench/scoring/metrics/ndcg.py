@@ -19,7 +19,7 @@ class Discounts(Protocol):
         """Sum the discounts."""
 
     def variance(self, histogram: TieHistogram, gains: FloatArray) -> FloatArray:
-        """Give the variance of each query's discounted gain over tie orders."""
+        """Compute the variance of each query's discounted gain over tie orders."""
 
 
 class _Linear(NamedTuple):
@@ -130,17 +130,17 @@ def ndcg_at(histogram: TieHistogram, k: int, gain: str = "exponential") -> Score
 
 
 def exponential_gains(levels: npt.ArrayLike) -> FloatArray:
-    """Give the gain 2^level - 1 of each level."""
+    """Compute the gain 2^level - 1 of each level."""
     return np.exp2(np.asarray(levels, dtype=np.float64)) - 1
 
 
 def ideal_at(histogram: TieHistogram, k: int) -> FloatArray:
-    """Give the discounted gain 2^level - 1 of each query's ideal first k, (n_queries,)."""
+    """Compute the discounted gain 2^level - 1 of each query's ideal first k, (n_queries,)."""
     return _ideal(histogram, exponential_gains(histogram.levels), _Logarithmic.cut_at(k, _n_ranks(histogram)))
 
 
 def _n_ranks(histogram: TieHistogram) -> int:
-    """Count the ranks that any query's ideal order may take."""
+    """Return the largest number of ranks of a query's ideal order."""
     return int(histogram.n_at_level.sum(axis=1).max(initial=1))
 
 
@@ -169,7 +169,7 @@ def _normalised(histogram: TieHistogram, gains: FloatArray, discounts: Discounts
 
 
 def _ideal(histogram: TieHistogram, gains: FloatArray, discounts: Discounts) -> FloatArray:
-    """Give the discounted gain of the items in order of level, in the ranking or not."""
+    """Compute the discounted gain of the items in order of level, in the ranking or not."""
     ideal, first = np.zeros(histogram.n_queries), np.zeros(histogram.n_queries, dtype=np.int64)
     for level in range(len(gains) - 1, 0, -1):
         last = first + histogram.n_at_level[:, level]

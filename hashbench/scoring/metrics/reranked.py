@@ -29,15 +29,15 @@ def recall_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     k : int
         Cutoff in items, at most ``n_reranked``.
     n_reranked : int
-        How many items, the nearest by Hamming distance, are re-ranked: m.
+        Number m of items, the nearest by Hamming distance, that are re-ranked.
 
     Returns
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    found = _first(histogram, k, n_reranked)
-    return found.sums_of(_is_relevant(found), *_ones(found.k)).over(histogram.n_relevant)
+    first = _first(histogram, k, n_reranked)
+    return first.sums_of(_is_relevant(first), *_ones(first.k)).over(histogram.n_relevant)
 
 
 @register_metric("P@k:reranked=m", source=_SOURCE, needs_candidates=True)
@@ -47,16 +47,16 @@ def precision_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scor
     Parameters
     ----------
     histogram, k, n_reranked
-        As of `recall_reranked`; a cutoff beyond the database is cut to it, also as the divisor.
+        As in `recall_reranked`; a cutoff beyond the database is cut to it, also as the divisor.
 
     Returns
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1].
     """
-    found = _first(histogram, k, n_reranked)
+    first = _first(histogram, k, n_reranked)
     divisor = np.minimum(k, histogram.n_database)
-    return found.sums_of(_is_relevant(found), *_ones(found.k)).over(divisor)
+    return first.sums_of(_is_relevant(first), *_ones(first.k)).over(divisor)
 
 
 @register_metric("NDCG@k:reranked=m", source=_SOURCE, paper_value=1.0, needs_candidates=True)
@@ -66,17 +66,17 @@ def ndcg_reranked(histogram: TieHistogram, k: int, n_reranked: int) -> Scores:
     Parameters
     ----------
     histogram, k, n_reranked
-        As of `recall_reranked`.
+        As in `recall_reranked`.
 
     Returns
     -------
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    found = _first(histogram, k, n_reranked)
-    gains = exponential_gains(found.candidates.level)
-    sums = discount_sums(found.k), discount_sums(found.k, power=2)
-    return found.sums_of(gains, *sums).over(ideal_at(histogram, k))
+    first = _first(histogram, k, n_reranked)
+    gains = exponential_gains(first.candidates.level)
+    sums = discount_sums(first.k), discount_sums(first.k, power=2)
+    return first.sums_of(gains, *sums).over(ideal_at(histogram, k))
 
 
 @register_metric("AP@k:reranked=m", options=("capped", "relevant"), source=_SOURCE, needs_candidates=True)
@@ -86,7 +86,7 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     Parameters
     ----------
     histogram, k, n_reranked
-        As of `recall_reranked`.
+        As in `recall_reranked`.
     divisor : {"capped", "relevant"}, default="capped"
         Min(k, all relevant items), or all relevant items.
 
@@ -95,14 +95,14 @@ def average_precision_reranked(histogram: TieHistogram, k: int, n_reranked: int,
     Scores
         Arrays of shape (n_queries,), values in [0, 1]; NaN where nothing is relevant.
     """
-    found = _first(histogram, k, n_reranked)
-    is_relevant = _is_relevant(found)
-    weights = np.append(0.0, 1 / np.arange(1, found.k + 1))
+    first = _first(histogram, k, n_reranked)
+    is_relevant = _is_relevant(first)
+    weights = np.append(0.0, 1 / np.arange(1, first.k + 1))
     sums, squares = np.cumsum(weights), np.cumsum(weights**2)
     mean, low, high, variance = np.empty((4, histogram.n_queries))
-    _reranking_loops.moments(*found.arrays(is_relevant), sums, squares, True, mean, variance)
-    _reranking_loops.extreme(*found.arrays(is_relevant), sums, True, False, low)
-    _reranking_loops.extreme(*found.arrays(is_relevant), sums, True, True, high)
+    _reranking_loops.moments(*first.arrays(is_relevant), sums, squares, True, mean, variance)
+    _reranking_loops.extreme(*first.arrays(is_relevant), sums, True, False, low)
+    _reranking_loops.extreme(*first.arrays(is_relevant), sums, True, True, high)
     n_divisor = histogram.n_relevant
     return _Sums(mean, low, high, variance).over(np.minimum(n_divisor, k) if divisor == "capped" else n_divisor)
 
@@ -116,7 +116,8 @@ class _Sums(NamedTuple):
     variance: FloatArray
 
     def over(self, divisor: IntArray | FloatArray) -> Scores:
-        return Scores(*(part / divisor for part in (*self[:3], np.sqrt(np.maximum(self.variance, 0)))))
+        tie_sd = np.sqrt(np.maximum(self.variance, 0))
+        return Scores(self.mean / divisor, self.low / divisor, self.high / divisor, tie_sd / divisor)
 
 
 class _First(NamedTuple):
@@ -129,8 +130,8 @@ class _First(NamedTuple):
     k: int
 
     def arrays(self, gain: FloatArray) -> tuple[np.ndarray, ...]:
-        found = self.candidates
-        return found.starts, found.value, found.hamming, gain, self.radius, self.size, self.slots
+        items = self.candidates
+        return items.starts, items.value, items.hamming, gain, self.radius, self.size, self.slots
 
     def sums_of(self, gain: FloatArray, sums: FloatArray, squares: FloatArray) -> _Sums:
         """Sum gain times weight over the first k ranks, given the sums of the first weights, and of their squares."""
@@ -150,10 +151,10 @@ def _first(histogram: TieHistogram, k: int, n_reranked: int) -> _First:
 
 
 def _ones(k: int) -> tuple[FloatArray, FloatArray]:
-    """Give the sums of the weights 1 of the first ranks, and of their squares."""
+    """Return the sums of weights 1 over the first ranks, and of their squares."""
     sums = np.arange(k + 1.0)
     return sums, sums
 
 
-def _is_relevant(found: _First) -> FloatArray:
-    return (found.candidates.level > 0).astype(np.float64)
+def _is_relevant(first: _First) -> FloatArray:
+    return (first.candidates.level > 0).astype(np.float64)
