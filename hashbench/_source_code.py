@@ -15,8 +15,9 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
-from hashbench import _NAMES
 from hashbench.errors import HashbenchError, one_line
+
+PUBLIC: dict[str, tuple[str, ...]] = sys.modules["hashbench"]._NAMES  # by module; an import would count as one of all
 
 
 @cache
@@ -139,7 +140,7 @@ def imports_of(module: str) -> frozenset[str]:
             imported.update({parent, *(f"{parent}.{alias.name}" for alias in node.names)})
     if "hashbench" in imported and module != "hashbench":
         named = {name.removeprefix("hashbench.") for name in imported if name.startswith("hashbench.")}
-        imported |= {home for home, names in _NAMES.items() if named & {*names} or not named}
+        imported |= {home for home, names in PUBLIC.items() if named & {*names} or not named}
     homes = {"hashbench", own}
     if own != "hashbench":
         homes |= {top for top in {name.partition(".")[0] for name in imported} if _are_together(own, top)}

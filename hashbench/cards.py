@@ -10,7 +10,7 @@ from inspect import cleandoc
 from types import SimpleNamespace
 from typing import Any
 
-from hashbench import _HOMES, _source_code, registry
+from hashbench import _source_code, registry
 from hashbench.errors import HashbenchError, one_line
 
 _ATTRIBUTES = ("group", "supervision", "version", "modules", "libraries", "presets", "is_slow")
@@ -146,7 +146,8 @@ def _definition(name: str, module: str) -> tuple[str, ast.ClassDef | ast.Assign 
             case ast.ClassDef(name=defined) | ast.Assign(targets=[ast.Name(id=defined)]) if defined == name:
                 return module, node
             case ast.ImportFrom(module=str(home), names=aliases) if name in [alias.name for alias in aliases]:
-                home = _HOMES[name] if home == "hashbench" else home
+                if home == "hashbench":
+                    home = next(module for module, names in _source_code.PUBLIC.items() if name in names)
                 return _definition(name, home) if home.startswith("hashbench.") else (home, None)
     return module, None
 

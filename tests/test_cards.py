@@ -22,7 +22,7 @@ def test_the_card_read_from_source_is_that_of_the_class(name):
     cls = registry.get_method(name)
     is_plain = all(getattr(cls, function) is getattr(HashMethod, function) for function in cards._DECIDING)
     expected = replace(expected, presets=card.presets, modules=(cls.__module__,), is_plain=is_plain)
-    assert vars(card) == vars(expected)
+    assert vars(card) == vars(expected), f"assign parameters and attributes of {name} one by one in the class body"
 
 
 def test_cards_of_built_in_methods_are_read_without_importing_them():
