@@ -4,7 +4,6 @@ import sys
 import numpy as np
 import pytest
 
-import hashbench
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import Scores
 
@@ -77,11 +76,3 @@ def test_what_reads_scores_waits_for_no_large_library():
     command = f"import sys, {', '.join(modules)}; print(*{heavy} & {{*sys.modules}})"
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"
-
-
-def test_the_package_offers_what_its_all_names():
-    for name in hashbench.__all__:
-        assert getattr(hashbench, name) is not None
-    assert callable(hashbench.evaluate)
-    with pytest.raises(AttributeError, match="module 'hashbench' has no attribute 'evaluat'"):
-        hashbench.evaluat  # noqa: B018

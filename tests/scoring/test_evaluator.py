@@ -160,24 +160,6 @@ def test_codes_without_information_score_the_share_of_relevant_items_also_with_s
     assert (constant["AP"].low, constant["AP"].high) == (pytest.approx(0.05, abs=0.01), 1)
 
 
-FORMS = {
-    "boolean": lambda codes: codes,
-    "lists": lambda codes: codes.astype(int).tolist(),
-    "0/1 bytes": lambda codes: codes.astype(np.uint8),
-    "-1/+1 bytes": lambda codes: np.where(codes, 1, -1).astype(np.int8),
-    "-1/+1 floats": lambda codes: np.where(codes, 1.0, -1.0),
-    "packed": pack,
-    "columns first": np.asfortranarray,
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_codes_in_any_form_score_alike(form):
-    n_bits = N_BITS if form == "packed" else None
-    found = evaluate(FORMS[form](query), FORMS[form](database), classes, METRICS, n_bits=n_bits)
-    assert_same_scores(found, evaluate(query, database, SameLabel(*classes), METRICS))
-
-
 @pytest.mark.parametrize(
     ("form", "rule"),
     [
