@@ -1,11 +1,11 @@
-"""What users choose by name, where commands can offer it before anything heavy is imported."""
+"""Choices of options, importable before anything heavy."""
 
-DISTANCES = ("hamming", "cosine", "dot")  # by which codes, or outputs before the sign, are ranked
-TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # by which features of queries and database may be compared
+DISTANCES = ("hamming", "cosine", "dot")  # of codes, or of outputs before the sign
+TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
 UNDEFINED = ("skip", "paper")
 MODEL_TARGETS = ("faiss", "npz", "onnx")
 CODES_TARGETS = ("faiss", "hex", "npy", "pgvector", "usearch")
 PRECISIONS = ("float64", "float32")
-CLASSES_OF = ("unseen", "all")  # which classes queries and database of an unseen-class protocol are of
+CLASSES_OF = ("unseen", "all")  # of queries and database in an unseen-class protocol

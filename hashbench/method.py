@@ -199,7 +199,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if values.shape != (len(checked), self.n_bits) or values.dtype.kind not in "biuf":
             raise HashbenchError(
                 f"{self.label} gives {values.dtype} projections of shape {values.shape} for {len(checked)} items and "
-                f"{self.n_bits} bits, expected real numbers of shape {(len(checked), self.n_bits)}. Mend its _project."
+                f"{self.n_bits} bits, expected real numbers of shape {(len(checked), self.n_bits)}. Fix its _project."
             )
         if not np.isfinite(values).all():
             raise HashbenchError(
