@@ -612,8 +612,8 @@ def test_labels_may_be_of_any_whole_numbers(name, dtype):
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.zeros(5, dtype=np.int64), "all 5 training items are of one"),
-        (np.eye(3, dtype=np.uint8)[[1, 1, 1]], "all 3 training items are of one"),
+        (np.zeros(5, dtype=np.int64), "all 5 training items have the same class"),
+        (np.eye(3, dtype=np.uint8)[[1, 1, 1]], "all 3 training items have the same class"),
         (np.zeros((4, 3), dtype=np.uint8), "all 4 training items have none"),
     ],
 )
