@@ -75,7 +75,7 @@ class DPN(TargetHash):
             "pretrained_multiplier": 1.0,
             "head": "linear",
             "targets": "bernoulli",
-            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # theirs is relative to the sum over bits, not the mean
+            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # the authors sum over bits
         }
     }
 
