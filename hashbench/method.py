@@ -34,34 +34,24 @@ Supervision = Literal["none", "labels", "affinity"]
 Reads = Literal["features", "labels"]
 SUPERVISION: tuple[str, ...] = get_args(Supervision)
 READS: tuple[str, ...] = get_args(Reads)
-_LARGEST = 1e18  # of parameters; whole numbers must fit 64 bits, and products of real ones float32
+_LARGEST = 1e18  # parameter; integers must fit 64 bits, and products of real numbers float32
 GROUPS = ("baseline", "unsupervised", "pair-based", "triplet-based", "list-based", "class-based")
 
 
 class Hyperplanes(NamedTuple):
-    """Planes that bits are cut by: a bit is 1 where (x - origin) @ normals + offsets is above 0.
+    """The planes behind bits: a bit is 1 where (x - origin) @ normals + offsets is above 0."""
 
-    Parameters
-    ----------
-    origin : ndarray of shape (n_features,)
-        What is subtracted from items first.
-    normals : ndarray of shape (n_features, n_bits)
-        One direction a bit.
-    offsets : ndarray of shape (n_bits,)
-        What is added in the end.
-    """
-
-    origin: FloatArray
-    normals: FloatArray
-    offsets: FloatArray
+    origin: FloatArray  # (n_features,)
+    normals: FloatArray  # one direction per bit, (n_features, n_bits)
+    offsets: FloatArray  # (n_bits,)
 
 
 @dataclass(eq=False, repr=False)
 class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of all methods: ``fit`` on training items, ``transform`` any items to codes.
 
-    A subclass takes ``n_bits`` and keyword parameters in ``__init__`` (stored as they are), learns in
-    ``_fit`` and gives one real value a bit in ``_project``; the bit is 1 where that value is above 0.
+    A subclass takes ``n_bits`` and keyword parameters in ``__init__`` (stored unchanged), learns in
+    ``_fit`` and returns one real value per bit in ``_project``; the bit is 1 where that value is above 0.
 
     Attributes
     ----------
@@ -69,21 +59,21 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         What ``fit`` needs as ``y``: nothing, the labels of the training items, or their
         `hashbench.affinity.Affinity` to each other.
     reads : {"features", "labels"}
-        Which part of a dataset is ``X``, if parameters do not decide otherwise (``input_kind``); only the
-        oracle baseline reads labels.
+        Which part of a dataset is ``X``, unless parameters change it (``input_kind``); only the oracle baseline reads
+        labels.
     group : str
-        The block of a table the method stands in, one of ``GROUPS``.
+        Block of tables that lists the method, one of ``GROUPS``.
     version : int
-        Rises whenever the same seed may give other codes.
+        To be increased whenever the same seed may give other codes.
     presets : mapping
         Named parameter settings, such as a paper's; a value may be a function of the code length. See ``preset``.
     libraries : tuple of str
         Installed packages that the codes depend on.
     modules : tuple of str
-        Modules that the codes depend on and that reading does not find: imported by a computed name, or of another
-        package. Those that are imported as usual count by themselves.
+        Modules that the codes depend on and that import statements do not show: imported by a computed name, or of
+        another package.
     is_slow : bool
-        Whether a fit takes so long that a grid of quick methods does without it; see ``make reproduce-tables``.
+        Whether fits take so long that grids of quick methods leave the method out; see ``make reproduce-tables``.
     """
 
     supervision: ClassVar[Supervision] = "none"
@@ -104,8 +94,8 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X : array of shape (n_samples, n_features)
             Training items, finite.
         y : array or Affinity, optional
-            Supervision as named by ``supervision``. A method that learns from an affinity takes labels
-            too, classes of shape (n_samples,) or multi-hot of shape (n_samples, n_classes).
+            Supervision as named by ``supervision``. A method that learns from an affinity also accepts labels,
+            classes of shape (n_samples,) or multi-hot of shape (n_samples, n_classes).
 
         Returns
         -------
@@ -115,8 +105,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         HashbenchError
-            If a parameter is out of range, ``n_bits`` more than these items allow, or ``y`` does not
-            fit the items.
+            If a parameter is out of range, ``n_bits`` is more than the items allow, or ``y`` does not match them.
         """
         self.check_parameters()
         checked = self._checked_items(X, reset=True)
@@ -125,53 +114,31 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def input_kind(self) -> Literal["features", "labels", "images"]:
-        """Which part of a dataset is ``X``, with the parameters as they are."""
+        """Which part of a dataset is ``X``, with the current parameters."""
         return self.reads
 
     @property
     def label(self) -> str:
-        """What users call the method: the name of a built-in one, else the class."""
+        """Name of a built-in method, else of the class."""
         return self._name()
 
     def check_parameters(self) -> None:
-        """Refuse parameters of a wrong type or out of range.
-
-        Raises
-        ------
-        HashbenchError
-            If one is; it names the parameter and what it may be.
-        """
+        """Raise HashbenchError for a parameter of a wrong type or out of range, with its name and allowed values."""
         check_n_bits(self.n_bits)
-        allowed, given = _OF_ALL | allowed_values(type(self)), self.get_params(deep=False)
-        for name, value in given.items():
+        allowed, params = _OF_ALL | allowed_values(type(self)), self.get_params(deep=False)
+        for name, value in params.items():
             if isinstance(value, bool) and name in allowed and bool not in allowed[name]:
-                raise HashbenchError(
-                    f"{self.label} got {name}={value!r}, which says yes or no. Give what {name} may be."
-                )
+                raise HashbenchError(f"{self.label} got {name}={value!r}, but {name} is not a switch. Pass a value.")
             if isinstance(value, int | float) and _LARGEST < abs(value) < np.inf:
-                raise HashbenchError(f"{self.label} got a {name} beyond {_LARGEST:.0e}; give a number to compute with.")
-        check_settings(allowed, given, self.label)
+                raise HashbenchError(f"{self.label} got {name} beyond {_LARGEST:.0e}. Pass a smaller number.")
+        check_settings(allowed, params, self.label)
 
     @classmethod
     def preset(cls, name: str, n_bits: int) -> dict[str, Any]:
-        """Give the settings of a name, such as a paper's; ``--preset NAME`` on the command line.
+        """Return the settings of a preset, such as a paper's; ``--preset NAME`` on the command line.
 
-        Parameters
-        ----------
-        name : str
-            One of ``presets``.
-        n_bits : int
-            Code length they are for.
-
-        Returns
-        -------
-        dict
-            Parameters by name, without ``n_bits``.
-
-        Raises
-        ------
-        HashbenchError
-            If there are no settings of that name.
+        They are parameters by name, without ``n_bits``, for codes of ``n_bits``. Raises HashbenchError for a name that
+        is not in ``presets``.
         """
         return preset_settings(cls.presets, cls._name(), name, n_bits)
 
@@ -191,21 +158,20 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Raises
         ------
         HashbenchError
-            If they are not one finite real number for each item and bit.
+            If the method does not return one finite real number for each item and bit.
         """
         check_is_fitted(self)
         checked = self._checked_items(X, reset=False)
         values = np.asarray(self._project(checked))
         if values.shape != (len(checked), self.n_bits) or values.dtype.kind not in "biuf":
             raise HashbenchError(
-                f"{self.label} gives {values.dtype} projections of shape {values.shape} for {len(checked)} items and "
+                f"{self.label} returned {values.dtype} projections of shape {values.shape} for {len(checked)} items of "
                 f"{self.n_bits} bits, expected real numbers of shape {(len(checked), self.n_bits)}. Fix its _project."
             )
         if not np.isfinite(values).all():
             raise HashbenchError(
-                f"{self.label} gives {int((~np.isfinite(values)).sum())} projections that are not finite, first for "
-                f"item {int(np.argmin(np.isfinite(values).all(axis=1)))} (counted from 0); such bits mean "
-                "nothing. Scale the features."
+                f"{self.label} returned {int((~np.isfinite(values)).sum())} projections that are not finite, the first "
+                f"for item {int(np.argmin(np.isfinite(values).all(axis=1)))} (counted from 0). Scale the features."
             )
         return values
 
@@ -220,76 +186,44 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         Returns
         -------
         ndarray of shape (n_samples, n_bits), bool
-            One code a row.
+            One code per row.
         """
         return self.project(X) > 0
 
     def hyperplanes(self) -> Hyperplanes | None:
-        """Give the planes that cut the bits, if the fitted method is linear; other programs can then encode like it.
+        """Return the planes behind the bits, with which other programs can encode.
 
-        Returns
-        -------
-        Hyperplanes or None
-            None, here, for a method that is not known to be linear.
+        None, as here, for a method that is not known to be linear.
         """
         return None
 
     def fitted_state(self) -> dict[str, Any]:
-        """Give what ``fit`` learned, for a file: together with the parameters it is all that encoding needs.
+        """Return what ``fit`` learned, for a file; with the parameters it is all that encoding needs.
 
-        Returns
-        -------
-        dict
-            By name, here all attributes that end in an underscore. Values are arrays, numbers, texts and None, and
-            lists, tuples, dicts, dataclasses and named tuples of such.
+        By default these are all attributes that end in an underscore. Values are arrays, numbers, texts and None, and
+        lists, tuples, dicts, dataclasses and named tuples of such.
         """
         return {name: value for name, value in vars(self).items() if name.endswith("_") and name[0] != "_"}
 
     def set_fitted_state(self, state: Mapping[str, Any]) -> None:
-        """Take up what `fitted_state` of a method with the same parameters gave, in place of a fit.
-
-        Parameters
-        ----------
-        state : mapping
-            By name.
-        """
+        """Restore what `fitted_state` of a method with the same parameters returned, instead of a fit."""
         for name, value in state.items():
             setattr(self, name, value)
 
     def leaves_out(self) -> tuple[str, ...]:
-        """Name modules that this method imports, but does not run with the parameters as they are.
+        """Return modules that this method imports, but does not use with the current parameters.
 
-        Returns
-        -------
-        tuple of str
-            Their code, and what they alone import, does not decide the codes.
+        Their code, and what only they import, does not affect the codes.
         """
         return ()
 
     def recorded_params(self) -> dict[str, Any]:
-        """Give the parameters that identify codes, besides length and seed.
-
-        Returns
-        -------
-        dict
-            By name, sorted; of values that results and codes files can hold.
-        """
+        """Return the parameters that identify codes, besides length and seed, sorted; results can hold their values."""
         params = self.get_params(deep=False)
         return {key: params[key] for key in sorted(params) if key not in ("n_bits", "random_state")}
 
     def refusal(self, dataset: Dataset) -> str | None:
-        """Say why this method cannot run on a dataset.
-
-        Parameters
-        ----------
-        dataset : Dataset
-            The dataset it should learn from.
-
-        Returns
-        -------
-        str or None
-            A sentence, or None if it can run.
-        """
+        """Return a sentence on why this method cannot run on a dataset, or None if it can."""
         name = self.label
         if self.input_kind == "features" and dataset.features is None:
             return (
@@ -305,7 +239,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 "--features images under another --name."
             )
         if self.input_kind == "labels" and not dataset.is_single_label:
-            return f"{name} reads one class label an item, and dataset {dataset.name!r} has none."
+            return f"{name} reads one class label per item, and dataset {dataset.name!r} has none."
         if self.supervision == "labels" and dataset.labels is None:
             return f"{name} learns from labels, and dataset {dataset.name!r} has none."
         if self.supervision == "affinity" and dataset.rule in RULES_OF_QUERIES:
@@ -313,11 +247,13 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return None
 
     def _checked_items(self, X: npt.ArrayLike, *, reset: bool) -> Any:
-        """Give items as ``_fit`` and ``_project`` take them; ``reset`` says that these are the training items."""
+        """Return items as ``_fit`` and ``_project`` expect them; ``reset`` marks training items."""
         checked = validate_data(self, X, dtype=np.float64, reset=reset)
         largest = max(float(checked.max()), -float(checked.min()))
         limits = np.finfo(np.float64)
-        n_summed = checked.size if reset else 4 * checked.shape[1]  # in the distance of an item to one learned from
+        n_summed = (
+            checked.size if reset else 4 * checked.shape[1]
+        )  # squared features in the distance to a training item
         is_small = reset and 0 < largest < limits.tiny**0.5
         if is_small or largest > (limits.max / n_summed) ** 0.5:
             raise HashbenchError(
@@ -327,16 +263,16 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return checked
 
     def _checked_supervision(self, y: Any, n_samples: int) -> Any:
-        """Give what ``_fit`` learns from: labels of every item, or the affinity of the items to each other."""
+        """Return what ``_fit`` learns from: labels of every item, or the affinity of the items to each other."""
         if self.supervision == "none":
             return y
         if y is None:
             raise HashbenchError(
                 f"{self.label} requires y to be passed, but the target y is None. "
-                "Give the labels of the training items."
+                "Pass the labels of the training items."
             )
         if isinstance(y, Affinity) and self.supervision == "labels":
-            raise HashbenchError(f"{self.label} learns from labels, got y of kind {type(y).__name__}. Give the labels.")
+            raise HashbenchError(f"{self.label} learns from labels, got y of kind {type(y).__name__}. Pass labels.")
         if isinstance(y, Affinity):
             shape: tuple[int, ...] = (y.n_queries, y.n_database)
             expected: tuple[int, ...] = (n_samples, n_samples)
@@ -345,13 +281,13 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if y.dtype.kind in "fc" and not np.isfinite(y).all():
                 raise HashbenchError(
                     f"{self.label} got {int((~np.isfinite(y)).sum())} labels that are not finite. "
-                    "Leave such items out, or give them a label."
+                    "Leave out such items, or label them."
                 )
             if y.ndim == 1 and y.dtype.kind not in "iub":
                 y = self._numbered(y)
             shape, expected = y.shape[:1], (n_samples,)
         if shape != expected:
-            raise HashbenchError(f"{self.label} got {n_samples} items, but y for {shape}; it must be for {expected}.")
+            raise HashbenchError(f"{self.label} got {n_samples} items, but y for {shape}, expected {expected}.")
         if self.supervision == "labels" or isinstance(y, Affinity):
             return y
         return SameLabel(y, y) if y.ndim == 1 else SharedLabels(y, y)
@@ -367,7 +303,7 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         except TypeError:
             kinds = sorted({type(name).__name__ for name in names})
             raise HashbenchError(
-                f"{self.label} got labels of different kinds: {', '.join(kinds)}. Give all items numbers, or all names."
+                f"{self.label} got labels of different kinds: {', '.join(kinds)}. Use only numbers or only names."
             ) from None
 
     @property
@@ -376,11 +312,11 @@ class HashMethod(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @abstractmethod
     def _fit(self, X: FloatArray, y: Any) -> None:
-        """Learn from checked items; sets attributes that end in an underscore."""
+        """Learn from checked items; set attributes that end in an underscore."""
 
     @abstractmethod
     def _project(self, X: FloatArray) -> FloatArray:
-        """Give one real value a bit for checked items."""
+        """Return one real value per bit for checked items."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""Plugins by name: the only place that opens methods, datasets and metrics of others, and only when asked."""
+"""Plugins by name: the only module that imports methods, datasets and metrics, and only when they are used."""
 
 import inspect
 import sys
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
 
 
-_NOT_OURS = ("abc", "builtins", "numpy", "scipy", "sklearn", "torch", "typing")  # homes of bases, known by version
-_OF_OLD = ("_parameter_constraints", "depends_on", "on_epoch", "made_by")  # what methods once declared
+_LIBRARIES = ("abc", "builtins", "numpy", "scipy", "sklearn", "torch", "typing")  # recorded by version
+_OBSOLETE = ("_parameter_constraints", "depends_on", "on_epoch", "made_by")  # former class attributes of methods
 
 
 def method_names() -> list[str]:
@@ -35,7 +35,7 @@ def built_in_methods() -> list[str]:
 
 
 def is_built_in(name: str) -> bool:
-    """Tell whether a method is hashbench's own, and claimed by no plug-in."""
+    """Return whether a method is one of hashbench, and not claimed by a plug-in too."""
     return name in _module_names("hashbench.methods") and name not in _entry_points("hashbench.methods")
 
 
@@ -45,40 +45,24 @@ def dataset_names() -> list[str]:
 
 
 def is_dataset(name: str) -> bool:
-    """Tell whether a dataset can be prepared by its name: one of `dataset_names`, or with unseen classes made of it."""
+    """Return whether a dataset can be prepared by its name: one of `dataset_names`, or one with unseen classes."""
     return split_name(name)[0] in dataset_names()
 
 
 def get_method(name: str) -> "type[HashMethod]":
-    """Find a method's class.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``itq``.
-
-    Returns
-    -------
-    type
-        A subclass of `hashbench.method.HashMethod`.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such method, or its plugin cannot be imported.
-    """
+    """Return the class of a method; raise HashbenchError for unknown names and broken plug-ins."""
     if name not in method_names():
         raise unknown_name("method", name, method_names())
-    from hashbench.method import HashMethod  # and scikit-learn, for which a mistyped name need not wait
+    from hashbench.method import HashMethod  # imports scikit-learn, so after the check of the name
 
     _demand_one("method", name, name in _module_names("hashbench.methods"))
     if name in _module_names("hashbench.methods"):
         with _importing("method", name):
             module = import_module(f"hashbench.methods.{name.replace('-', '_')}")
-        found = [cls for cls in _classes(module) if issubclass(cls, HashMethod)]
-        if len(found) != 1:
-            raise HashbenchError(f"{module.__file__} must hold one public subclass of HashMethod, not {len(found)}.")
-        return _checked(name, found[0])
+        classes = [cls for cls in _classes(module) if issubclass(cls, HashMethod)]
+        if len(classes) != 1:
+            raise HashbenchError(f"{module.__file__} must hold one public subclass of HashMethod, not {len(classes)}.")
+        return _checked(name, classes[0])
     cls = _load(_entry_points("hashbench.methods")[name][0], "method")
     if not (inspect.isclass(cls) and issubclass(cls, HashMethod)):
         raise HashbenchError(f"method plugin {name!r} is {cls!r}, expected a subclass of HashMethod.")
@@ -86,25 +70,7 @@ def get_method(name: str) -> "type[HashMethod]":
 
 
 def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter":
-    """Find a dataset's adapter.
-
-    Parameters
-    ----------
-    name : str
-        Such as ``digits``.
-    options : Options, optional
-        What the user chose.
-
-    Returns
-    -------
-    DatasetAdapter
-        An instance, ready to ``prepare``.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such dataset, or its plugin cannot be imported.
-    """
+    """Return an instance of a dataset's adapter; raise HashbenchError for unknown names and broken plug-ins."""
     cls = dataset_class(name)
     try:
         return cls(options)
@@ -112,20 +78,21 @@ def get_dataset(name: str, options: "Options | None" = None) -> "DatasetAdapter"
         raise
     except (Exception, SystemExit) as error:
         raise HashbenchError(
-            f"dataset plugin {name!r} cannot be made of options: {type(error).__name__}: {one_line(error)}. Let its "
-            "__init__ take them, or leave that to DatasetAdapter."
+            f"dataset plugin {name!r} cannot be created: {type(error).__name__}: {one_line(error)}. Accept options "
+            "in its __init__, or inherit that of DatasetAdapter."
         ) from error
 
 
 def dataset_class(name: str) -> "type[DatasetAdapter]":
-    """Find the class of a dataset's adapter by the dataset's name; refuse unknown names and broken plug-ins."""
+    """Return the class of a dataset's adapter; raise HashbenchError for unknown names and broken plug-ins."""
     from hashbench.adapter import DatasetAdapter
 
     _demand_one("dataset", name, name in _adapters())
     if name in _adapters():
-        if isinstance(found := _adapters()[name], HashbenchError):
-            raise found
-        return found
+        adapter = _adapters()[name]
+        if isinstance(adapter, HashbenchError):
+            raise adapter
+        return adapter
     if name in _entry_points("hashbench.datasets"):
         cls = _load(_entry_points("hashbench.datasets")[name][0], "dataset")
         if not (inspect.isclass(cls) and issubclass(cls, DatasetAdapter)):
@@ -135,10 +102,10 @@ def dataset_class(name: str) -> "type[DatasetAdapter]":
 
 
 def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, str]:
-    """Tell which dataset ``NAME`` or ``NAME:FEATURES`` means: its name, kind of features, and the one spelling of both.
+    """Return the name, the kind of features and the canonical spelling of ``NAME`` or ``NAME:FEATURES``.
 
-    ``features`` has the last word on the kind; by default it is the first of the adapter, or of that of the dataset
-    that one with unseen classes is made of.
+    ``features`` overrides the kind in ``spec``. The default is the adapter's first kind, for a dataset with unseen
+    classes that of the dataset it is derived from.
     """
     name, _, kind = spec.partition(":")
     kinds = dataset_class(split_name(name)[0]).features
@@ -149,7 +116,7 @@ def resolve_dataset(spec: str, features: str | None = None) -> tuple[str, str, s
 
 
 def dataset_spec(name: str, features_name: str) -> str:
-    """Say how users call a dataset with its features: its name, or ``NAME:FEATURES`` if these are not its first.
+    """Return the name of a dataset for users: ``NAME``, or ``NAME:FEATURES`` if its features are not the first kind.
 
     ``features_name`` is that of a dataset or a row of results, where words such as ``(JPEG)`` may follow the kind.
     """
@@ -159,7 +126,7 @@ def dataset_spec(name: str, features_name: str) -> str:
 
 
 def features_kind(features_name: str) -> str:
-    """Give what users call a kind of features: the first word of its name.
+    """Return the kind of features, the first word of their name.
 
     Examples
     --------
@@ -170,13 +137,13 @@ def features_kind(features_name: str) -> str:
 
 
 def modules_of(cls: type) -> tuple[str, ...]:
-    """Name the modules of a class and its bases, as far as plug-ins or hashbench bring them."""
+    """Return the modules of a class and its bases that belong to plug-ins or hashbench."""
     homes = dict.fromkeys(base.__module__ for base in cls.__mro__)
-    return tuple(home for home in homes if home.partition(".")[0] not in _NOT_OURS)
+    return tuple(home for home in homes if home.partition(".")[0] not in _LIBRARIES)
 
 
 def method_summary(name: str) -> str:
-    """Give the first line of a method's docstring, or why there is none; of a built-in one without importing it."""
+    """Return the first line of a method's docstring, or an error in parentheses; built-in methods are not imported."""
     if name in _module_names("hashbench.methods"):
         try:
             docstrings = _source_code.docstrings_of(f"hashbench.methods.{name.replace('-', '_')}")
@@ -192,7 +159,7 @@ def method_summary(name: str) -> str:
 
 
 def dataset_summary(name: str) -> str:
-    """Give a line about a dataset, or why there is none."""
+    """Return a line about a dataset, or an error in parentheses."""
     try:
         adapter = get_dataset(name)
     except HashbenchError as error:
@@ -203,8 +170,8 @@ def dataset_summary(name: str) -> str:
 
 @cache
 def _module_names(package: str) -> tuple[str, ...]:
-    found = iter_modules(import_module(package).__path__)
-    return tuple(module.name.replace("_", "-") for module in found if not module.name.startswith("_"))
+    modules = iter_modules(import_module(package).__path__)
+    return tuple(module.name.replace("_", "-") for module in modules if not module.name.startswith("_"))
 
 
 @cache
@@ -216,15 +183,15 @@ def _entry_points(group: str) -> dict[str, list[EntryPoint]]:
 
 
 def _checked(name: str, cls: "type[HashMethod]") -> "type[HashMethod]":
-    """Refuse a method whose class attributes are none of the contract's."""
+    """Return a method's class; raise HashbenchError if its class attributes break the contract."""
     from hashbench.method import GROUPS, READS, SUPERVISION
 
-    ours = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _NOT_OURS]
-    old = [key for key in _OF_OLD for base in ours if key in vars(base)]
-    if old:
+    bases = [base for base in cls.__mro__ if base.__module__.partition(".")[0] not in _LIBRARIES]
+    obsolete = [key for key in _OBSOLETE for base in bases if key in vars(base)]
+    if obsolete:
         raise HashbenchError(
-            f"method {name!r} declares {old[0]}, which is no longer read. Parameters are fields of a dataclass (see "
-            "hashbench.setting), modules that cannot be found by reading are named in `modules`."
+            f"method {name!r} declares {obsolete[0]}, which is no longer read. Declare parameters as fields of a "
+            "dataclass (see hashbench.setting), and dynamic imports in the class attribute `modules`."
         )
     for attribute, choices in (("supervision", SUPERVISION), ("group", GROUPS), ("reads", READS)):
         if getattr(cls, attribute) not in choices:
@@ -235,7 +202,7 @@ def _checked(name: str, cls: "type[HashMethod]") -> "type[HashMethod]":
 
 
 def _demand_one(kind: str, name: str, is_built_in: bool) -> None:
-    """Refuse a name that several plugins claim: no order of theirs should decide."""
+    """Raise HashbenchError for a name that several plug-ins claim."""
     points = _entry_points(f"hashbench.{kind}s").get(name, [])
     claims = [f"{point.value} of {point.dist.name if point.dist else 'a package'}" for point in points]
     if is_built_in:
@@ -246,7 +213,7 @@ def _demand_one(kind: str, name: str, is_built_in: bool) -> None:
 
 @cache
 def _adapters() -> "dict[str, type[DatasetAdapter] | HashbenchError]":
-    """Find the adapters of all our files; of one that cannot be imported the error, by the file's name."""
+    """Return the adapters of all built-in files by name; for a file that cannot be imported, the error."""
     from hashbench.adapter import DatasetAdapter
 
     adapters: dict[str, type[DatasetAdapter] | HashbenchError] = {}
@@ -261,7 +228,7 @@ def _adapters() -> "dict[str, type[DatasetAdapter] | HashbenchError]":
 
 
 def _classes(module: ModuleType) -> list[type]:
-    """Public concrete classes defined in the module itself."""
+    """Return the public concrete classes that a module defines."""
     return [
         cls
         for name, cls in inspect.getmembers(module, inspect.isclass)
@@ -271,7 +238,7 @@ def _classes(module: ModuleType) -> list[type]:
 
 @contextmanager
 def _importing(kind: str, name: str) -> Iterator[None]:
-    """Name the plug-in that cannot be imported, whatever it raises."""
+    """Raise HashbenchError with the name of the plug-in if importing it fails."""
     try:
         yield
     except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""Public conformance suites: what every plugin of a method, dataset or metric must keep to.
+"""Public conformance suites for methods, datasets and metrics.
 
 ``hashbench check method NAME`` runs them, and so can a plugin's own tests::
 
@@ -31,7 +31,7 @@ from hashbench.store.hdf5 import read_dataset, write_dataset
 from hashbench.store.models import from_arrays, to_arrays
 
 MethodClass = type[HashMethod]
-_N_TIMES = 80  # over, the example's items are more than a run encodes at a time
+_N_TIMES = 80  # repetitions that make the example larger than a batch of a run
 
 
 class ConformanceError(AssertionError):
@@ -54,7 +54,7 @@ def check_describes_itself(cls: MethodClass) -> None:
 
 
 def check_values_to_try_are_allowed(cls: MethodClass) -> None:
-    """Check that a method takes each value that it declares as worth trying."""
+    """Check that a method accepts each of its tunable values."""
     for name, values in tunable_values(cls).items():
         for value in values:
             try:
@@ -66,7 +66,7 @@ def check_values_to_try_are_allowed(cls: MethodClass) -> None:
 def check_fit_returns_self_and_keeps_its_input(cls: MethodClass) -> None:
     """Check that fit returns the method itself and changes neither X nor y."""
     method, X, y = example(cls)
-    X_before, y_before = X.copy(), None if y is None else np.array(y, copy=True) if _is_array(y) else None
+    X_before, y_before = X.copy(), y.copy() if isinstance(y, np.ndarray) else None
     _demand(method.fit(X, y) is method, "fit does not return self")
     _demand(np.array_equal(X, X_before), "fit changes X")
     _demand(y_before is None or np.array_equal(y, y_before), "fit changes y")
@@ -80,7 +80,7 @@ def check_same_seed_gives_same_codes(cls: MethodClass) -> None:
 
 
 def check_batches_encode_like_the_whole(cls: MethodClass, sizes: tuple[int, ...] = (1, 2, 7, 64, 249)) -> None:
-    """Check that items get the same code in batches of any size, in one of many thousands and all at once."""
+    """Check that items get the same code in batches of any size, up to many thousands."""
     method, X, y = example(cls)
     whole = _codes(method.fit(X, y), X)
     for size in sizes:
@@ -127,18 +127,18 @@ def check_too_many_bits_are_refused(cls: MethodClass) -> None:
 
 
 def check_keeps_what_it_learned(cls: MethodClass) -> None:
-    """Check that a fitted method that is kept in a file and read again gives the same codes."""
+    """Check that a fitted method gives the same codes after writing it to a file and reading it."""
     method, X, y = example(cls)
     codes, buffer = _codes(method.fit(X, y), X), io.BytesIO()
     np.savez(buffer, allow_pickle=False, **to_arrays(method, {"parameters": method.get_params(deep=False)}))
     buffer.seek(0)
-    with np.load(buffer, allow_pickle=False) as kept:
-        again = from_arrays(cls, kept)
-    _demand(np.array_equal(codes, _codes(again, X)), "codes differ once it was kept and read again")
+    with np.load(buffer, allow_pickle=False) as arrays:
+        restored = from_arrays(cls, arrays)
+    _demand(np.array_equal(codes, _codes(restored, X)), "codes differ after writing and reading the method")
 
 
 def check_refusal_is_a_sentence(cls: MethodClass) -> None:
-    """Check that ``refusal`` gives None or a sentence, with labels and without."""
+    """Check that ``refusal`` returns None or a sentence, with labels and without."""
     for dataset in (example_dataset(), example_dataset(labelled=False)):
         reason = cls(n_bits=16).refusal(dataset)
         _demand(reason is None or (len(reason) > 20 and reason.endswith(".")), f"refusal gives {reason!r}")
@@ -155,7 +155,7 @@ def check_several_classes_an_item_are_learnt_from_or_refused(cls: MethodClass) -
             return
         except Exception as error:
             raise ConformanceError(
-                f"items of several classes, or of none, end in {type(error).__name__}: {error}; refuse them by "
+                f"items of several classes, or of none, end in {type(error).__name__}: {error}; reject them in "
                 "`refusal`, or raise hashbench.Refusal"
             ) from error
         _codes(method, X)
@@ -165,7 +165,7 @@ def check_several_classes_an_item_are_learnt_from_or_refused(cls: MethodClass) -
 def check_is_a_scikit_learn_estimator(cls: MethodClass) -> None:
     """Run scikit-learn's own ``check_estimator`` at one bit; a method that reads labels is no such estimator.
 
-    A learned one of classes has eight bits, since some give each class a code of its own.
+    Learned methods of classes have eight bits, since some need a different code per class.
     """
     if cls.reads == "features":
         is_of_classes = cls.supervision == "labels" and "epochs" in inspect.signature(cls).parameters
@@ -238,9 +238,9 @@ def check_gives_mean_low_and_high_for_each_query(metric: Metric) -> None:
     """Check that mean, low and high are finite, in order, and NaN for a query without relevant items."""
     _demand_no_vectors(metric)
     for histogram in _tied_rankings():
-        given = metric.family.function(histogram, *metric.arguments)[:3]
+        returned = metric.family.function(histogram, *metric.arguments)[:3]
         mean, low, high, _ = parts = metric.scores(histogram)
-        for shape, part in zip(map(np.shape, given), parts[:3], strict=True):
+        for shape, part in zip(map(np.shape, returned), parts[:3], strict=True):
             _demand(shape == (histogram.n_queries,), f"{histogram.n_queries} queries give scores of shape {shape}")
             _demand(bool(np.isfinite(part).all()), "a query with relevant items has no finite score")
         _demand(bool((low <= mean + 1e-9).all() and (mean <= high + 1e-9).all()), "low, mean and high are out of order")
@@ -259,11 +259,11 @@ def check_ties_are_averaged_over_all_orders(metric: Metric) -> None:
     for histogram in _tied_rankings():
         values = metric.scores(_untied(histogram)).mean
         expected = values.mean(), values.min(), values.max(), values.std()
-        for name, found, value in zip(Scores._fields, metric.scores(histogram), expected, strict=True):
-            is_unknown = name == "tie_sd" and np.isnan(found[0])
+        for name, (score,), value in zip(Scores._fields, metric.scores(histogram), expected, strict=True):
+            is_unknown = name == "tie_sd" and np.isnan(score)
             _demand(
-                bool(is_unknown or abs(found[0] - value) < 1e-9),
-                f"counts {histogram.counts[0].tolist()} (level, tie) give {name} {found[0]:.9f}, but over all "
+                bool(is_unknown or abs(score - value) < 1e-9),
+                f"counts {histogram.counts[0].tolist()} (level, tie) give {name} {score:.9f}, but over all "
                 f"{len(values)} orders of tied items it is {value:.9f}",
             )
 
@@ -281,7 +281,7 @@ def _demand_no_vectors(metric: Metric) -> None:
 
 
 def _tied_rankings() -> Iterator[TieHistogram]:
-    """Make rankings of one query with up to seven items in up to three ties, at levels 0 to 2, the same every time."""
+    """Yield rankings of one query with up to seven items in up to three ties, at levels 0 to 2, always the same."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         counts = np.zeros((1, 3, 3), dtype=np.int64)
@@ -292,7 +292,7 @@ def _tied_rankings() -> Iterator[TieHistogram]:
 
 
 def _untied(histogram: TieHistogram) -> TieHistogram:
-    """Write one query's ranking as one for each order of its tied items, each a query without ties."""
+    """Return one ranking without ties for each order of the tied items of one query."""
     n_levels = len(histogram.levels)
     ties = [np.repeat(np.arange(n_levels), counts) for counts in histogram.counts[0].T]
     orders = np.array([np.concatenate(order) for order in product(*(permutations(tie) for tie in ties))], dtype=int)
@@ -300,7 +300,7 @@ def _untied(histogram: TieHistogram) -> TieHistogram:
 
 
 def example_dataset(*, labelled: bool = True) -> Dataset:
-    """Make a small dataset, the same every time: ten well separated classes in 80 dimensions, 300 items.
+    """Return a small dataset, always the same: ten well separated classes in 80 dimensions, 300 items.
 
     50 are queries, 250 are both database and training items. Without labels, the rule is ``distance``.
     """
@@ -320,7 +320,7 @@ def example_dataset(*, labelled: bool = True) -> Dataset:
 
 
 def example(cls: MethodClass, n_bits: int = 16, dataset: Dataset | None = None) -> tuple[HashMethod, Any, Any]:
-    """Make a method with the items and the supervision it asks for, of the example dataset or another one."""
+    """Return a method with items and supervision for it, from the example dataset or another one."""
     dataset = dataset or example_dataset()
     labels = np.asarray(dataset.labels)[dataset.train]
     X = labels.reshape(len(labels), -1).astype(np.float64)
@@ -330,7 +330,7 @@ def example(cls: MethodClass, n_bits: int = 16, dataset: Dataset | None = None) 
 
 
 def _several_classes() -> Any:
-    """Give a row of 0 and 1 for each item of the example: its class, of every third the next one, of some none."""
+    """Return multi-hot labels of the example: its class, for every third item also the next one, for some none."""
     rows = np.eye(10, dtype=np.uint8)[np.arange(300) % 10]
     rows[::3] |= np.roll(rows[::3], 1, axis=1)
     rows[::50] = 0
@@ -338,17 +338,13 @@ def _several_classes() -> Any:
 
 
 def _codes(method: HashMethod, X: Any) -> Any:
-    """Encode items, and demand one boolean code for each."""
+    """Encode items, and check that each has one boolean code."""
     codes = method.transform(X)
     _demand(codes.dtype == np.bool_, f"codes are {codes.dtype}, not bool")
     _demand(
         codes.shape == (len(X), method.n_bits), f"{len(X)} items at {method.n_bits} bits give codes of {codes.shape}"
     )
     return codes
-
-
-def _is_array(y: Any) -> bool:
-    return isinstance(y, np.ndarray)
 
 
 def _demand(holds: bool, complaint: str) -> None:

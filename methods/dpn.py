@@ -79,7 +79,7 @@ class DPN(TargetHash):
             "head": "linear",
             "targets": "bernoulli",
             "margin": 1.0,
-            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # theirs is relative to the sum over bits, not the mean
+            "weight_decay": lambda n_bits: 5e-4 / n_bits,  # the authors sum over bits
         }
     }
 

@@ -1,4 +1,4 @@
-"""MACHash: codes and hash functions fitted alternately, under an increasing penalty on their difference."""
+"""MACHash: codes and hash functions fitted alternately, until they agree."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""SDH: codes from which a linear classifier predicts the labels, optimised bit by bit without relaxation."""
+"""SDH: codes from which a linear classifier predicts labels, optimised bit by bit without relaxation."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -24,7 +24,7 @@ _SHIFT = 8  # images are shifted by up to 1/8 of their height and width
 
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
-    """Make the same seed give the same numbers on any CPU, whatever its number of cores and the caller's settings.
+    """Set PyTorch so that one seed gives the same numbers on any number of cores, whatever the caller's settings.
 
     Products and convolutions of float32 are computed in float32, not TF32 or bfloat16. On a CPU, PyTorch uses one
     thread and deterministic algorithms only; on a GPU, the order of some sums varies. PyTorch's settings are restored.

@@ -21,9 +21,9 @@ from hashbench.store.files import write_text
 LONG = "a" * 300
 RUN = ["run", "--method", "itq", "--bits", 8]
 MISTAKES = [
-    ([*RUN, "--param", "n_iter=True"], "itq got n_iter=True, which says yes or no. "),
-    ([*RUN, "--param", f"n_iter={'9' * 30}"], "itq got a n_iter beyond 1e+18; "),
-    (["run", "--method", "dpsh", "--bits", 8, "--param", "learning_rate=1e300"], "dpsh got a learning_rate beyond"),
+    ([*RUN, "--param", "n_iter=True"], "itq got n_iter=True, but n_iter is not a switch"),
+    ([*RUN, "--param", f"n_iter={'9' * 30}"], "itq got n_iter beyond 1e+18"),
+    (["run", "--method", "dpsh", "--bits", 8, "--param", "learning_rate=1e300"], "dpsh got learning_rate beyond"),
     ([*RUN, "--metric", f"AP@{'9' * 5000}"], "metric 'AP@99999999999999999'... has 5,003 characters, at most 100"),
     (["info", LONG], f"cannot use {LONG[:20]}... of "),
     ([*RUN, "--dataset", LONG], f"cannot use {LONG[:20]}... of "),

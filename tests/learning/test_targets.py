@@ -60,10 +60,6 @@ def test_no_bit_of_hadamard_targets_is_constant_or_repeats_another(n_classes, n_
     assert len({tuple(one * one[0]) for one in columns}) == n_bits
 
 
-def test_the_first_rows_of_a_sylvester_matrix_are_copies_of_each_other_which_is_why_rows_are_drawn():
-    assert len(np.unique(hadamard_matrix(32)[:10], axis=1).T) == 16
-
-
 @pytest.mark.parametrize(("shape", "least"), LEAST.items())
 def test_max_distance_targets_are_as_far_from_each_other_as_known(shape, least):
     found = draw(*shape, "max-distance")

@@ -241,23 +241,6 @@ def test_labels_that_are_not_finite_are_refused(name, classes):
         registry.get_method(name)(8).fit(X, np.where(np.arange(60) == 7, np.nan, y))
 
 
-@pytest.mark.parametrize("affinity", ["labels", "shared", "distance", "dense", "sparse"])
-def test_a_block_may_be_given_by_row_numbers(affinity, rng):
-    labels, features, levels = rng.integers(0, 3, 20), rng.normal(size=(20, 3)), rng.integers(0, 3, (20, 20))
-    shared = rng.integers(0, 2, (20, 4))
-    made = {
-        "labels": SameLabel(labels, labels),
-        "shared": SharedLabels(shared, shared),
-        "distance": Distance(features, features, [3.0], [1]),
-        "dense": Explicit(levels),
-        "sparse": Explicit(csr_array(levels)),
-    }[affinity]
-    whole = made.block(slice(0, 20), slice(0, 20))
-    rows, columns = np.array([3, 3, 19, 0]), np.array([5, 1, 2])
-    np.testing.assert_array_equal(made.block(rows, columns), whole[np.ix_(rows, columns)])
-    np.testing.assert_array_equal(made.block(slice(2, 4), columns), whole[2:4][:, columns])
-
-
 # ---------------------------------------------------------------- anchors
 
 

@@ -311,7 +311,7 @@ def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monk
             super().__init__()
 
     monkeypatch.setitem(registry._adapters(), "toy", Bare)
-    with pytest.raises(HashbenchError, match=r"dataset plugin 'toy' cannot be made of options: .* Let its __init__"):
+    with pytest.raises(HashbenchError, match=r"dataset plugin 'toy' cannot be created: .* __init__"):
         prepare("toy")
     listed = hashbench("list", "datasets")
     assert listed.exit_code == 0
