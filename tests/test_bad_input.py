@@ -436,8 +436,8 @@ COMMANDS = f"""
 1 | evaluate foreign.h5 | another program
 1 | {OWN} | say what is relevant
 1 | {OWN} --query-labels labels.npy | --database-labels
-1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | by --affinity alone
-1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | not with --affinity
+1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | say what is relevant
+1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed of both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
@@ -449,8 +449,8 @@ COMMANDS = f"""
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
-1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
+1 | {OWN} --query-labels QL.npy --dataset digits | Got --query-labels and --dataset
+1 | {SHARDED.replace("code[s]", "no-*")} | no file matches no-*.npy. Fix the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
 1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
 1 | {LABELLED.replace("codes.npy", "text.pt", 1)} | text.pt is damaged, or holds more than tensors | torch.save
@@ -462,8 +462,8 @@ COMMANDS = f"""
 2 | {SHARDED} --save mine --dataset own | --save keeps what was scored in one file
 2 | {SHARDED} --per-query codes.npy | codes.npy is read and would be written over
 2 | {LABELLED} --keep-codes | --keep-codes goes with --save
-1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
-1 | {LABELLED} --save mine | say which: --dataset NAME
+1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
+1 | {LABELLED} --save mine | --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
@@ -492,8 +492,8 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
-1 | evaluate codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
-1 | explain codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
+1 | evaluate codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
+1 | explain codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
 2 | explain | give CODES.h5, or both --query-codes
 2 | explain foreign.h5 --bits 8 | not both
 1 | explain foreign.h5 | another program
