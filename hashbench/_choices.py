@@ -2,6 +2,7 @@
 
 DISTANCES = ("hamming", "cosine", "dot")  # by which codes, or outputs before the sign, are ranked
 TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # by which features of queries and database may be compared
+OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
 UNDEFINED = ("skip", "paper")
