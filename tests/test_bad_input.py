@@ -472,7 +472,7 @@ COMMANDS = f"""
 1 | {OWN} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 2 | {LABELLED} --bit-order middle | '--bit-order': 'middle' is not one of 'little', 'big'
-1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | say which one you mean
+1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
 1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius

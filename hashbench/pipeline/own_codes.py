@@ -45,48 +45,22 @@ COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 @dataclass(frozen=True, kw_only=True)
 class OwnFiles:
-    """Files of a user's codes and of what is relevant to them, each ``FILE`` or ``FILE:KEY``.
+    """Files of a user's codes and of what is relevant to them, each ``FILE`` or ``FILE:KEY``."""
 
-    Parameters
-    ----------
-    query_codes, database_codes : str
-        Codes in any form of `hashbench.evaluate`.
-    query_labels, database_labels : str, optional
-        Classes (n,), numbers or words, or multi-hot labels (n, n_classes).
-    query_coarse, database_coarse : str, optional
-        Superclasses (n,) beside classes: level 2 for equal classes, 1 for equal superclasses.
-    affinity : str, optional
-        Instead of labels, a matrix (queries, database) of levels; sparse in ``.npz`` of `scipy.sparse.save_npz`.
-    dataset : str, optional
-        A prepared dataset, in the order of whose split the codes stand. Labels or an affinity beside it must rate all
-        items as it does.
-    n_bits, bit_order, distance
-        See `hashbench.evaluate`.
-    query_vectors, database_vectors : str, optional
-        Float features (n, n_features) to re-rank by, one row per code; a dataset has its own.
-    true_distance : str, optional
-        Distance between the vectors.
-
-    Raises
-    ------
-    HashbenchError
-        If what is relevant is not given, given more than once, or given for one of the two roles only.
-    """
-
-    query_codes: str
+    query_codes: str  # in any form of `hashbench.evaluate`, as are the next options on codes
     database_codes: str
-    query_labels: str | None = None
+    query_labels: str | None = None  # classes (n,), numbers or words, or multi-hot labels (n, n_classes)
     database_labels: str | None = None
-    query_coarse: str | None = None
+    query_coarse: str | None = None  # superclasses (n,) beside classes: level 2 for equal classes, 1 for superclasses
     database_coarse: str | None = None
-    affinity: str | None = None
-    dataset: str | None = None
+    affinity: str | None = None  # instead of labels: a matrix (queries, database) of levels, sparse in .npz of SciPy
+    dataset: str | None = None  # prepared, with codes in the order of its split; labels beside it must agree with it
     n_bits: int | None = None
     bit_order: str | None = None
     distance: str = "hamming"
-    query_vectors: str | None = None
+    query_vectors: str | None = None  # float features (n, n_features) to re-rank by; a dataset has its own
     database_vectors: str | None = None
-    true_distance: str | None = None
+    true_distance: str | None = None  # between the vectors
 
     def __post_init__(self) -> None:
         labels = {"--query-labels": self.query_labels, "--database-labels": self.database_labels}
@@ -117,34 +91,16 @@ class OwnFiles:
 
 @dataclass(frozen=True, eq=False)
 class OwnCodes:
-    """A user's codes, and what is relevant to them.
+    """A user's codes, and what is relevant to them."""
 
-    Parameters
-    ----------
-    query, database : ndarray of shape (n, ceil(n_bits / 8)), uint8
-        Packed codes; or, where the distance is not Hamming's, real-valued outputs of shape (n, n_bits).
-    n_bits : int
-        Code length in bits.
-    distance : str
-        How items are ranked.
-    affinity : Affinity
-        What is relevant.
-    dataset : Dataset or None
-        The prepared dataset that the codes belong to, if any.
-    fingerprint : str
-        Fingerprint of the dataset, or of the labels or affinity.
-    vectors : Vectors or None
-        The float vectors that were coded, if given; otherwise a dataset's features re-rank.
-    """
-
-    query: AnyArray
+    query: AnyArray  # packed (n, ceil(n_bits / 8)); real-valued (n, n_bits) where the distance is not Hamming's
     database: AnyArray
     n_bits: int
     distance: str
     affinity: Affinity
-    dataset: Dataset | None
-    fingerprint: str
-    vectors: Vectors | None = None
+    dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
+    fingerprint: str  # of the dataset, or of labels or affinity
+    vectors: Vectors | None = None  # the float vectors that were coded; otherwise a dataset's features re-rank
 
     def evaluate(
         self,
