@@ -414,7 +414,7 @@ COMMANDS = f"""
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
-1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is no number
+1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is not a number
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
@@ -522,7 +522,7 @@ COMMANDS = f"""
 2 | prepare | name datasets to prepare
 2 | prepare digits --fold 1 | go with --unseen-classes
 2 | prepare --from X.npy --name mine --unseen-classes 1 | prepare your own data first
-1 | prepare digits --unseen-classes 1 --unseen-queries all | choose --unseen-database all
+1 | prepare digits --unseen-classes 1 --unseen-queries all | --unseen-database all
 1 | info digits-unseen1-fold0:gist | unknown feature kind
 2 | prepare digits --from X.npy --name mine | give your own
 2 | prepare --from X.npy | give your own with both --from and --name
