@@ -11,8 +11,8 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from hashbench._typing import ByteArray, Float32Array, IntArray
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
+from hashbench.datasets._published import PublishedDataset
 from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import fetch
 from hashbench.sources.features.extraction import KINDS, extract
@@ -58,15 +58,14 @@ class CifarImages:
     variant: str = ""  # added to the features' name: " (JPEG)" if the pixels went through lossy compression
 
 
-class CifarAdapter(DatasetAdapter):
+class CifarAdapter(PublishedDataset):
     """Base of the datasets made of CIFAR archives."""
 
     features: ClassVar[tuple[str, ...]] = KINDS
     format: ClassVar[Format]
     url: ClassVar[str]
     sha256: ClassVar[str]
-    protocol: ClassVar[str]
-    rule: ClassVar[str] = "same-label"
+    rule = "same-label"
     needs = "a download of 170 MB, or --source"
     citation = "A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
 
@@ -76,16 +75,9 @@ class CifarAdapter(DatasetAdapter):
         return np.arange(items.n_train, len(items.images)), database, database
 
     def fields(self, items: CifarImages, features: Float32Array | None) -> dict[str, Any]:
-        """Return split, rule and labels as fields of `Dataset`, and features if these are not all."""
-        query, database, train = self.split(items)
-        return {
-            "query": query,
-            "database": database,
-            "train": train,
-            "rule": self.rule,
-            "labels": items.labels[-1],
-            "coarse_labels": items.labels[0] if self.rule == "hierarchy" else None,
-        }
+        """Return split and labels as fields of `Dataset`, and features if these are not all."""
+        coarse = items.labels[0] if self.rule == "hierarchy" else None
+        return {"split": self.split(items), "labels": items.labels[-1], "coarse_labels": coarse}
 
     def prepare(self) -> Dataset:
         """Read the archive, compute features, split."""
@@ -96,20 +88,9 @@ class CifarAdapter(DatasetAdapter):
         self.options.on_progress(f"reading {source}", 0, 0)
         items = read(source, self.format)
         extracted = extract(self.kind, items.images, self.options)
-        arrays = {"features": extracted.features, "images": extracted.images}
-        return Dataset(
-            name=self.name,
-            features_name=f"{self.kind}{items.variant}",
-            about={
-                "summary": self.summary,
-                "protocol": self.protocol,
-                "source": items.source,
-                "features": extracted.how,
-                "licence": "none stated by the authors",
-                "citation": self.citation,
-            },
-            **{**arrays, **self.fields(items, extracted.features)},
-        )
+        fields = {"features": extracted.features, "images": extracted.images, **self.fields(items, extracted.features)}
+        about = {"source": items.source, "features": extracted.how}
+        return self.dataset(about=about, features_name=f"{self.kind}{items.variant}", **fields)
 
 
 def read(path: Path, form: Format) -> CifarImages:

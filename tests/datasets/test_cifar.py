@@ -348,8 +348,8 @@ def test_unlabelled_items_have_levels_by_distance():
     items = CifarImages(ImageArrays(np.zeros((22_500, 1, 1, 3), np.uint8)), np.zeros((1, 22_500), np.int64), 22_500, "")
     fields = cifar10.Cifar10Unlabelled().fields(items, features)
     assert len(np.unique(fields["features"], axis=0)) == len(fields["features"]) == 22_000
-    assert [len(fields[role]) for role in ("query", "database", "train")] == [2_000, 20_000, 5_000]
-    squared = pdist(fields["features"][fields["train"]].astype(np.float64), "sqeuclidean")
+    assert [len(rows) for rows in fields["split"]] == [2_000, 20_000, 5_000]
+    squared = pdist(fields["features"][fields["split"][2]].astype(np.float64), "sqeuclidean")
     expected = np.percentile(squared, [5, 1, 0.2, 0.1], method="inverted_cdf")
     np.testing.assert_allclose(fields["rule_params"]["squared_thresholds"], expected, rtol=1e-12)
     assert fields["rule_params"]["levels"] == [1, 2, 5, 10]
