@@ -63,11 +63,11 @@ class NusWide(PublishedDataset):
         with reading(folder):
             needed = [_labels_needed(folder)]
             needed += (
-                [_features_needed(folder)] if is_given else [_found(folder, _LIST), needed_images(folder, _PHOTOS)]
+                [_features_needed(folder)] if is_given else [_located(folder, _LIST), needed_images(folder, _PHOTOS)]
             )
         paths = demand(folder, needed, f"dataset '{self.name}:{self.kind}'")
-        labels, kept = self._frequent(_read_labels(paths[0]), paths[0])
-        extracted = self._given(paths[1], kept) if is_given else self._computed(paths[1], folder, kept)
+        labels, rows = self._frequent(_read_labels(paths[0]), paths[0])
+        extracted = self._given(paths[1], rows) if is_given else self._computed(paths[1], folder, rows)
         return self.dataset(
             draw_by_label(labels, self.n_queries, self.n_train, _SEED),
             {"features": extracted.how},
@@ -86,37 +86,37 @@ class NusWide(PublishedDataset):
             )
         order = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")
         frequent = labels[:, np.sort(order[: self.n_frequent])]
-        kept = np.flatnonzero(frequent.any(axis=1))
-        if len(kept) != self.n_kept:
+        rows = np.flatnonzero(frequent.any(axis=1))
+        if len(rows) != self.n_kept:
             raise HashbenchError(
-                f"by {path}, {len(kept):,} photos have one of the {self.n_frequent} most frequent concepts, expected "
+                f"by {path}, {len(rows):,} photos have one of the {self.n_frequent} most frequent concepts, expected "
                 f"{self.n_kept:,}; fetch the labels again."
             )
-        return frequent[kept], kept
+        return frequent[rows], rows
 
-    def _given(self, path: Path, kept: IntArray) -> Extracted:
+    def _given(self, path: Path, rows: IntArray) -> Extracted:
         features = read_features(str(path))
         if len(features) != self.n_all:
             raise HashbenchError(
                 f"{path} has {len(features):,} rows, expected {self.n_all:,}: one for each line of Imagelist.txt."
             )
-        return Extracted(features[kept], None, f"as given in {path.name}")
+        return Extracted(features[rows], None, f"as given in {path.name}")
 
-    def _computed(self, path: Path, folder: Path, kept: IntArray) -> Extracted:
+    def _computed(self, path: Path, folder: Path, rows: IntArray) -> Extracted:
         names = ["/".join(line.split("/")[-2:]) for line in read_lines(path)]
         if len(names) != self.n_all:
             raise HashbenchError(f"{path} lists {len(names):,} photos, but there are labels for {self.n_all:,}.")
-        return extract(self.kind, find_images(folder, [names[row] for row in kept], "NUS-WIDE"), self.options)
+        return extract(self.kind, find_images(folder, [names[row] for row in rows], "NUS-WIDE"), self.options)
 
 
-def _found(folder: Path, needed: Needed, pattern: str = "") -> Needed:
-    """Name a file by where it lies, if it lies a little deeper than asked for or has another form."""
+def _located(folder: Path, needed: Needed, pattern: str = "") -> Needed:
+    """Return a file by its place in the folder, which may be a little deeper, or ``needed`` if it is missing."""
     places = (path for where in _WHERE for path in sorted(folder.glob(f"{where}{pattern or needed.name}")))
     return next((Needed(str(path.relative_to(folder))) for path in places), needed)
 
 
 def _labels_needed(folder: Path) -> Needed:
-    return _found(folder, _found(folder, _LABELS, "AllLabels/Labels_*.txt"), _LABELS.name)
+    return _located(folder, _located(folder, _LABELS, "AllLabels/Labels_*.txt"), _LABELS.name)
 
 
 def _features_needed(folder: Path) -> Needed:
@@ -124,7 +124,7 @@ def _features_needed(folder: Path) -> Needed:
 
 
 def _read_labels(path: Path) -> ByteArray:
-    """Read one file of all columns, or all the files of one column beside a first one, by name."""
+    """Read one file of all columns, or the files of one column each beside the first, by name."""
     import pandas as pd
 
     columns = (

@@ -387,7 +387,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
-1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
+1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features begins with none of =+-@, got '=1+1'. Rename it.
 1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
 1 | results check r/no-label | line 2: a label is a text of up to 40 characters without =<>|`, got 5
@@ -546,7 +546,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | the query items have none
-1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries are to be drawn out of it
+1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries would be drawn from it
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
 1 | {INDEXED} rows-negative.npy | names row -1, and the database has rows 0 to 39
 1 | {INDEXED} rows-twice.npy | names row 3 more than once
@@ -574,7 +574,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
 1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
 1 | explain --run run-cut.txt --qrels qrels.txt | line 2 | columns, expected
-1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
+1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
 1 | info itqq | 'itqq' is no dataset, method, metric or file
@@ -702,7 +702,7 @@ COMMANDS += [
             "mixed.csv": "first line of mixed.csv mixes 1 numbers with words",
             "empty.csv": "cannot read empty.csv as .csv",
             "text.h5": "cannot read text.h5 as .h5",
-            "r": "r is a folder; say which --features",
+            "r": "r is a folder; choose --features",
             "X.npy:k": "unknown array 'X.npy:k'",
             "complex.npy": "complex128",
             "pipe.npy": "pipe.npy is a pipe or a device",
