@@ -10,8 +10,9 @@ mscoco          mscoco, mscoco-disjoint
 mirflickr       mirflickr, mirflickr-38
 labelme         labelme
 ann_benchmarks  ann-benchmarks: any file of that project
-arrays          arrays: features and labels, or images, of your own
-_cifar          what cifar10 and cifar100 share: their archives
+arrays          arrays: features and labels, or images, of the user
+_published      base of all datasets from papers
+_cifar          archives of cifar10 and cifar100
 _image_lists    images named by lists: nuswide, imagenet100, mscoco, mirflickr
-_unlabelled     relevant by distance, without labels: digits, cifar10, labelme, arrays
+_unlabelled     levels by distance, without labels: digits, cifar10, labelme, arrays
 """

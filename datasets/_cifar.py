@@ -2,7 +2,6 @@
 
 import pickle
 import tarfile
-from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from typing import IO, Any, ClassVar
 import numpy as np
 
 from hashbench._typing import ByteArray, Float32Array, IntArray
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
+from hashbench.datasets._published import PublishedDataset
 from hashbench.errors import HashbenchError, one_line
 from hashbench.sources.download import fetch
 from hashbench.sources.features.extraction import KINDS, extract
@@ -49,29 +48,36 @@ class Format:
 
 
 @dataclass(frozen=True, eq=False)
-class Items:
+class CifarImages:
     """All images of an archive, training part first."""
 
     images: Images  # 32 x 32 RGB
     labels: IntArray  # (n_keys, n)
-    n_train: int  # how many belong to the official training part
-    source: str  # words for people
+    n_train: int  # of the official training part
+    source: str  # in words
     variant: str = ""  # added to the features' name: " (JPEG)" if the pixels went through lossy compression
 
 
-class CifarAdapter(DatasetAdapter):
-    """What the datasets made of CIFAR archives share."""
+class CifarAdapter(PublishedDataset):
+    """Base of the datasets made of CIFAR archives."""
 
     features: ClassVar[tuple[str, ...]] = KINDS
     format: ClassVar[Format]
     url: ClassVar[str]
     sha256: ClassVar[str]
+    rule = "same-label"
     needs = "a download of 170 MB, or --source"
     citation = "A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009"
 
-    @abstractmethod
-    def describe(self, items: Items, features: Float32Array | None) -> dict[str, Any]:
-        """Give fields of `Dataset`: split, rule and labels; ``protocol``; and ``keep`` if some rows are left out."""
+    def split(self, items: CifarImages) -> tuple[IntArray, IntArray, IntArray]:
+        """Return query, database and training rows; by default the official test and training part."""
+        database = np.arange(items.n_train)
+        return np.arange(items.n_train, len(items.images)), database, database
+
+    def fields(self, items: CifarImages, features: Float32Array | None) -> dict[str, Any]:
+        """Return split and labels as fields of `Dataset`, and features if these are not all."""
+        coarse = items.labels[0] if self.rule == "hierarchy" else None
+        return {"split": self.split(items), "labels": items.labels[-1], "coarse_labels": coarse}
 
     def prepare(self) -> Dataset:
         """Read the archive, compute features, split."""
@@ -82,55 +88,41 @@ class CifarAdapter(DatasetAdapter):
         self.options.on_progress(f"reading {source}", 0, 0)
         items = read(source, self.format)
         extracted = extract(self.kind, items.images, self.options)
-        fields = self.describe(items, extracted.features)
-        keep = fields.pop("keep", slice(None))
-        return Dataset(
-            name=self.name,
-            features=None if extracted.features is None else extracted.features[keep],
-            images=None if extracted.images is None else extracted.images[keep],
-            features_name=f"{self.kind}{items.variant}",
-            about={
-                "summary": self.summary,
-                "protocol": fields.pop("protocol"),
-                "source": items.source,
-                "features": extracted.how,
-                "licence": "none stated by the authors",
-                "citation": self.citation,
-            },
-            **fields,
-        )
+        fields = {"features": extracted.features, "images": extracted.images, **self.fields(items, extracted.features)}
+        about = {"source": items.source, "features": extracted.how}
+        return self.dataset(about=about, features_name=f"{self.kind}{items.variant}", **fields)
 
 
-def read(path: Path, form: Format) -> Items:
+def read(path: Path, form: Format) -> CifarImages:
     """Read the official ``.tar.gz`` in its Python or binary version, or the folder unpacked from it.
 
-    A folder or archive of images ``train/<class>/*`` and ``test/<class>/*`` will do, too. What holds other numbers of
-    images or classes than the format says is refused.
+    A folder or archive of images ``train/<class>/*`` and ``test/<class>/*`` works too. The numbers of images and
+    classes must be those of the format.
     """
     with reading(path):
         is_there, is_folder = path.exists(), path.is_dir()
     if is_there and not is_folder:
         check_file(path)
     if not is_there:
-        raise HashbenchError(f"there is no {path}; give the {form.name} archive, or a folder of images, as --source.")
-    with _members(path, {*form.train, *form.test, *(f"{name}.bin" for name in (*form.train, *form.test))}) as found:
-        is_binary = bool(found) and all(name.endswith(".bin") for name in found)
+        raise HashbenchError(f"{path} does not exist. Pass the {form.name} archive or a folder of images as --source.")
+    with _members(path, {*form.train, *form.test, *(f"{name}.bin" for name in (*form.train, *form.test))}) as files:
+        is_binary = bool(files) and all(name.endswith(".bin") for name in files)
         suffix = ".bin" if is_binary else ""
         wanted = [f"{name}{suffix}" for name in (*form.train, *form.test)]
-        if not found:
+        if not files:
             return _from_tree(path, form)
-        missing = [name for name in wanted if name not in found]
+        missing = [name for name in wanted if name not in files]
         if missing:
             raise HashbenchError(f"{path} lacks {', '.join(missing)} of {form.name}; fetch the archive again.")
         parse = _parse_binary if is_binary else _parse_pickle
-        parts = [parse(found[name], f"{name} of {path}", form) for name in wanted]
+        parts = [parse(files[name], f"{name} of {path}", form) for name in wanted]
     pixels, labels = (np.concatenate([part[i] for part in parts], axis=-1 if i else 0) for i in range(2))
     n_train = sum(len(pixels) for pixels, _ in parts[: len(form.train)])
     images = ImageArrays(np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)))
-    return _checked(Items(images, labels, n_train, f"{form.name}, official archive"), path, form)
+    return _checked(CifarImages(images, labels, n_train, f"{form.name}, official archive"), path, form)
 
 
-def _checked(items: Items, path: Path, form: Format) -> Items:
+def _checked(items: CifarImages, path: Path, form: Format) -> CifarImages:
     counts = items.n_train, len(items.images) - items.n_train
     if counts != (form.n_train, form.n_test):
         raise HashbenchError(
@@ -138,11 +130,11 @@ def _checked(items: Items, path: Path, form: Format) -> Items:
             f"{form.n_test}."
         )
     for key, n_classes, labels in zip(form.keys, form.n_classes, items.labels, strict=True):
-        found = np.unique(labels)
-        if not np.array_equal(found, np.arange(n_classes)):
+        classes = np.unique(labels)
+        if not np.array_equal(classes, np.arange(n_classes)):
             raise HashbenchError(
-                f"{key.decode()} of {path} hold {len(found)} classes from {found[0]} to {found[-1]}, {form.name} has "
-                f"{n_classes}, 0 to {n_classes - 1}."
+                f"{key.decode()} of {path} hold {len(classes)} classes from {classes[0]} to {classes[-1]}, {form.name} "
+                f"has {n_classes}, 0 to {n_classes - 1}."
             )
     return items
 
@@ -209,19 +201,19 @@ def _parse_binary(file: IO[bytes], name: str, form: Format) -> tuple[ByteArray, 
     if not len(content) or len(content) % width:
         raise HashbenchError(
             f"{name} has {len(content)} bytes, expected a multiple of {width} ({len(form.keys)} label bytes and "
-            f"{_PIXELS} pixels an image): it is cut short or no binary version of {form.name}."
+            f"{_PIXELS} pixels an image): it is cut short or not a binary version of {form.name}."
         )
     rows = content.reshape(-1, width)
     return rows[:, len(form.keys) :], rows[:, : len(form.keys)].T.astype(np.int64)
 
 
-def _from_tree(path: Path, form: Format) -> Items:
+def _from_tree(path: Path, form: Format) -> CifarImages:
     tree = read_tree(path)
     if tree.classes != sorted(form.classes):
         odd = sorted({*tree.classes} ^ {*form.classes})
         raise HashbenchError(
             f"{path} holds folders for {len(tree.classes)} classes, {form.name} has {len(form.classes)}; "
-            f"those of one alone: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}."
+            f"the differences: {', '.join(odd[:5])}{', ...' if len(odd) > 5 else ''}."
         )
     images = tree.images
     if images.native_size != 32:
@@ -229,7 +221,7 @@ def _from_tree(path: Path, form: Format) -> Items:
     fine = np.array([form.classes.index(name) for name in tree.classes])[tree.labels]
     labels = np.stack([_coarse(form)[fine], fine]) if len(form.keys) == 2 else fine[None]
     lossy = " through JPEG" if tree.is_lossy else ""
-    items = Items(
+    items = CifarImages(
         images=images,
         labels=labels,
         n_train=sum(split == "train" for split in tree.splits),
@@ -240,5 +232,4 @@ def _from_tree(path: Path, form: Format) -> Items:
 
 
 def _coarse(form: Format) -> IntArray:
-    """Give the superclass of each class."""
     return np.array([[name in names.split() for names in form.superclasses].index(True) for name in form.classes])

@@ -1,4 +1,4 @@
-"""Images named by lists that come from other people's machines: found by the end of their paths."""
+"""Images named by published lists, found by the ends of their paths."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _SHOWN = 3  # names of missing images
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a list, but for blank ones; ``/`` between folders whatever the system they come from."""
+    """Read the lines of a list that are not blank, with ``/`` between folders."""
     check_file(path)
     with reading(path, "text"):
         text = path.read_text(encoding="utf-8")
@@ -24,7 +24,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def needed_lists(what: str) -> tuple[Needed, ...]:
-    """Name the three lists of HashNet for ``what``: training items, database, queries."""
+    """Return the three lists of HashNet for ``what``: training items, database, queries."""
     raw = f"https://raw.githubusercontent.com/thuml/HashNet/master/pytorch/data/{what}"
     return (
         Needed("train.txt", f"{raw}/train.txt", note="no checksum is published"),
@@ -40,12 +40,14 @@ def needed_lists(what: str) -> tuple[Needed, ...]:
 def read_labelled(
     path: Path, n_classes: int, n_wanted: int, *, has_several: bool = False
 ) -> dict[str, tuple[int, ...]]:
-    """Give the classes of each file name, in the order of a list of HashNet; one, unless ``has_several``."""
+    """Read the classes of each file name in a list of HashNet; one class each, unless ``has_several``."""
     classes: dict[str, tuple[int, ...]] = {}
     lines = read_lines(path)
     for line in lines:
         image, *digits = line.rsplit(maxsplit=n_classes)
-        if len(digits) != n_classes or not {*digits} <= {"0", "1"} or not _fits(digits.count("1"), has_several):
+        n_ones = digits.count("1")
+        is_valid = len(digits) == n_classes and {*digits} <= {"0", "1"}
+        if not is_valid or n_ones < 1 or (n_ones > 1 and not has_several):
             how_many = "one or several of" if has_several else "one of"
             raise HashbenchError(
                 f"{path} has a line that begins {line[:60]!r}, expected a path and {n_classes} digits, {how_many} "
@@ -60,12 +62,8 @@ def read_labelled(
     return classes
 
 
-def _fits(n_classes: int, has_several: bool) -> bool:
-    return n_classes >= 1 if has_several else n_classes == 1
-
-
 def demand_fit(folder: Path, wrong: Mapping[str, Sequence[str]]) -> None:
-    """Refuse lists of which one contradicts another; ``wrong`` holds the names by what is wrong about them."""
+    """Refuse lists that contradict each other; ``wrong`` holds wrong names by what is wrong."""
     for what, names in wrong.items():
         if names:
             raise HashbenchError(
@@ -74,32 +72,32 @@ def demand_fit(folder: Path, wrong: Mapping[str, Sequence[str]]) -> None:
 
 
 def fetch_archives(archives: Mapping[str, str], folder: Path, options: Options) -> None:
-    """Download what lacks of public archives, checksums by address, each into a folder of its name; unless given."""
+    """Download missing public archives, given as checksums by address, unless the user has a source."""
     if options.source is None:
         for url, checksum in archives.items():
             fetch_unpacked(url, checksum, folder / Path(url).stem, on_progress=options.on_progress)
 
 
 def needed_images(folder: Path, otherwise: Needed) -> Needed:
-    """Name one image below a folder, for `hashbench.sources.download.demand`; what to ask for if there is none."""
+    """Return an image below a folder, for `hashbench.sources.download.demand`; ``otherwise`` if there is none."""
     first = next(image_files(folder), None) if folder.is_dir() else None
     return otherwise if first is None else Needed(str(first.relative_to(folder)))
 
 
 def find_images(folder: Path, wanted: Sequence[str], what: str) -> ImageFiles:
-    """Find images at any depth by the ends of their paths: all ``name.jpg``, or all ``folder/name.jpg``."""
+    """Return images at any depth by the ends of their paths: all ``name.jpg``, or all ``folder/name.jpg``."""
     n_parts = wanted[0].count("/") + 1
     names = set(wanted)
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for path in image_files(folder):
         name = "/".join(path.parts[-n_parts:])
         if name in names:
-            found[name] = min(path, found.get(name, path))
-    missing = sorted(names - found.keys())
+            paths[name] = min(path, paths.get(name, path))
+    missing = sorted(names - paths.keys())
     if missing:
         shown = ", ".join(missing[:_SHOWN]) + (", ..." if len(missing) > _SHOWN else "")
         raise HashbenchError(
-            f"of the {len(names):,} images of {what}, {len(missing):,} are nowhere below {folder}: {shown}. "
-            "Put them there, or give the folder that holds them all as --source."
+            f"{len(missing):,} of the {len(names):,} images of {what} are missing below {folder}: {shown}. "
+            "Put them there, or pass the folder that holds all of them as --source."
         )
-    return ImageFiles([found[name] for name in wanted])
+    return ImageFiles([paths[name] for name in wanted])

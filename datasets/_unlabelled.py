@@ -1,4 +1,4 @@
-"""The protocol of TALR's LabelMe experiments: items without labels, relevant by distance."""
+"""The protocol of TALR's LabelMe experiments: items without labels; near items are relevant."""
 
 from typing import Any
 
@@ -16,12 +16,12 @@ PROTOCOL = (
 
 
 def describe_unlabelled(features: Float32Array, n_queries: int = N_QUERIES, n_train: int = N_TRAIN) -> dict[str, Any]:
-    """Draw a split with seed 0 and find the distances of the four levels; give both as fields of `Dataset`."""
-    query, database, train = draw_any(len(features), n_queries, n_train, 0)
-    return {"query": query, "database": database, "train": train, **distance_rule(features[train])}
+    """Draw a split with seed 0 and compute the thresholds of the four levels; return split, rule and parameters."""
+    split = draw_any(len(features), n_queries, n_train, 0)
+    return {"split": split, **distance_rule(features[split[2]])}
 
 
 def distance_rule(features: Float32Array) -> dict[str, Any]:
-    """Find the distances of the four levels from training items; give ``rule`` and ``rule_params`` of `Dataset`."""
+    """Compute thresholds of the four levels from training items; return ``rule`` and ``rule_params`` of `Dataset`."""
     thresholds = squared_distance_percentiles(features, _PERCENTILES)
     return {"rule": "distance", "rule_params": {"squared_thresholds": thresholds, "levels": _LEVELS}}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _MOST_TRAIN = 100_000  # drawn where the user does not say how many
 _ARRAYS = ("train", "test", "neighbors", "distances")
 _KINDS = ("biuf", "biuf", "iu", "biuf")
-_NOT_EUCLIDEAN = {"angular": "cosine", "dot": "dot"}  # as we call them
+_NOT_EUCLIDEAN = {"angular": "cosine", "dot": "dot"}  # names there and here
 _EXAMPLE = Needed(
     "sift-128-euclidean.hdf5",
     "http://ann-benchmarks.com/sift-128-euclidean.hdf5",
@@ -32,7 +32,7 @@ _EXAMPLE = Needed(
 
 
 class AnnBenchmarks(DatasetAdapter):
-    """Vectors whose nearest neighbours are known; relevant are these, under a name of the user's."""
+    """Vectors whose nearest neighbours are known and relevant, under a name the user chooses."""
 
     name = "ann-benchmarks"
     summary = "any HDF5 file of that project: hashbench prepare --from FILE.hdf5 --name NAME"
@@ -40,7 +40,7 @@ class AnnBenchmarks(DatasetAdapter):
     needs = "such a file"
 
     def prepare(self) -> Dataset:
-        """Take the file's vectors as database, its test vectors as queries, its neighbours as relevant."""
+        """Read vectors as database, test vectors as queries, and their neighbours as relevant."""
         own = self.options.own
         if own is None:
             self._ask_for_name()
@@ -61,7 +61,7 @@ class AnnBenchmarks(DatasetAdapter):
             n_tied = 0
             if own.neighbours is not None:
                 neighbours, n_tied = _nearest(neighbours, file["distances"][()], own.neighbours, path)
-        train, how = _train_of(own, n_database, path)
+        train, origin = _train_of(own, n_database, path)
         return Dataset(
             name=own.name,
             features=features,
@@ -76,7 +76,7 @@ class AnnBenchmarks(DatasetAdapter):
                 "summary": f"{path.stem} of ann-benchmarks",
                 "protocol": f"its test vectors as queries, its training vectors as database; level 1 for the "
                 f"{describe_neighbours(neighbours.shape[1], distance, n_tied)} as the file gives them; {len(train):,} "
-                f"of {n_database:,} database vectors for training{how}",
+                f"of {n_database:,} database vectors for training{origin}",
                 "source": path.name,
                 "features": "as given" + (", not scaled to unit length" if distance == "angular" else ""),
                 "licence": "code of ann-benchmarks: MIT; the vectors: see their authors",
@@ -86,18 +86,17 @@ class AnnBenchmarks(DatasetAdapter):
         )
 
     def _ask_for_name(self) -> NoReturn:
-        """Say how to prepare a file under a name, and where to get one."""
         path = self.options.source
         if path is None:
             (path,) = demand(data_dir() / "sources" / self.name, [_EXAMPLE], f"dataset {self.name!r}")
         raise HashbenchError(
-            f"files of ann-benchmarks get a name of their own; try: hashbench prepare --from {path} "
+            f"choose a name for the file of ann-benchmarks: hashbench prepare --from {path} "
             f"--name {path.stem.partition('-')[0] or 'mydata'}."
         )
 
     def _refuse_other_choices(self, own: OwnData) -> None:
         if self.kind not in self.features:
-            raise HashbenchError(f"features {self.kind!r} are computed of images, and {own.items} holds vectors.")
+            raise HashbenchError(f"features {self.kind!r} are computed from images, and {own.items} holds vectors.")
         other = (own.labels, own.query_items, own.query_labels, own.true_distance)
         counts = (own.n_queries, own.queries_per_label, own.train_per_label)
         is_other_rule = own.rule not in (None, "neighbours")
@@ -109,36 +108,36 @@ class AnnBenchmarks(DatasetAdapter):
 
 
 def _train_of(own: OwnData, n_database: int, path: Path) -> tuple[IntArray, str]:
-    """Take the training items that the user names, or draw them; say how in words."""
+    """Read the row numbers of the training items, or draw them; describe the choice."""
     if own.train_index is not None:
         if own.n_train is not None or own.seed:
             raise HashbenchError("--train-index names the training items; leave out --train and --seed.")
         return read_rows(own.train_index, n_database), ", as listed"
     n_train = own.n_train or min(n_database, _MOST_TRAIN)
     if n_train > n_database:
-        raise HashbenchError(f"{path} has {n_database:,} vectors, {n_train:,} are asked for to train on.")
+        raise HashbenchError(f"{path} has {n_database:,} vectors, fewer than the {n_train:,} of --train.")
     train = np.sort(np.random.default_rng(own.seed).permutation(n_database)[:n_train])
     return train, f", drawn with seed {own.seed}" if n_train < n_database else ""
 
 
 def _nearest(neighbours: IntArray, distances: AnyArray, n_wanted: int, path: Path) -> tuple[IntArray, int]:
-    """Cut neighbours to the first ones, and count the queries of which one left out is as near as the last of these."""
+    """Return the first neighbours, and the number of queries with one left out as near as the last of these."""
     n_listed = neighbours.shape[1]
     if n_wanted > n_listed:
         raise HashbenchError(
-            f"{path} lists {n_listed} neighbours of each query, {n_wanted} are asked for. Ask for fewer."
+            f"{path} lists {n_listed} neighbours of each query, fewer than the {n_wanted} of --neighbours."
         )
     if not (distances[:, :-1] <= distances[:, 1:]).all():
         raise HashbenchError(
-            f"{path} does not list neighbours by rising distance, so that its first {n_wanted} need not be the "
-            "nearest. Leave --neighbours out, or sort them."
+            f"{path} does not list neighbours by rising distance, so its first {n_wanted} may not be the nearest. "
+            "Leave --neighbours out, or sort them."
         )
     is_tied = distances[:, n_wanted - 1] == distances[:, n_wanted] if n_wanted < n_listed else np.zeros(1)
     return neighbours[:, :n_wanted], int(is_tied.sum())
 
 
 def _checked(file: "h5py.File", path: Path) -> str:
-    """Check that the arrays are there and fit together, and give the name of the distance."""
+    """Check that the arrays exist and fit together; return the name of the distance."""
     import h5py
 
     distance = str(file.attrs.get("distance", "an unnamed"))

@@ -1,10 +1,11 @@
-"""Your own features and labels, or folders of images."""
+"""The user's own features and labels, or folders of images."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hashbench._choices import OWN_RULES
 from hashbench._typing import AnyArray, IntArray
 from hashbench._validation import as_int64, check_labelled, multi_hot, number_words
 from hashbench.adapter import DatasetAdapter, OwnData
@@ -23,7 +24,6 @@ from hashbench.store.inputs import reading
 _MOST_QUERIES = 1_000  # drawn where the user does not say how many
 _THRESHOLD_ITEMS = 5_000  # training items whose distances give the thresholds of the distance rule
 _BY_FOLDER = "split by folder: "
-_RULES = ("same-label", "shared-labels", "distance", "neighbours")
 _WITHOUT_LABELS = ("distance", "neighbours")
 
 
@@ -41,11 +41,11 @@ class Arrays(DatasetAdapter):
         own = self.options.own
         if own is None:
             raise HashbenchError(
-                "'arrays' stands for your own data; try: hashbench prepare --from features.npy --labels labels.npy "
+                "'arrays' is for your own data: hashbench prepare --from features.npy --labels labels.npy "
                 "--name mydata."
             )
         if own.query_labels is not None and own.query_items is None:
-            raise HashbenchError("--query-labels are those of queries of your own; give these as --query-from.")
+            raise HashbenchError("--query-labels needs --query-from, the queries that have these labels.")
         with reading(Path(own.items)):
             is_folder = split_spec(own.items)[0].is_dir()
         items = self._of_folder(own) if is_folder else self._of_files(own)
@@ -69,8 +69,9 @@ class Arrays(DatasetAdapter):
                 raise HashbenchError(
                     "rule 'neighbours' needs features to compare, and these are images only; choose other --features."
                 )
-            parts = features[query], features[database]
-            neighbours, n_tied = find_neighbours(*parts, own.neighbours, distance, self.options.on_progress)
+            neighbours, n_tied = find_neighbours(
+                features[query], features[database], own.neighbours, distance, self.options.on_progress
+            )
             protocol += f"; level 1 for the {describe_neighbours(own.neighbours, distance, n_tied)}"
         if rule == "distance" and features is not None:
             measured = np.random.default_rng(own.seed).permutation(train)[:_THRESHOLD_ITEMS]
@@ -92,37 +93,37 @@ class Arrays(DatasetAdapter):
 
     def _of_files(self, own: OwnData) -> dict[str, Any]:
         if own.skip_bad_images:
-            raise HashbenchError(f"--skip-bad-images is for folders of images, and {own.items} is none; leave it out.")
+            raise HashbenchError(f"--skip-bad-images is for folders of images; leave it out for {own.items}.")
         if self.kind != "features":
             raise HashbenchError(
-                f"features {self.kind!r} are computed of images, and {own.items} is no folder of them."
+                f"features {self.kind!r} are computed from images, and {own.items} is not a folder of images."
             )
         features, labels, left_out = read_items(own.items, own.labels)
         if labels is not None:
             labels = _one_each(labels, own.labels, own.items, len(features))
         n_queries = 0
         if own.query_items is not None:
-            ours, theirs, _ = read_items(own.query_items, own.query_labels)
-            if ours.shape[1] != features.shape[1]:
+            query_features, query_labels, _ = read_items(own.query_items, own.query_labels)
+            if query_features.shape[1] != features.shape[1]:
                 raise HashbenchError(
-                    f"{own.query_items} has {ours.shape[1]} columns and {own.items} {features.shape[1]}; queries and "
-                    "database items need the same features."
+                    f"{own.query_items} has {query_features.shape[1]} columns and {own.items} {features.shape[1]}; "
+                    "queries and database items need the same features."
                 )
-            if theirs is not None:
-                theirs = _one_each(theirs, own.query_labels, own.query_items, len(ours))
-            if (labels is None) != (theirs is None):
+            if query_labels is not None:
+                query_labels = _one_each(query_labels, own.query_labels, own.query_items, len(query_features))
+            if (labels is None) != (query_labels is None):
                 has, lacks = ("query", "database") if labels is None else ("database", "query")
                 raise HashbenchError(
                     f"the {has} items have labels and the {lacks} items have none; give labels for both or neither."
                 )
-            if labels is not None and theirs is not None:
-                if labels.shape[1:] != theirs.shape[1:]:
+            if labels is not None and query_labels is not None:
+                if labels.shape[1:] != query_labels.shape[1:]:
                     raise HashbenchError(
-                        f"labels of the database have shape {labels.shape} and those of the queries {theirs.shape}; "
-                        "both need the same form and number of classes."
+                        f"labels of the database have shape {labels.shape} and those of the queries "
+                        f"{query_labels.shape}; both need the same form and number of classes."
                     )
-                labels = np.concatenate([labels, theirs])
-            features, n_queries = np.concatenate([features, ours]), len(ours)
+                labels = np.concatenate([labels, query_labels])
+            features, n_queries = np.concatenate([features, query_features]), len(query_features)
         return {
             "features": features,
             "labels": None if labels is None else _as_labels(labels, own.labels or own.items),
@@ -132,39 +133,38 @@ class Arrays(DatasetAdapter):
 
     def _of_folder(self, own: OwnData) -> dict[str, Any]:
         if self.kind == "features":
-            raise HashbenchError(f"{own.items} is a folder; say which --features to compute: {', '.join(KINDS)}.")
+            raise HashbenchError(f"{own.items} is a folder; choose --features to compute: {', '.join(KINDS)}.")
         if own.query_items is not None:
-            raise HashbenchError("queries of a folder of images are drawn; --query-from goes with files of features.")
+            raise HashbenchError("queries of a folder of images are drawn; --query-from is for files of features.")
         tree = read_tree(Path(own.items))
-        kept = np.arange(n_found := len(tree.images))
-        found: AnyArray = tree.labels
+        n_images, labels = len(tree.images), None
         if own.labels:
-            found = _one_each(read_array(own.labels, LABEL_KEYS), own.labels, own.items, n_found)
+            labels = _one_each(read_array(own.labels, LABEL_KEYS), own.labels, own.items, n_images)
         if own.skip_bad_images:
-            tree, kept = without_bad(tree)
+            tree, rows = without_bad(tree)
+            labels = None if labels is None else labels[rows]
         if len(tree.classes) < 2 and own.labels is None:
             raise HashbenchError(
                 f"images of {own.items} lie in one class, {tree.classes[0]!r}; expected two or more folders "
                 "train/<class>/ or <class>/ with files, or give --labels."
             )
-        labels = _as_labels(found[kept], own.labels) if own.labels else tree.labels
         extracted = extract(self.kind, tree.images, self.options)
         return {
             "features": extracted.features,
             "images": extracted.images,
-            "labels": labels,
+            "labels": tree.labels if labels is None else _as_labels(labels, str(own.labels)),
             "folders": tree.splits,
-            "n_bad": n_found - len(kept),
+            "n_bad": n_images - len(tree.images),
             "about": {"features": extracted.how},
         }
 
 
 def _rule(own: OwnData, labels: AnyArray | None) -> str:
-    """Give the affinity rule asked for, or the one that fits."""
+    """Return the chosen affinity rule, or the one that fits the labels."""
     fits = "distance" if labels is None else "same-label" if labels.ndim == 1 else "shared-labels"
     rule = own.rule or ("neighbours" if own.neighbours else fits)
-    if rule not in _RULES:
-        raise HashbenchError(f"affinity rule {rule!r} is none of {', '.join(_RULES)}, which own data can have.")
+    if rule not in OWN_RULES:
+        raise HashbenchError(f"affinity rule {rule!r} is not for your own data; choose one of {', '.join(OWN_RULES)}.")
     if (rule == "neighbours") != (own.neighbours is not None):
         raise HashbenchError(
             "--affinity neighbours and --neighbours K go together: the K nearest database items of each query are "
@@ -174,53 +174,53 @@ def _rule(own: OwnData, labels: AnyArray | None) -> str:
 
 
 def _refuse_idle(own: OwnData, rule: str, *, is_drawn: bool) -> None:
-    """Refuse labels, a distance and a seed that would change nothing."""
+    """Refuse labels, a distance and a seed that would have no effect."""
     if rule in _WITHOUT_LABELS and (own.labels or own.query_labels) and own.queries_per_label is None:
-        raise HashbenchError(f"--affinity {rule} goes by features, so that --labels have no effect; leave them out.")
+        raise HashbenchError(f"--affinity {rule} compares features, so --labels have no effect; leave them out.")
     if rule == "distance" and own.true_distance is not None:
-        raise HashbenchError("--affinity distance goes by Euclidean distance; leave --true-distance out.")
+        raise HashbenchError("--affinity distance uses Euclidean distance; leave --true-distance out.")
     if own.seed and not is_drawn:
         raise HashbenchError(
-            f"--seed {own.seed} has no effect, since neither queries nor training items are drawn; leave it out."
+            f"--seed {own.seed} has no effect, as neither queries nor training items are drawn; leave it out."
         )
 
 
 def _by_folder(own: OwnData, folders: list[str]) -> tuple[tuple[IntArray, ...], str] | None:
-    """Take the folders train/ and test/ or val/ for the split, if these are all and nothing is asked to be drawn."""
+    """Split by the folders train/ and test/ or val/, if these are all folders and no drawing is requested."""
     counts = (own.n_queries, own.n_train, own.queries_per_label, own.train_per_label)
     if set(folders) not in ({"train", "test"}, {"train", "val"}) or any(count is not None for count in counts):
         return None
     is_train = np.array(folders) == "train"
     query, database = np.flatnonzero(~is_train), np.flatnonzero(is_train)
-    (theirs,) = set(folders) - {"train"}
+    (query_folder,) = set(folders) - {"train"}
     train = database if own.train_index is None else database[read_rows(own.train_index, len(database))]
     n_train = "all" if len(train) == len(database) else f"{len(train):,} of these, as listed,"
-    words = f"{len(query):,} images of {theirs}/ as queries, {len(database):,} of train/ as database, {n_train} "
+    words = f"{len(query):,} images of {query_folder}/ as queries, {len(database):,} of train/ as database, {n_train} "
     return (query, database, train), f"{_BY_FOLDER}{words}for training"
 
 
 def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) -> tuple[tuple[IntArray, ...], str]:
-    """Draw what the user left open; with queries of their own, these are the last items."""
+    """Split by the user's choices and draw the rest; the user's queries are the last ``n_given`` items."""
     by_label = own.queries_per_label is not None or own.train_per_label is not None
     if by_label and (own.n_queries is not None or own.n_train is not None):
-        raise HashbenchError("say how many to draw for each label, or how many altogether, not both.")
+        raise HashbenchError("choose numbers of items per label or in total, not both.")
     if own.train_index is not None:
         if own.n_train is not None or own.train_per_label is not None:
             raise HashbenchError("--train-index names the training items; leave out --train and --train-per-label.")
         if not n_given:
             raise HashbenchError(
-                "--train-index names rows of the database, and queries are to be drawn out of it. Give your queries, "
-                "too (--query-from), or have the training items drawn (--train)."
+                "--train-index names rows of the database, and queries would be drawn from it. Pass your queries too "
+                "(--query-from), or draw the training items (--train)."
             )
     if n_given:
         if own.n_queries is not None or own.queries_per_label is not None:
             raise HashbenchError(
-                "--query-from gives all queries, so that only training items can be drawn; leave out --queries and "
+                "--query-from gives all queries, so only training items can be drawn; leave out --queries and "
                 "--queries-per-label."
             )
         database = np.arange(n_items - n_given)
-        train, how = _train_of(own, database, None if labels is None else labels[: len(database)])
-        words = f"own queries; {len(train):,} of {len(database):,} database items for training{how}"
+        train, origin = _train_of(own, database, None if labels is None else labels[: len(database)])
+        words = f"own queries; {len(train):,} of {len(database):,} database items for training{origin}"
         return (np.arange(len(database), n_items), database, train), words
     if by_label:
         if labels is None or own.queries_per_label is None:
@@ -237,7 +237,7 @@ def _split(own: OwnData, n_items: int, n_given: int, labels: AnyArray | None) ->
 
 
 def _train_of(own: OwnData, database: IntArray, labels: AnyArray | None) -> tuple[IntArray, str]:
-    """Choose the training items of a database that is known, with the labels of its items; say how in words."""
+    """Choose training items from a database, with the labels of its items; describe the choice."""
     if own.train_index is not None:
         return read_rows(own.train_index, len(database)), ", as listed"
     if own.train_per_label is not None:
@@ -248,13 +248,13 @@ def _train_of(own: OwnData, database: IntArray, labels: AnyArray | None) -> tupl
         return train, f", {own.train_per_label} a label, drawn with seed {own.seed}"
     n_train = own.n_train or len(database)
     if n_train > len(database):
-        raise HashbenchError(f"there are {len(database)} database items, {n_train} are asked for to train on.")
+        raise HashbenchError(f"there are {len(database)} database items, fewer than the {n_train} of --train.")
     return np.sort(np.random.default_rng(own.seed).permutation(database)[:n_train]), ""
 
 
 def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> AnyArray:
-    """Demand one label an item; a row or a column of them will do."""
-    if labels.ndim == 2 and 1 in labels.shape:  # a column, or a row as MATLAB has them
+    """Check that there is one label per item; flatten a row or column of labels, as MATLAB has them."""
+    if labels.ndim == 2 and 1 in labels.shape:
         labels = labels.ravel()
     n_labels = len(labels) if labels.ndim else 1
     if n_labels != n_items:
@@ -263,7 +263,7 @@ def _one_each(labels: AnyArray, spec: str | None, items: str, n_items: int) -> A
 
 
 def _as_labels(array: AnyArray, name: str) -> AnyArray:
-    """Bring classes or multi-hot labels into the form of a dataset; names of classes become numbers."""
+    """Convert classes or multi-hot labels to the form of a dataset; names of classes become numbers."""
     check_labelled(array, name)
     if array.ndim == 2:
         return multi_hot(array, f"labels of {name}")
@@ -271,8 +271,8 @@ def _as_labels(array: AnyArray, name: str) -> AnyArray:
         _, stray = as_numbers(array.astype(str))
         if stray is not None:
             raise HashbenchError(
-                f"most labels of {name} are numbers, but item {stray} (the first is 0) has {str(array[stray])!r}. Mend "
-                "that label, or call all classes by words."
+                f"most labels of {name} are numbers, but item {stray} (the first is 0) has {str(array[stray])!r}. Fix "
+                "that label, or use words for all classes."
             )
     if array.dtype.kind == "f" and np.isfinite(array).all() and (array == np.floor(array)).all():
         array = as_int64(array, f"labels of {name}")

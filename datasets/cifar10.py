@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from hashbench.datasets._cifar import CifarAdapter, Format, Items
+from hashbench._typing import IntArray
+from hashbench.datasets._cifar import CifarAdapter, CifarImages, Format
 from hashbench.datasets._unlabelled import PROTOCOL, describe_unlabelled
 from hashbench.sources.splits import draw_split
 
@@ -31,14 +32,11 @@ class Cifar10S1(_Cifar10):
     name = "cifar10-s1"
     summary = "60,000 images, ten classes; 1,000 queries, 59,000 database, 5,000 of these for training"
 
-    def describe(self, items: Items, features: Any) -> dict[str, Any]:
-        """Draw 100 queries and 500 training items a class; the rest is database."""
-        query, database, train = draw_split(items.labels[0], 100, 500, _SEED)
-        return {
-            **{"query": query, "database": database, "train": train},
-            **{"rule": "same-label", "labels": items.labels[0]},
-            "protocol": "split 1 of TALR: 100 queries and 500 training items a class drawn of all images with seed 0",
-        }
+    protocol = "split 1 of TALR: 100 queries and 500 training items a class drawn of all images with seed 0"
+
+    def split(self, items: CifarImages) -> tuple[IntArray, IntArray, IntArray]:
+        """Draw 100 queries and 500 training items per class; the rest is database."""
+        return draw_split(items.labels[0], 100, 500, _SEED)
 
 
 class Cifar10S2(_Cifar10):
@@ -46,16 +44,10 @@ class Cifar10S2(_Cifar10):
 
     name = "cifar10-s2"
     summary = "the same images; the official 10,000 as queries, the official 50,000 as database, all for training"
-
-    def describe(self, items: Items, features: Any) -> dict[str, Any]:
-        """Take the official split."""
-        database = np.arange(items.n_train)
-        return {
-            **{"query": np.arange(items.n_train, len(items.images)), "database": database, "train": database},
-            **{"rule": "same-label", "labels": items.labels[0]},
-            "protocol": "split 2 as the TALR paper prints it: official test and training part (its released script "
-            "draws 1,000 queries a class of all images instead)",
-        }
+    protocol = (
+        "split 2 as the TALR paper prints it: official test and training part (its released script draws 1,000 queries "
+        "a class of all images instead)"
+    )
 
 
 class Cifar10S3(_Cifar10):
@@ -64,29 +56,26 @@ class Cifar10S3(_Cifar10):
     name = "cifar10-s3"
     summary = "the same images; 1,000 queries, 54,000 database, 5,000 others for training"
 
-    def describe(self, items: Items, features: Any) -> dict[str, Any]:
-        """Draw 100 queries and 500 training items a class; database is what neither of them is."""
+    protocol = (
+        "that of DCH and of DeepHash's lists, drawn anew: 100 queries and 500 training items a class of all images "
+        "drawn with seed 0, as in cifar10-s1; database = all but queries and training items"
+    )
+
+    def split(self, items: CifarImages) -> tuple[IntArray, IntArray, IntArray]:
+        """Draw 100 queries and 500 training items per class; the database is the rest without the training items."""
         query, others, train = draw_split(items.labels[0], 100, 500, _SEED)
-        return {
-            **{"query": query, "database": np.setdiff1d(others, train), "train": train},
-            **{"rule": "same-label", "labels": items.labels[0]},
-            "protocol": "that of DCH and of DeepHash's lists, drawn anew: 100 queries and 500 training items a class "
-            "of all images drawn with seed 0, as in cifar10-s1; database = all but queries and training items",
-        }
+        return query, np.setdiff1d(others, train), train
 
 
 class Cifar10Unlabelled(_Cifar10):
-    """GIST features without labels: relevant is what lies near."""
+    """GIST features without labels: near items are relevant."""
 
     name = "cifar10-gist-unlabelled"
     summary = "22,000 of the images as GIST, no labels: levels by distance; 2,000 queries, 5,000 for training"
     features = ("gist",)
+    protocol = f"the LabelMe protocol of TALR on 22,000 images of CIFAR-10: {PROTOCOL}"
 
-    def describe(self, items: Items, features: Any) -> dict[str, Any]:
+    def fields(self, items: CifarImages, features: Any) -> dict[str, Any]:
         """Draw 22,000 images; 5, 1, 0.2, 0.1 % nearest training pairs have levels 1, 2, 5, 10."""
         keep = np.sort(np.random.default_rng(_SEED).choice(len(items.images), _UNLABELLED, replace=False))
-        return {
-            "keep": keep,
-            **describe_unlabelled(features[keep]),
-            "protocol": f"the LabelMe protocol of TALR on 22,000 images of CIFAR-10: {PROTOCOL}",
-        }
+        return {"features": features[keep], **describe_unlabelled(features[keep])}

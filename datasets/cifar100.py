@@ -1,10 +1,6 @@
 """CIFAR-100 with classes and superclasses."""
 
-from typing import Any
-
-import numpy as np
-
-from hashbench.datasets._cifar import CifarAdapter, Format, Items
+from hashbench.datasets._cifar import CifarAdapter, Format
 
 _SUPERCLASSES = (
     "beaver dolphin otter seal whale",
@@ -31,7 +27,7 @@ _SUPERCLASSES = (
 
 
 class Cifar100(CifarAdapter):
-    """A hundred classes in twenty superclasses; relevant is the class, and less so the superclass."""
+    """A hundred classes in twenty superclasses; items of the same class, or less so superclass, are relevant."""
 
     name = "cifar100"
     summary = "60,000 images, 100 classes in 20 superclasses; official 10,000 as queries, 50,000 as database"
@@ -46,14 +42,8 @@ class Cifar100(CifarAdapter):
     )
     url = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
     sha256 = "85cd44d02ba6437773c5bbd22e183051d648de2e7d6b014e1ef29b855ba677a7"
-
-    def describe(self, items: Items, features: Any) -> dict[str, Any]:
-        """Take the official split; level 2 for the class, 1 for the superclass."""
-        database = np.arange(items.n_train)
-        coarse, fine = items.labels
-        return {
-            **{"query": np.arange(items.n_train, len(items.images)), "database": database, "train": database},
-            **{"rule": "hierarchy", "labels": fine, "coarse_labels": coarse},
-            "protocol": "official test part as queries, official training part as database and for training; level 2 "
-            "for the same class, 1 for the same superclass",
-        }
+    rule = "hierarchy"
+    protocol = (
+        "official test part as queries, official training part as database and for training; level 2 for the same "
+        "class, 1 for the same superclass"
+    )

@@ -1,12 +1,11 @@
-"""22,019 photos of LabelMe as GIST features, without labels: relevant is what lies near."""
+"""22,019 photos of LabelMe as GIST features, without labels: near photos are relevant."""
 
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
+from hashbench.datasets._published import PublishedDataset
 from hashbench.datasets._unlabelled import N_QUERIES, N_TRAIN, PROTOCOL, describe_unlabelled
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_features
 from hashbench.sources.download import Needed, demand
-from hashbench.store.files import data_dir
 
 _URL = "http://www.cs.toronto.edu/~norouzi/research/mlh/data/LabelMe_gist.mat"
 _NOTE = (
@@ -15,40 +14,35 @@ _NOTE = (
 )
 
 
-class LabelMe(DatasetAdapter):
-    """GIST features of the 22K LabelMe set; its other variables, distances by segmentation among them, stay unread."""
+class LabelMe(PublishedDataset):
+    """GIST features of the 22K LabelMe set; other variables of the file are not read."""
 
     name = "labelme"
     summary = "22,019 photos as GIST, no labels; 2,000 queries, 20,019 database, 5,000 of these for training"
     features = ("gist",)
     takes = ("source",)
     needs = "LabelMe_gist.mat"
+    protocol = (
+        "that of TALR, whose 20,000 database items are 20,019 here, since no item is left out: "
+        f"{PROTOCOL}; features as they are in the file, neither centred nor scaled"
+    )
+    citation = (
+        "B. C. Russell, A. Torralba, K. P. Murphy, W. T. Freeman, LabelMe: A Database and Web-Based Tool for Image "
+        "Annotation, IJCV 2008; A. Torralba, R. Fergus, Y. Weiss, Small Codes and Large Image Databases for "
+        "Recognition, CVPR 2008"
+    )
     shape = (22_019, 512)
     n_queries, n_train = N_QUERIES, N_TRAIN
 
     def prepare(self) -> Dataset:
         """Read the features, draw queries and training items, take thresholds from the training items."""
-        folder = self.options.source or data_dir() / "sources" / self.name
-        (path,) = demand(folder, [Needed("LabelMe_gist.mat", _URL, note=_NOTE)], f"dataset {self.name!r}")
+        (path,) = demand(self.folder, [Needed("LabelMe_gist.mat", _URL, note=_NOTE)], f"dataset {self.name!r}")
         features = read_features(f"{path}:gist")
         if features.shape != self.shape:
             raise HashbenchError(
                 f"gist of {path} has shape {features.shape}, that of LabelMe has {self.shape}; fetch {_URL}."
             )
-        return Dataset(
-            name=self.name,
-            features=features,
-            features_name="gist",
-            about={
-                "summary": self.summary,
-                "protocol": f"that of TALR, whose 20,000 database items are 20,019 here, since no item is left out: "
-                f"{PROTOCOL}; features as they are in the file, neither centred nor scaled",
-                "source": path.name,
-                "features": "GIST, 512-d, computed by the authors",
-                "licence": "none stated by the authors",
-                "citation": "B. C. Russell, A. Torralba, K. P. Murphy, W. T. Freeman, LabelMe: A Database and "
-                "Web-Based Tool for Image Annotation, IJCV 2008; A. Torralba, R. Fergus, Y. Weiss, Small Codes and "
-                "Large Image Databases for Recognition, CVPR 2008",
-            },
-            **describe_unlabelled(features, self.n_queries, self.n_train),
+        about = {"source": path.name, "features": "GIST, 512-d, computed by the authors"}
+        return self.dataset(
+            about=about, features=features, **describe_unlabelled(features, self.n_queries, self.n_train)
         )

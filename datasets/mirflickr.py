@@ -6,14 +6,13 @@ from typing import ClassVar
 import numpy as np
 
 from hashbench._typing import ByteArray, IntArray
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._image_lists import KINDS_OF_PHOTOS, fetch_archives, find_images, read_lines
+from hashbench.datasets._published import PublishedDataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.features.extraction import extract
 from hashbench.sources.splits import draw_any
-from hashbench.store.files import data_dir
 
 _HOME = "https://press.liacs.nl/mirflickr/mirflickr25k.v3b"
 _SEED = 0
@@ -24,10 +23,11 @@ _POTENTIAL = (
 _RELEVANT = "baby bird car clouds dog female flower male night people portrait river sea tree"
 
 
-class MIRFlickr(DatasetAdapter):
+class MIRFlickr(PublishedDataset):
     """24 labels; the training items are in the database."""
 
     name = "mirflickr"
+    folder_name = "mirflickr"
     summary = "24,581 photos, 24 labels, several each; 2,000 queries, 22,581 database, 5,000 of these for training"
     features = KINDS_OF_PHOTOS
     needs = "a download of 3 GB, or photos and annotations"
@@ -36,6 +36,9 @@ class MIRFlickr(DatasetAdapter):
         f"{_HOME}/mirflickr25k_annotations_v080.zip": "md5:aa0138c79892b1b670184d142380948f",
     }
     names: ClassVar[list[str]] = _POTENTIAL.split()
+    origin = "MIRFLICKR-25000, annotations v0.80"
+    licence = "Creative Commons, each photo its own"
+    citation = "M. J. Huiskes, M. S. Lew, The MIR Flickr Retrieval Evaluation, MIR 2008"
     n_all, n_labelled, n_queries, n_train = 25_000, 24_581, 2_000, 5_000
     protocol = (
         "2,000 queries and 5,000 training items drawn with seed 0, database = all but the queries: as many "
@@ -44,37 +47,22 @@ class MIRFlickr(DatasetAdapter):
 
     def prepare(self) -> Dataset:
         """Download or find photos and annotations, leave out photos without labels, draw the split."""
-        folder = self.options.source or data_dir() / "sources" / MIRFlickr.name
-        fetch_archives(self.archives, folder, self.options)
-        labels, kept = self._labelled(folder)
-        photos = find_images(folder, [f"im{row + 1}.jpg" for row in kept], "MIRFlickr-25k")
+        fetch_archives(self.archives, self.folder, self.options)
+        labels, rows = self._labelled(self.folder)
+        photos = find_images(self.folder, [f"im{row + 1}.jpg" for row in rows], "MIRFlickr-25k")
         extracted = extract(self.kind, photos, self.options)
-        query, database, train = self._split(len(kept))
-        return Dataset(
-            name=self.name,
-            features=extracted.features,
-            images=extracted.images,
-            query=query,
-            database=database,
-            train=train,
-            rule="shared-labels",
-            labels=labels,
-            features_name=self.kind,
-            about={
-                "summary": self.summary,
-                "protocol": f"{self.protocol}; a few labels are so frequent that random codes score high, too",
-                "source": "MIRFLICKR-25000, annotations v0.80",
-                "features": extracted.how,
-                "licence": "Creative Commons, each photo its own",
-                "citation": "M. J. Huiskes, M. S. Lew, The MIR Flickr Retrieval Evaluation, MIR 2008",
-            },
-        )
+        about = {
+            "protocol": f"{self.protocol}; a few labels are so frequent that random codes score high, too",
+            "features": extracted.how,
+        }
+        split = self._split(len(rows))
+        return self.dataset(split, about, features=extracted.features, images=extracted.images, labels=labels)
 
     def _split(self, n_samples: int) -> tuple[IntArray, ...]:
         return draw_any(n_samples, self.n_queries, self.n_train, _SEED)
 
     def _labelled(self, folder: Path) -> tuple[ByteArray, IntArray]:  # labels (n_labelled, n_names), rows (n_labelled,)
-        """Read which photos have each label; give those that have some."""
+        """Read the labels of the photos; return labels and rows of the photos that have some."""
         first = next(iter(sorted(folder.rglob(f"{self.names[0]}.txt"))), folder / f"{self.names[0]}.txt")
         needed = [Needed(str((first.parent / f"{name}.txt").relative_to(folder)), _HOME) for name in self.names]
         labels = np.zeros((self.n_all, len(self.names)), dtype=np.uint8)
@@ -86,13 +74,13 @@ class MIRFlickr(DatasetAdapter):
                     f"{path} has a line {wrong[0][:60]!r}, expected numbers of photos, 1 to {self.n_all:,}."
                 )
             labels[[int(number) - 1 for number in numbers], column] = 1
-        kept = np.flatnonzero(labels.any(axis=1))
-        if len(kept) != self.n_labelled:
+        rows = np.flatnonzero(labels.any(axis=1))
+        if len(rows) != self.n_labelled:
             raise HashbenchError(
-                f"by the annotations in {first.parent}, {len(kept):,} photos have a label, expected "
+                f"by the annotations in {first.parent}, {len(rows):,} photos have a label, expected "
                 f"{self.n_labelled:,}; fetch them again."
             )
-        return labels[kept], kept
+        return labels[rows], rows
 
 
 class MIRFlickr38(MIRFlickr):

@@ -5,7 +5,6 @@ from typing import ClassVar
 import numpy as np
 
 from hashbench._typing import IntArray, Rows
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._image_lists import (
     KINDS_OF_PHOTOS,
@@ -15,17 +14,18 @@ from hashbench.datasets._image_lists import (
     needed_lists,
     read_labelled,
 )
+from hashbench.datasets._published import PublishedDataset
 from hashbench.sources.download import demand
 from hashbench.sources.features.extraction import extract
-from hashbench.store.files import data_dir
 
 _HOME = "https://s3.amazonaws.com/images.cocodataset.org/zips"  # their own name answers by plain HTTP only
 
 
-class MSCoco(DatasetAdapter):
-    """The lists as they are: each query is in the database, too, and no training item is."""
+class MSCoco(PublishedDataset):
+    """The lists as they are: the database contains all queries and no training items."""
 
     name = "mscoco"
+    folder_name = "mscoco"
     summary = "122,218 photos, 80 labels; 5,000 queries, 112,218 database with these in it, 10,000 for training"
     features = KINDS_OF_PHOTOS
     needs = "HashNet's lists, and a download of 19 GB or photos of COCO 2014"
@@ -33,6 +33,12 @@ class MSCoco(DatasetAdapter):
         f"{_HOME}/train2014.zip": "ede4087e640bddba550e090eae701092534b554b42b05ac33f0300b984b31775",
         f"{_HOME}/val2014.zip": "fe9be816052049c34717e077d9e34aa60814a55679f804cd043e3cbee3b9fde0",
     }
+    origin = "MS-COCO 2014, photos of both parts with at least one object"
+    licence = "annotations CC BY 4.0, photos under the terms of Flickr"
+    citation = (
+        "T.-Y. Lin et al., Microsoft COCO: Common Objects in Context, ECCV 2014; lists: Z. Cao, M. Long, J. Wang, "
+        "P. S. Yu, HashNet: Deep Learning to Hash by Continuation, ICCV 2017"
+    )
     n_train, n_database, n_test, n_classes = 10_000, 112_218, 5_000, 80
     protocol = (
         "HashNet's lists as they are: 5,000 queries, which the database of 112,218 photos contains, so that each finds "
@@ -41,7 +47,7 @@ class MSCoco(DatasetAdapter):
 
     def prepare(self) -> Dataset:
         """Read the three lists, find or download the photos, compute features."""
-        folder = self.options.source or data_dir() / "sources" / MSCoco.name
+        folder = self.folder
         lists = demand(folder, needed_lists("coco"), f"dataset {self.name!r}")
         counts = (self.n_train, self.n_database, self.n_test)
         train, database, test = (
@@ -63,30 +69,17 @@ class MSCoco(DatasetAdapter):
         for row, classes in enumerate([*database.values(), *train.values()]):
             labels[row, classes] = 1
         place = {name: row for row, name in enumerate(database)}
-        rows, query, kept = self._place(np.array([place[name] for name in test]), len(database), len(names))
-        return Dataset(
-            name=self.name,
+        rows, *split = self._place(np.array([place[name] for name in test]), len(database), len(names))
+        return self.dataset(
+            (*split, np.arange(len(database), len(names))),
+            {"features": extracted.how},
             features=None if extracted.features is None else extracted.features[rows],
             images=None if extracted.images is None else extracted.images[rows],
-            query=query,
-            database=kept,
-            train=np.arange(len(database), len(names)),
-            rule="shared-labels",
             labels=labels[rows],
-            features_name=self.kind,
-            about={
-                "summary": self.summary,
-                "protocol": self.protocol,
-                "source": "MS-COCO 2014, photos of both parts with at least one object",
-                "features": extracted.how,
-                "licence": "annotations CC BY 4.0, photos under the terms of Flickr",
-                "citation": "T.-Y. Lin et al., Microsoft COCO: Common Objects in Context, ECCV 2014; lists: Z. Cao, "
-                "M. Long, J. Wang, P. S. Yu, HashNet: Deep Learning to Hash by Continuation, ICCV 2017",
-            },
         )
 
     def _place(self, query: IntArray, n_database: int, n_all: int) -> tuple[Rows, IntArray, IntArray]:
-        """Give the rows of items to keep, and of these those of queries and database."""
+        """Return the rows of items to keep, and the positions of queries and database in them."""
         copies = np.arange(n_all, n_all + len(query))
         return np.concatenate([np.arange(n_all), query]), copies, np.arange(n_database)
 

@@ -4,26 +4,23 @@ from typing import ClassVar
 
 from hashbench._typing import ByteArray, IntArray
 from hashbench._validation import multi_hot
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
+from hashbench.datasets._published import PublishedDataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_features
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.formats import LABEL_KEYS
 from hashbench.sources.splits import draw_any, draw_by_label
-from hashbench.store.files import data_dir
 
 _SEED = 0
 
 
-class _Mulan(DatasetAdapter):
+class _Mulan(PublishedDataset):
     takes = ("source",)
     needs = "a file you fetch"
     shape: ClassVar[tuple[int, int, int]]  # items, features, labels
     file: ClassVar[str]
-    origin: ClassVar[str]
-    citation: ClassVar[str]
-    protocol: ClassVar[str]
+    licence = "none stated"
 
     def _split(self, labels: ByteArray) -> tuple[IntArray, ...]:
         raise NotImplementedError
@@ -31,8 +28,8 @@ class _Mulan(DatasetAdapter):
     def prepare(self) -> Dataset:
         """Read features and labels, and split."""
         note = f"its {self.shape[0]:,} items as arrays features (n, {self.shape[1]}) and labels (n, {self.shape[2]})"
-        needed = Needed(self.file, self.origin, "", note)
-        (path,) = demand(self.options.source or data_dir() / "sources" / self.name, [needed], f"dataset {self.name!r}")
+        needed = Needed(self.file, self.origin.removeprefix("Mulan repository: "), "", note)
+        (path,) = demand(self.folder, [needed], f"dataset {self.name!r}")
         features = read_features(str(path))
         labels = multi_hot(read_array(str(path), LABEL_KEYS), f"labels of {path}")
         if (*features.shape, labels.shape[1]) != self.shape or len(labels) != self.shape[0]:
@@ -40,23 +37,7 @@ class _Mulan(DatasetAdapter):
                 f"{path} holds features of shape {features.shape} and labels of shape {labels.shape}, {self.name} has "
                 f"{self.shape[:2]} and {self.shape[::2]}."
             )
-        query, database, train = self._split(labels)
-        return Dataset(
-            name=self.name,
-            features=features,
-            query=query,
-            database=database,
-            train=train,
-            rule="shared-labels",
-            labels=labels,
-            about={
-                "summary": self.summary,
-                "protocol": self.protocol,
-                "source": f"Mulan repository: {self.origin}",
-                "licence": "none stated",
-                "citation": self.citation,
-            },
-        )
+        return self.dataset(self._split(labels), features=features, labels=labels)
 
 
 class Tmc2007(_Mulan):
@@ -66,7 +47,7 @@ class Tmc2007(_Mulan):
     summary = "28,596 aviation safety reports, 500 words, 22 labels; 2,200 queries, 4,400 for training"
     shape = (28_596, 500, 22)
     file = "tmc2007-500.npz"
-    origin = "http://mulan.sourceforge.net/datasets-mlc.html (tmc2007-500)"
+    origin = "Mulan repository: http://mulan.sourceforge.net/datasets-mlc.html (tmc2007-500)"
     citation = "A. Srivastava, B. Zane-Ulman, Discovering recurring anomalies in text reports, IEEE Aerospace 2005"
     protocol = "100 queries and 200 training items a label, the rarest label first, drawn with seed 0"
 
@@ -81,7 +62,7 @@ class Corel5k(_Mulan):
     summary = "5,000 images as bags of 499 regions, 374 labels; 500 queries, 4,500 database, all for training"
     shape = (5_000, 499, 374)
     file = "corel5k.npz"
-    origin = "http://mulan.sourceforge.net/datasets-mlc.html (Corel5k)"
+    origin = "Mulan repository: http://mulan.sourceforge.net/datasets-mlc.html (Corel5k)"
     citation = "P. Duygulu, K. Barnard, N. de Freitas, D. Forsyth, Object recognition as machine translation, ECCV 2002"
     protocol = "500 queries drawn with seed 0, as many as the official test part; the rest is database and for training"
 

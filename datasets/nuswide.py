@@ -6,15 +6,14 @@ import numpy as np
 
 from hashbench._typing import ByteArray, IntArray
 from hashbench._validation import multi_hot
-from hashbench.adapter import DatasetAdapter
 from hashbench.dataset import Dataset
 from hashbench.datasets._image_lists import find_images, needed_images, read_lines
+from hashbench.datasets._published import PublishedDataset
 from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_features
 from hashbench.sources.download import Needed, demand
 from hashbench.sources.features.extraction import KINDS, Extracted, extract
 from hashbench.sources.splits import draw_by_label
-from hashbench.store.files import data_dir
 from hashbench.store.inputs import check_file, reading
 
 _SEED = 0
@@ -31,56 +30,50 @@ _LIST = Needed("Imagelist.txt", _PAGE, note="in ImageList.zip; no checksum is pu
 _PHOTOS = Needed("Flickr", _PAGE, note="the folder of photos, sent for the form on that page; no checksum is published")
 _ROWS = Needed(
     "features.npy",
-    note="features of your own, a row for each line of Imagelist.txt; .npz and .mat do as well, or choose "
-    "--features vgg-f to have them computed of the photos",
+    note="your own features, one row per line of Imagelist.txt; .npz and .mat do as well, or choose "
+    "--features vgg-f to have them computed from the photos",
 )
 
 
-class NusWide(DatasetAdapter):
+class NusWide(PublishedDataset):
     """Photos with several concepts each; the level is the number of concepts in common."""
 
     name = "nuswide"
     summary = "195,834 photos, 21 labels, several each; 2,100 queries, 193,734 database, 10,500 for training"
     features = ("features", *KINDS)
     needs = "labels and photos, or their features, from the authors"
+    protocol = (
+        "that of TALR: the 21 most frequent concepts, photos without any left out; 100 queries and 500 training items "
+        "a concept drawn with seed 0, the rarest concept first; database = all but the queries"
+    )
+    origin = "NUS-WIDE, official labels and photos"
+    licence = "research use only, see the authors' agreement"
+    citation = (
+        "T.-S. Chua, J. Tang, R. Hong, H. Li, Z. Luo, Y. Zheng, NUS-WIDE: A Real-World Web Image Database from "
+        "National University of Singapore, CIVR 2009"
+    )
     n_all, n_concepts = 269_648, 81
     n_frequent, n_kept = 21, 195_834
     n_queries, n_train = 100, 500
 
     def prepare(self) -> Dataset:
-        """Keep frequent concepts and the photos that have some, draw queries and training items by concept."""
-        folder = self.options.source or data_dir() / "sources" / self.name
+        """Select frequent concepts and photos that have some; draw queries and training items by concept."""
+        folder = self.folder
         is_given = self.kind == "features"
         with reading(folder):
             needed = [_labels_needed(folder)]
             needed += (
-                [_features_needed(folder)] if is_given else [_found(folder, _LIST), needed_images(folder, _PHOTOS)]
+                [_features_needed(folder)] if is_given else [_located(folder, _LIST), needed_images(folder, _PHOTOS)]
             )
         paths = demand(folder, needed, f"dataset '{self.name}:{self.kind}'")
-        labels, kept = self._frequent(_read_labels(paths[0]), paths[0])
-        extracted = self._given(paths[1], kept) if is_given else self._computed(paths[1], folder, kept)
-        query, database, train = draw_by_label(labels, self.n_queries, self.n_train, _SEED)
-        return Dataset(
-            name=self.name,
+        labels, rows = self._frequent(_read_labels(paths[0]), paths[0])
+        extracted = self._given(paths[1], rows) if is_given else self._computed(paths[1], folder, rows)
+        return self.dataset(
+            draw_by_label(labels, self.n_queries, self.n_train, _SEED),
+            {"features": extracted.how},
             features=extracted.features,
             images=extracted.images,
-            query=query,
-            database=database,
-            train=train,
-            rule="shared-labels",
             labels=labels,
-            features_name=self.kind,
-            about={
-                "summary": self.summary,
-                "protocol": "that of TALR: the 21 most frequent concepts, photos without any left out; 100 queries and "
-                "500 training items a concept drawn with seed 0, the rarest concept first; database = all but the "
-                "queries",
-                "source": "NUS-WIDE, official labels and photos",
-                "features": extracted.how,
-                "licence": "research use only, see the authors' agreement",
-                "citation": "T.-S. Chua, J. Tang, R. Hong, H. Li, Z. Luo, Y. Zheng, NUS-WIDE: A Real-World Web Image "
-                "Database from National University of Singapore, CIVR 2009",
-            },
         )
 
     def _frequent(
@@ -93,37 +86,37 @@ class NusWide(DatasetAdapter):
             )
         order = np.argsort(-labels.sum(axis=0, dtype=np.int64), kind="stable")
         frequent = labels[:, np.sort(order[: self.n_frequent])]
-        kept = np.flatnonzero(frequent.any(axis=1))
-        if len(kept) != self.n_kept:
+        rows = np.flatnonzero(frequent.any(axis=1))
+        if len(rows) != self.n_kept:
             raise HashbenchError(
-                f"by {path}, {len(kept):,} photos have one of the {self.n_frequent} most frequent concepts, expected "
+                f"by {path}, {len(rows):,} photos have one of the {self.n_frequent} most frequent concepts, expected "
                 f"{self.n_kept:,}; fetch the labels again."
             )
-        return frequent[kept], kept
+        return frequent[rows], rows
 
-    def _given(self, path: Path, kept: IntArray) -> Extracted:
+    def _given(self, path: Path, rows: IntArray) -> Extracted:
         features = read_features(str(path))
         if len(features) != self.n_all:
             raise HashbenchError(
                 f"{path} has {len(features):,} rows, expected {self.n_all:,}: one for each line of Imagelist.txt."
             )
-        return Extracted(features[kept], None, f"as given in {path.name}")
+        return Extracted(features[rows], None, f"as given in {path.name}")
 
-    def _computed(self, path: Path, folder: Path, kept: IntArray) -> Extracted:
+    def _computed(self, path: Path, folder: Path, rows: IntArray) -> Extracted:
         names = ["/".join(line.split("/")[-2:]) for line in read_lines(path)]
         if len(names) != self.n_all:
             raise HashbenchError(f"{path} lists {len(names):,} photos, but there are labels for {self.n_all:,}.")
-        return extract(self.kind, find_images(folder, [names[row] for row in kept], "NUS-WIDE"), self.options)
+        return extract(self.kind, find_images(folder, [names[row] for row in rows], "NUS-WIDE"), self.options)
 
 
-def _found(folder: Path, needed: Needed, pattern: str = "") -> Needed:
-    """Name a file by where it lies, if it lies a little deeper than asked for or has another form."""
+def _located(folder: Path, needed: Needed, pattern: str = "") -> Needed:
+    """Return a file by its place in the folder, which may be a little deeper, or ``needed`` if it is missing."""
     places = (path for where in _WHERE for path in sorted(folder.glob(f"{where}{pattern or needed.name}")))
     return next((Needed(str(path.relative_to(folder))) for path in places), needed)
 
 
 def _labels_needed(folder: Path) -> Needed:
-    return _found(folder, _found(folder, _LABELS, "AllLabels/Labels_*.txt"), _LABELS.name)
+    return _located(folder, _located(folder, _LABELS, "AllLabels/Labels_*.txt"), _LABELS.name)
 
 
 def _features_needed(folder: Path) -> Needed:
@@ -131,7 +124,7 @@ def _features_needed(folder: Path) -> Needed:
 
 
 def _read_labels(path: Path) -> ByteArray:
-    """Read one file of all columns, or all the files of one column beside a first one, by name."""
+    """Read one file of all columns, or the files of one column each beside the first, by name."""
     import pandas as pd
 
     columns = (

@@ -2,6 +2,7 @@
 
 DISTANCES = ("hamming", "cosine", "dot")  # of codes, or of outputs before the sign
 TRUE_DISTANCES = ("euclidean", "cosine", "dot")  # of features
+OWN_RULES = ("same-label", "shared-labels", "distance", "neighbours")  # affinity rules for the user's own data
 DEVICES = ("auto", "cpu", "cuda")
 BIT_ORDERS = ("little", "big")
 UNDEFINED = ("skip", "paper")

@@ -1,7 +1,7 @@
 """Affinity rules: which whole-number level of relevance a (query, item) pair has.
 
-Level 0 is irrelevant; binary metrics call level > 0 relevant. Every rule yields its levels block by
-block, so a (queries x database) matrix is never held whole.
+Level 0 is irrelevant; binary metrics call level > 0 relevant. Levels are computed block by block, so a
+(queries x database) matrix is never held whole.
 """
 
 from abc import ABC, abstractmethod
@@ -66,33 +66,33 @@ class Affinity(ABC):
         """
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Affinity":
-        """Give the affinity of some queries to some items.
+        """Return the affinity of some queries to some items.
 
         Parameters
         ----------
         query, database : slice or ndarray of int64, default=all
-            Which queries and items: a slice with step 1, or row numbers in any order.
+            A slice with step 1, or row numbers in any order.
 
         Returns
         -------
         Affinity
-            Of these rows alone; each rule of hashbench stays what it is.
+            Of these queries and items only; hashbench's own rules return their own class.
         """
         return _Part(self, query, database)
 
     def query_keys(self) -> IntArray | None:
-        """Give what makes queries alike: equal rows have the same level with every item.
+        """Return keys of the queries: queries with equal keys have the same level with every item.
 
         Returns
         -------
         ndarray of shape (n_queries, n_keys), int64, or None
-            None if no two queries are known to be alike.
+            None if the rule has no such keys.
         """
         return None
 
 
 class _Part(Affinity):
-    """Some rows and columns of an affinity that does not restrict itself."""
+    """Some rows and columns of an affinity without a ``part`` of its own."""
 
     def __init__(self, whole: Affinity, query: Rows, database: Rows) -> None:
         self.whole = whole
@@ -138,11 +138,11 @@ class SameLabel(Affinity):
         return np.asarray(equal, dtype=np.int16)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "SameLabel":
-        """Keep some labels; see `Affinity.part`."""
+        """Select labels; see `Affinity.part`."""
         return SameLabel(self.query_labels[query], self.database_labels[database])
 
     def query_keys(self) -> IntArray:
-        """Give the label of each query; see `Affinity.query_keys`."""
+        """Return the label of each query; see `Affinity.query_keys`."""
         return self.query_labels[:, None]
 
 
@@ -191,12 +191,16 @@ class Hierarchy(Affinity):
         return np.asarray(same_class.astype(np.int16) + same_superclass)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Hierarchy":
-        """Keep some classes and superclasses; see `Affinity.part`."""
-        classes = self.query_labels[query], self.database_labels[database]
-        return Hierarchy(*classes, self.query_coarse[query], self.database_coarse[database])
+        """Select classes and superclasses; see `Affinity.part`."""
+        return Hierarchy(
+            self.query_labels[query],
+            self.database_labels[database],
+            self.query_coarse[query],
+            self.database_coarse[database],
+        )
 
     def query_keys(self) -> IntArray:
-        """Give class and superclass of each query; see `Affinity.query_keys`."""
+        """Return class and superclass of each query; see `Affinity.query_keys`."""
         return np.stack([self.query_labels, self.query_coarse], axis=1)
 
 
@@ -229,16 +233,15 @@ class SharedLabels(Affinity):
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Count common labels; see `Affinity.block`."""
-        ours = self.query_labels[query].astype(np.float32)  # a float product runs in BLAS and is exact
-        theirs = self.database_labels[database].astype(np.float32)
-        return (ours @ theirs.T).astype(np.int16)
+        query_labels = self.query_labels[query].astype(np.float32)  # a float product runs in BLAS and is exact
+        return (query_labels @ self.database_labels[database].astype(np.float32).T).astype(np.int16)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "SharedLabels":
-        """Keep some labels, and levels as high as these can share; see `Affinity.part`."""
+        """Select labels, and the levels that these can have; see `Affinity.part`."""
         return SharedLabels(self.query_labels[query], self.database_labels[database])
 
     def query_keys(self) -> IntArray:
-        """Give the labels of each query, 63 to a number; see `Affinity.query_keys`."""
+        """Pack the labels of each query, 63 per number; see `Affinity.query_keys`."""
         bits = np.pad(self.query_labels, ((0, 0), (0, -self.query_labels.shape[1] % 63))).astype(np.int64)
         return np.asarray((bits.reshape(self.n_queries, bits.shape[1] // 63, 63) << np.arange(63)).sum(axis=2))
 
@@ -260,8 +263,8 @@ class Distance(Affinity):
 
     Notes
     -----
-    Squared distances are summed feature by feature in float64, in index order, wherever the
-    fast matrix product leaves the decision open. So levels do not depend on the machine.
+    Where the rounding error of the fast matrix product could change a level, squared distances are summed
+    feature by feature in float64, in index order: levels do not depend on the machine.
     """
 
     def __init__(
@@ -283,43 +286,43 @@ class Distance(Affinity):
             if not np.isfinite(features).all():
                 raise HashbenchError(f"{name} features hold {int((~np.isfinite(features)).sum())} values not finite.")
         levels = list_of_numbers(levels, "levels")
-        self.squared_thresholds = found = list_of_numbers(squared_thresholds, "squared thresholds")
+        self.squared_thresholds = thresholds = list_of_numbers(squared_thresholds, "squared thresholds")
         self._levels = check_levels([0, *levels])
-        if not len(found) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
+        if not len(thresholds) == len(levels) == len(self._levels) - 1 or list(levels) != sorted(levels):
             raise HashbenchError(
                 f"a distance rule needs one ascending level above 0 for each threshold, got levels "
-                f"{list(levels)} and {len(found)} thresholds."
+                f"{list(levels)} and {len(thresholds)} thresholds."
             )
-        if not (np.isfinite(found).all() and (np.diff(found) <= 0).all()):
-            raise HashbenchError(f"thresholds must descend as levels rise, and be finite, got {found}.")
+        if not (np.isfinite(thresholds).all() and (np.diff(thresholds) <= 0).all()):
+            raise HashbenchError(f"thresholds must descend as levels rise, and be finite, got {thresholds}.")
         self.n_queries, self.n_database = len(self.query_features), len(self.database_features)
 
     @property
     def levels(self) -> IntArray:
-        """Level 0 and those given."""
+        """Level 0 and those of the thresholds."""
         return self._levels
 
     def block(self, query: Rows, database: Rows) -> LevelArray:
         """Compare squared distances with the thresholds; see `Affinity.block`."""
-        ours = self.query_features[query].astype(np.float64)
-        theirs = self.database_features[database].astype(np.float64)
-        squared, error = fast_squared_distances(ours, theirs)
+        query_features = self.query_features[query].astype(np.float64)
+        database_features = self.database_features[database].astype(np.float64)
+        squared, error = fast_squared_distances(query_features, database_features)
         for threshold in self.squared_thresholds:
             row, column = np.nonzero(np.abs(squared - threshold) <= error)
-            squared[row, column] = exact_at(ours, theirs, row, column)
+            squared[row, column] = exact_at(query_features, database_features, row, column)
         level = np.zeros(squared.shape, dtype=np.int16)
         for threshold, value in zip(self.squared_thresholds, self._levels[1:], strict=True):
             level[squared <= threshold] = value
         return level
 
     def query_keys(self) -> IntArray:
-        """Give a digest of the features of each query; see `Affinity.query_keys`."""
+        """Compute a digest of the features of each query; see `Affinity.query_keys`."""
         return row_digests(self.query_features).view(np.int64)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Distance":
-        """Keep some features, and the thresholds; see `Affinity.part`."""
-        features = self.query_features[query], self.database_features[database]
-        return Distance(*features, self.squared_thresholds, self._levels[1:].tolist())
+        """Select features; see `Affinity.part`."""
+        levels = self._levels[1:].tolist()
+        return Distance(self.query_features[query], self.database_features[database], self.squared_thresholds, levels)
 
 
 class Explicit(Affinity):
@@ -352,14 +355,14 @@ class Explicit(Affinity):
         return np.asarray(cut.toarray() if self.is_sparse else cut, dtype=np.int16)
 
     def part(self, query: Rows = _ALL, database: Rows = _ALL) -> "Explicit":
-        """Cut the rows out of the matrix, and keep its levels; see `Affinity.part`."""
+        """Cut the part out of the matrix; its levels stay those of the whole; see `Affinity.part`."""
         part = copy(self)
         part.matrix = self._cut(query, database)
         part.n_queries, part.n_database = part.matrix.shape
         return part
 
     def query_keys(self) -> IntArray:
-        """Give a digest of the levels of each query; see `Affinity.query_keys`."""
+        """Compute a digest of the levels of each query; see `Affinity.query_keys`."""
         at_a_time = max(_KEYED // max(self.n_database, 1), 1)
         parts = (slice(first, first + at_a_time) for first in range(0, self.n_queries, at_a_time))
         digests = [row_digests(self.block(part, _ALL)) for part in parts]
@@ -372,7 +375,7 @@ class Explicit(Affinity):
 
 
 def as_affinity(affinity: Any) -> Affinity:
-    """Make an `Affinity` of what callers have at hand.
+    """Convert labels or a matrix to an `Affinity`.
 
     Parameters
     ----------
@@ -400,19 +403,17 @@ def as_affinity(affinity: Any) -> Affinity:
                 "labels must be a pair (query_labels, database_labels), "
                 f"got a {type(affinity).__name__} of {len(affinity)}."
             )
-        ours, theirs = (
-            as_array(labels, f"{role} labels") for role, labels in zip(("query", "database"), affinity, strict=True)
-        )
-        if ours.ndim != theirs.ndim:
+        query, database = as_array(affinity[0], "query labels"), as_array(affinity[1], "database labels")
+        if query.ndim != database.ndim:
             raise HashbenchError(
-                f"query labels have shape {ours.shape} and database labels {theirs.shape}; give both as class "
+                f"query labels have shape {query.shape} and database labels {database.shape}; give both as class "
                 "labels of shape (n,) or both as multi-hot of shape (n, n_classes)."
             )
-        return SameLabel(ours, theirs) if ours.ndim == 1 else SharedLabels(ours, theirs)
+        return SameLabel(query, database) if query.ndim == 1 else SharedLabels(query, database)
     return Explicit(affinity)
 
 
 def row_digests(rows: AnyArray) -> ByteArray:
-    """Give a digest of 16 bytes of each row, (n_rows, 16), the same for rows of the same numbers."""
+    """Compute a digest of 16 bytes for each row, (n_rows, 16)."""
     whole = np.ascontiguousarray(rows)
     return np.array([[*blake2b(row, digest_size=16).digest()] for row in whole], dtype=np.uint8).reshape(-1, 16)

@@ -1,8 +1,8 @@
-"""A dataset: items, three roles (query, database, train) and one affinity rule, checked when made."""
+"""A dataset: items, three roles (query, database, train) and one affinity rule, checked on construction."""
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,27 +18,25 @@ from hashbench.errors import HashbenchError
 _FINGERPRINT_ROWS = 1 << 12  # widened at a time
 _CHECKED_ROWS = 1 << 16  # looked through at a time
 _ARRAYS = ("features", "labels", "coarse_labels", "query", "database", "train", "matrix", "neighbours", "images")
-RULES = ("same-label", "shared-labels", "hierarchy", "distance", "neighbours", "explicit")
-RULES_OF_QUERIES = ("neighbours", "explicit")  # these say nothing about pairs of training items
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Items with their split and the rule that says which of them are relevant to a query.
+    """Items, their split, and the rule by which items are relevant to a query.
 
     Parameters
     ----------
     name : str
-        The dataset's name, which names its files and rows.
+        Used in file names and rows of results.
     features : ndarray of shape (n_samples, n_features), float32, or None
-        One item a row; finite. None if there are images only.
+        One row per item; finite. None if there are images only.
     query, database, train : ndarray of int64
-        Row numbers. Queries lie outside the database; training items lie inside it, or all of them outside both.
+        Row numbers. Queries are outside the database; training items are all inside it, or all outside both.
     rule : str
         One of ``same-label``, ``shared-labels``, ``hierarchy``, ``distance``, ``neighbours`` and ``explicit``.
     rule_params : mapping, optional
         For ``distance``: ``squared_thresholds`` and ``levels``, see `hashbench.affinity.Distance`. For any other rule:
-        ``true_distance``, ``cosine`` or ``dot``, where it is not ``euclidean``.
+        ``true_distance``, if it is ``cosine`` or ``dot`` and not ``euclidean``.
     labels : ndarray, optional
         int64 class labels of shape (n_samples,), or uint8 multi-hot of shape (n_samples, n_classes).
     coarse_labels : ndarray of shape (n_samples,), int64, optional
@@ -50,11 +48,11 @@ class Dataset:
     images : ndarray of shape (n_samples, height, width, n_channels), uint8, optional
         The items as images, for methods that learn end to end; 1 or 3 channels.
     features_name : str, default="features"
-        What the features are, such as ``pixels`` or ``gist``.
+        Kind of features, such as ``pixels`` or ``gist``.
     part_of : str, optional
-        The fingerprint of the dataset whose items these are, where others are cut from the same.
+        Fingerprint of the dataset that this one is a part of.
     about : mapping of str to str, optional
-        Words for people: summary, protocol, licence, citation, source. Not part of the fingerprint.
+        Summary, protocol, licence, citation and source, for people. Not part of the fingerprint.
 
     Raises
     ------
@@ -100,34 +98,26 @@ class Dataset:
 
     @property
     def true_distance(self) -> str:
-        """By which distance the features are meant to be compared, ``euclidean``, ``cosine`` or ``dot``."""
+        """The distance to compare features by: ``euclidean``, ``cosine`` or ``dot``."""
         return str(self.rule_params.get("true_distance", "euclidean"))
 
     @property
     def n_neighbours(self) -> int:
-        """How many neighbours of each query are listed; 0 if another rule says what is relevant."""
+        """Number of neighbours listed for each query; 0 for other rules."""
         return 0 if self.neighbours is None else self.neighbours.shape[1]
 
     def affinity(self) -> Affinity:
-        """Give the affinity of the queries (rows) to the database (columns).
+        """Return the affinity of the queries (rows) to the database (columns).
 
         Returns
         -------
         Affinity
             Of shape (n_query, n_database), in the order of ``query`` and ``database``.
         """
-        if self.rule == "explicit":
-            return Explicit(self.matrix)
-        if self.neighbours is not None and self.rule == "neighbours":
-            from scipy.sparse import csr_array
-
-            n_query, k = self.neighbours.shape
-            ones, starts = np.ones(n_query * k, dtype=np.int8), np.arange(n_query + 1) * k
-            return Explicit(csr_array((ones, self.neighbours.ravel(), starts), shape=(n_query, len(self.database))))
-        return self._affinity(self.query, self.database)
+        return RULES[self.rule](self, self.query, self.database)
 
     def train_affinity(self) -> Affinity:
-        """Give the affinity of the training items to each other.
+        """Return the affinity of the training items to each other.
 
         Returns
         -------
@@ -137,31 +127,20 @@ class Dataset:
         Raises
         ------
         HashbenchError
-            If the rule is ``explicit`` or ``neighbours``: these say nothing about training items.
+            If the rule is ``explicit`` or ``neighbours``, which rate queries only.
         """
         if self.rule in RULES_OF_QUERIES:
             raise HashbenchError(
-                f"dataset {self.name!r} has {self.rule} affinities of queries to database items, which say nothing "
-                "about pairs of training items; choose an unsupervised method."
+                f"dataset {self.name!r} has {self.rule} affinities, which do not rate pairs of training items; "
+                "choose an unsupervised method."
             )
-        return self._affinity(self.train, self.train)
-
-    def _affinity(self, rows: IntArray, columns: IntArray) -> Affinity:
-        ours, theirs = as_slice(rows), as_slice(columns)
-        if self.rule == "distance" and self.features is not None:
-            return Distance(self.features[ours], self.features[theirs], **self.rule_params)
-        labels = np.asarray(self.labels)
-        if self.rule == "hierarchy":
-            coarse = np.asarray(self.coarse_labels)
-            return Hierarchy(labels[ours], labels[theirs], coarse[ours], coarse[theirs])
-        make = SameLabel if self.rule == "same-label" else SharedLabels
-        return make(labels[ours], labels[theirs])
+        return RULES[self.rule](self, self.train, self.train)
 
     @cached_property
     def fingerprint(self) -> str:
-        """The first 16 hex digits of a SHA-256 over arrays, split and rule, whatever the file.
+        """The first 16 hex digits of a SHA-256 over arrays, split and rule, independent of the file.
 
-        Of a part of another dataset, the first 8 of that one's and then 8 of its own: so parts of one are known.
+        For a part of another dataset: the first 8 of that dataset's, then 8 of its own.
         """
         digest = hashlib.sha256()
         for key in _ARRAYS:
@@ -186,7 +165,7 @@ class Dataset:
 
 
 def as_slice(index: IntArray) -> Rows:
-    """Give row numbers that follow one another as a slice, which cuts without a copy."""
+    """Return consecutive row numbers as a slice, which needs no copy; other row numbers as they are."""
     for start in range(0, len(index), _CHECKED_ROWS):
         part = index[start : start + _CHECKED_ROWS]
         if not np.array_equal(part, np.arange(index[0] + start, index[0] + start + len(part))):
@@ -195,12 +174,12 @@ def as_slice(index: IntArray) -> Rows:
 
 
 def canonical_json(value: Any) -> str:
-    """Write a value of JSON's types, or NumPy numbers and arrays, as one line of JSON with sorted keys."""
+    """Return JSON types and NumPy values as one line of JSON with sorted keys."""
 
     def plain(other: Any) -> Any:
         if isinstance(other, np.ndarray | np.generic):
             return other.tolist()
-        raise HashbenchError(f"{other!r} cannot be stored as JSON; give numbers, texts, lists or None.")
+        raise HashbenchError(f"{other!r} cannot be stored as JSON; use numbers, texts, lists or None.")
 
     return json.dumps(value, sort_keys=True, default=plain)
 
@@ -276,7 +255,12 @@ def _check_split(dataset: Dataset) -> None:
 
 
 def _check_labels(dataset: Dataset) -> None:
-    labels = dataset.labels
+    labels, coarse = dataset.labels, dataset.coarse_labels
+    if coarse is not None and (coarse.shape, coarse.dtype) != ((dataset.n_samples,), np.dtype(np.int64)):
+        raise HashbenchError(
+            f"coarse_labels of dataset {dataset.name!r} are {coarse.dtype} of shape {coarse.shape}, expected int64 of "
+            f"shape {(dataset.n_samples,)}."
+        )
     if labels is None:
         return
     if labels.ndim and len(labels) != dataset.n_samples:
@@ -293,60 +277,96 @@ def _check_rule(dataset: Dataset) -> None:
         raise HashbenchError(
             f"dataset {dataset.name!r} has affinity rule {dataset.rule!r}; known rules: {', '.join(RULES)}."
         )
-    n_dims = {"same-label": 1, "shared-labels": 2, "hierarchy": 1}.get(dataset.rule)
-    if n_dims is not None and (dataset.labels is None or dataset.labels.ndim != n_dims):
-        form = "class labels of shape (n,)" if n_dims == 1 else "multi-hot labels of shape (n, n_classes)"
-        raise HashbenchError(f"rule {dataset.rule!r} of dataset {dataset.name!r} needs {form}.")
-    coarse = dataset.coarse_labels
-    if dataset.rule == "hierarchy" and coarse is None:
-        raise HashbenchError(f"rule 'hierarchy' of dataset {dataset.name!r} needs superclasses, coarse_labels (n,).")
-    if coarse is not None and (coarse.shape, coarse.dtype) != ((dataset.n_samples,), np.dtype(np.int64)):
-        raise HashbenchError(
-            f"coarse_labels of dataset {dataset.name!r} are {coarse.dtype} of shape {coarse.shape}, expected int64 of "
-            f"shape {(dataset.n_samples,)}."
-        )
-    if dataset.rule == "distance" and dataset.features is None:
-        raise HashbenchError(f"rule 'distance' of dataset {dataset.name!r} needs features, and it has images only.")
-    if dataset.rule == "distance" and set(dataset.rule_params) != {"squared_thresholds", "levels"}:
-        raise HashbenchError(
-            f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
-            f"got {sorted(dataset.rule_params)}."
-        )
     if dataset.true_distance not in TRUE_DISTANCES:
         raise HashbenchError(
             f"true_distance of dataset {dataset.name!r} is {dataset.true_distance!r}, expected one of "
             f"{', '.join(TRUE_DISTANCES)}."
         )
-    if dataset.rule == "neighbours":
-        _check_neighbours(dataset)
-    if dataset.rule == "explicit":
-        expected = (len(dataset.query), len(dataset.database))
-        shape = None if dataset.matrix is None else dataset.matrix.shape
-        if shape != expected:
-            raise HashbenchError(
-                f"rule 'explicit' of dataset {dataset.name!r} needs a matrix of shape {expected} "
-                f"(queries, database), got {shape}."
-            )
-    dataset.affinity()  # raises on labels, thresholds or levels that break the rule
+    dataset.affinity()  # raises if the dataset lacks what its rule needs
 
 
-def _check_neighbours(dataset: Dataset) -> None:
-    found, n_query, n_database = dataset.neighbours, len(dataset.query), len(dataset.database)
-    if found is None or found.ndim != 2 or found.dtype != np.int64 or len(found) != n_query or not found.size:
-        what = "none" if found is None else f"{found.dtype} of shape {found.shape}"
+def _labels_of(dataset: Dataset, n_dims: int) -> AnyArray:
+    if dataset.labels is None or dataset.labels.ndim != n_dims:
+        form = "class labels of shape (n,)" if n_dims == 1 else "multi-hot labels of shape (n, n_classes)"
+        raise HashbenchError(f"rule {dataset.rule!r} of dataset {dataset.name!r} needs {form}.")
+    return dataset.labels
+
+
+def _same_label(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+    labels = _labels_of(dataset, 1)
+    return SameLabel(labels[as_slice(rows)], labels[as_slice(columns)])
+
+
+def _shared_labels(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+    labels = _labels_of(dataset, 2)
+    return SharedLabels(labels[as_slice(rows)], labels[as_slice(columns)])
+
+
+def _hierarchy(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+    labels, coarse = _labels_of(dataset, 1), dataset.coarse_labels
+    if coarse is None:
+        raise HashbenchError(f"rule 'hierarchy' of dataset {dataset.name!r} needs superclasses, coarse_labels (n,).")
+    rated, by = as_slice(rows), as_slice(columns)
+    return Hierarchy(labels[rated], labels[by], coarse[rated], coarse[by])
+
+
+def _distance(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+    features = dataset.features
+    if features is None:
+        raise HashbenchError(f"rule 'distance' of dataset {dataset.name!r} needs features, and it has images only.")
+    if set(dataset.rule_params) != {"squared_thresholds", "levels"}:
+        raise HashbenchError(
+            f"rule 'distance' of dataset {dataset.name!r} needs squared_thresholds and levels, "
+            f"got {sorted(dataset.rule_params)}."
+        )
+    return Distance(features[as_slice(rows)], features[as_slice(columns)], **dataset.rule_params)
+
+
+def _neighbours(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+    from scipy.sparse import csr_array
+
+    nearest, n_query, n_database = dataset.neighbours, len(rows), len(columns)
+    if nearest is None or nearest.ndim != 2 or nearest.dtype != np.int64 or len(nearest) != n_query or not nearest.size:
+        form = "none" if nearest is None else f"{nearest.dtype} of shape {nearest.shape}"
         raise HashbenchError(
             f"rule 'neighbours' of dataset {dataset.name!r} needs neighbours, int64 of shape ({n_query}, k), "
-            f"got {what}."
+            f"got {form}."
         )
-    if found.min() < 0 or found.max() >= n_database:
+    if nearest.min() < 0 or nearest.max() >= n_database:
         raise HashbenchError(
-            f"neighbours of dataset {dataset.name!r} name positions {found.min()} to {found.max()}, "
+            f"neighbours of dataset {dataset.name!r} name positions {nearest.min()} to {nearest.max()}, "
             f"but there are {n_database} database items."
         )
-    in_order = np.sort(found, axis=1)
-    twice = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
-    if twice.size:
+    in_order = np.sort(nearest, axis=1)
+    repeated = np.flatnonzero((in_order[:, 1:] == in_order[:, :-1]).any(axis=1))
+    if repeated.size:
         raise HashbenchError(
-            f"neighbours of dataset {dataset.name!r} name an item twice for {twice.size} queries, "
-            f"first query {twice[0]}."
+            f"neighbours of dataset {dataset.name!r} name an item twice for {repeated.size} queries, "
+            f"first query {repeated[0]}."
         )
+    ones, starts = np.ones(nearest.size, dtype=np.int8), np.arange(n_query + 1) * nearest.shape[1]
+    return Explicit(csr_array((ones, nearest.ravel(), starts), shape=(n_query, n_database)))
+
+
+def _explicit(dataset: Dataset, rows: IntArray, columns: IntArray) -> Affinity:
+    expected = len(rows), len(columns)
+    shape = None if dataset.matrix is None else dataset.matrix.shape
+    if shape != expected:
+        raise HashbenchError(
+            f"rule 'explicit' of dataset {dataset.name!r} needs a matrix of shape {expected} "
+            f"(queries, database), got {shape}."
+        )
+    return Explicit(dataset.matrix)
+
+
+# The affinity rules by name: each checks that a dataset has what it needs, and rates the items of some rows (first)
+# for those of others.
+RULES: dict[str, Callable[[Dataset, IntArray, IntArray], Affinity]] = {
+    "same-label": _same_label,
+    "shared-labels": _shared_labels,
+    "hierarchy": _hierarchy,
+    "distance": _distance,
+    "neighbours": _neighbours,
+    "explicit": _explicit,
+}
+RULES_OF_QUERIES = ("neighbours", "explicit")  # these do not rate pairs of training items

@@ -1,4 +1,4 @@
-"""Retrieval of classes that training does not see: what datasets made for it are called."""
+"""Names of datasets for the retrieval of classes that training does not see."""
 
 import re
 from dataclasses import dataclass
@@ -11,21 +11,21 @@ _NAME = re.compile(rf"(.+)-unseen(\d+)-fold(\d+)({'|'.join(_SUFFIXES.values())})
 
 @dataclass(frozen=True)
 class UnseenClasses:
-    """Which classes are left out of training, and of which classes queries and database are.
+    """A protocol that hides classes from training.
 
     Parameters
     ----------
     n_classes : int
-        How many classes training does not see.
+        Number of classes that training does not see.
     fold : int
-        Which of them: the folds share no class.
+        Number of the fold; folds share no class.
     queries, database : {"unseen", "all"}
-        Of which classes the queries and the database items are.
+        Classes of the queries and of the database items.
 
     Raises
     ------
     HashbenchError
-        If queries of all classes are to be looked for among unseen ones alone.
+        If queries are of all classes and the database of unseen classes only.
     """
 
     n_classes: int
@@ -36,17 +36,17 @@ class UnseenClasses:
     def __post_init__(self) -> None:
         if (self.queries, self.database) not in _SUFFIXES:
             raise HashbenchError(
-                f"queries are of {self.queries} classes and the database of {self.database} ones, where those of seen "
-                "classes have nothing relevant; choose --unseen-database all, too."
+                f"queries are of {self.queries} classes and the database of {self.database} classes, so queries of "
+                "seen classes have no relevant items; add --unseen-database all."
             )
 
     def name_of(self, spec: str) -> str:
-        """Name what the protocol makes of a dataset, ``NAME`` or ``NAME:FEATURES``."""
+        """Return the name of a dataset, ``NAME`` or ``NAME:FEATURES``, under this protocol."""
         base, colon, kind = spec.partition(":")
         return f"{base}-unseen{self.n_classes}-fold{self.fold}{self._suffix}{colon}{kind}"
 
     def name_of_all(self, base: str) -> str:
-        """Name what the protocol makes of a dataset over all folds, for a report."""
+        """Return the name of a dataset under this protocol over all folds, for a report."""
         return f"{base}-unseen{self.n_classes}{self._suffix}"
 
     @property
@@ -55,7 +55,7 @@ class UnseenClasses:
 
     @property
     def in_words(self) -> str:
-        """What was learned and what is scored, for a caption."""
+        """Description for a caption."""
         classes = "class" if self.n_classes == 1 else f"{self.n_classes} classes"
         hidden = f"the {classes} of fold {self.fold} that training did not see"
         if self.database == "unseen":
@@ -66,7 +66,7 @@ class UnseenClasses:
 
 
 def split_name(name: str) -> tuple[str, UnseenClasses | None]:
-    """Part the name of a dataset into that of what it is made of and the protocol, None if it is not one of these.
+    """Split the name of a dataset into the name of the whole dataset and the protocol, None without one.
 
     Examples
     --------
@@ -75,22 +75,22 @@ def split_name(name: str) -> tuple[str, UnseenClasses | None]:
     >>> split_name("digits")
     ('digits', None)
     """
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         return name, None
-    base, n_classes, fold, suffix = found.groups()
+    base, n_classes, fold, suffix = match.groups()
     queries, database = next(key for key, known in _SUFFIXES.items() if known == suffix)
     protocol = UnseenClasses(int(n_classes), int(fold), queries, database)
     return (base, protocol) if protocol.name_of(base) == name else (name, None)  # such as fold00
 
 
 def check_fold(name: str) -> None:
-    """Refuse the name of a dataset with unseen classes that says no fold, such as ``digits-unseen3``.
+    """Check that the name of a dataset with unseen classes, such as ``digits-unseen3``, has a fold.
 
     Raises
     ------
     HashbenchError
-        If ``name`` is such a one.
+        If it has none.
     """
     if re.fullmatch(r".+-unseen\d+", name):
-        raise HashbenchError(f"{name!r} names unseen classes without a fold; say which, such as {name}-fold0.")
+        raise HashbenchError(f"{name!r} names unseen classes without a fold; add one, such as {name}-fold0.")

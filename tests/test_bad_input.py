@@ -387,7 +387,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --affinity neighbours | --neighbours K go together
 1 | prepare --from X.npy --name mine --affinity distance --neighbours 3 | got --affinity distance with --neighbours 3
 1 | prepare --from X.npy --name mine --neighbours 37 | 36 database items, 37 neighbours of each query
-1 | prepare --from X.npy --name mine --true-distance cosine | goes by Euclidean distance
+1 | prepare --from X.npy --name mine --true-distance cosine | Euclidean distance
 1 | results check r/formula | column features begins with none of =+-@, got '=1+1'. Rename it.
 1 | results check r/no-group | line 2: unknown group 'pairs'. Did you mean 'pair-based'?
 1 | results check r/no-label | line 2: a label is a text of up to 40 characters without =<>|`, got 5
@@ -414,7 +414,7 @@ COMMANDS = f"""
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
 1 | {RUN.replace("run.txt", "long.gz")} | long.gz line 1 has more than 65,536 characters, expected 6 columns
-1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is no number
+1 | {RUN.replace("run.txt", "run-nan.txt")} | run-nan.txt line 1: the score 'nan' of document 'a' is not a number
 1 | {RUN.replace("run.txt", "run-up.txt")} | run-up.txt has scores that grow with the rank
 1 | {RUN.replace("qrels.txt", "qrels-twice.txt")} | qrels-twice.txt line 2: document 'a' comes a second time
 1 | {RUN.replace("qrels.txt", "qrels-other.txt")} | no query in common
@@ -436,8 +436,8 @@ COMMANDS = f"""
 1 | evaluate foreign.h5 | another program
 1 | {OWN} | say what is relevant
 1 | {OWN} --query-labels labels.npy | --database-labels
-1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | by --affinity alone
-1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | not with --affinity
+1 | {OWN} --query-labels labels.npy --database-labels labels.npy --affinity levels.npy | say what is relevant
+1 | {OWN} --affinity levels.npy --query-coarse coarse.npy | need --query-labels
 1 | {LABELLED} --query-coarse coarse.npy | superclasses are needed of both
 1 | {LABELLED} --query-coarse crossed.npy --database-coarse crossed.npy | several superclasses
 1 | {LABELLED} --query-coarse coarse.npy --database-coarse few.npy | superclasses
@@ -449,8 +449,8 @@ COMMANDS = f"""
 2 | {LABELLED} --undefined drop | '--undefined': 'drop' is not one of 'skip', 'paper'
 1 | {LABELLED} --dataset own | unknown dataset 'own'
 1 | {LABELLED} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
-1 | {OWN} --query-labels QL.npy --dataset digits | got --query-labels and --dataset
-1 | {SHARDED.replace("code[s]", "no-*")} | no file is called like no-*.npy. Mend the pattern
+1 | {OWN} --query-labels QL.npy --dataset digits | Got --query-labels and --dataset
+1 | {SHARDED.replace("code[s]", "no-*")} | no file matches no-*.npy. Fix the pattern
 1 | {SHARDED.replace("code[s]", "[cm]*s")} | masks.npy holds uint8 of shape | all shards need one dtype
 1 | {SHARDED.replace("code[s].npy", "twice.json")} | codes.npy comes twice among the shards | Name each once
 1 | {LABELLED.replace("codes.npy", "text.pt", 1)} | text.pt is damaged, or holds more than tensors | torch.save
@@ -462,8 +462,8 @@ COMMANDS = f"""
 2 | {SHARDED} --save mine --dataset own | --save keeps what was scored in one file
 2 | {SHARDED} --per-query codes.npy | codes.npy is read and would be written over
 2 | {LABELLED} --keep-codes | --keep-codes goes with --save
-1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
-1 | {LABELLED} --save mine | say which: --dataset NAME
+1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
+1 | {LABELLED} --save mine | --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
@@ -472,7 +472,7 @@ COMMANDS = f"""
 1 | {OWN} --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --bit-order big | a column for each bit, where the order of bits (big) has no effect
 2 | {LABELLED} --bit-order middle | '--bit-order': 'middle' is not one of 'little', 'big'
-1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | say which one you mean
+1 | {OWN.replace("codes.npy", "two.npz")} {OF_LABELS} | two.npz holds arrays a, b | two.npz:a
 1 | {OWN.replace("codes.npy", "two.npz:c")} {OF_LABELS} | unknown array 'two.npz:c'. Known arrays: a, b
 1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
@@ -492,8 +492,8 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "zero-outputs.npy")} --distance cosine | all zeros
 1 | {LABELLED.replace("codes.npy", "nan.npy")} --distance cosine | not finite
 1 | {LABELLED.replace("codes.npy", "complex.npy")} --distance cosine | real numbers
-1 | evaluate codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
-1 | explain codes.npy | codes.npy is no CODES.h5 of hashbench. Give your own codes as --query-codes
+1 | evaluate codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
+1 | explain codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
 2 | explain | give CODES.h5, or both --query-codes
 2 | explain foreign.h5 --bits 8 | not both
 1 | explain foreign.h5 | another program
@@ -522,7 +522,7 @@ COMMANDS = f"""
 2 | prepare | name datasets to prepare
 2 | prepare digits --fold 1 | go with --unseen-classes
 2 | prepare --from X.npy --name mine --unseen-classes 1 | prepare your own data first
-1 | prepare digits --unseen-classes 1 --unseen-queries all | choose --unseen-database all
+1 | prepare digits --unseen-classes 1 --unseen-queries all | --unseen-database all
 1 | info digits-unseen1-fold0:gist | unknown feature kind
 2 | prepare digits --from X.npy --name mine | give your own
 2 | prepare --from X.npy | give your own with both --from and --name
@@ -546,7 +546,7 @@ COMMANDS = f"""
 1 | prepare --from X.npy --name mine --query-labels y.npy | --query-from
 1 | prepare --from X.npy --name mine --query-from codes.npy | 8 columns | 4
 1 | prepare --from X.npy --labels y.npy --name mine --query-from X.npy | the query items have none
-1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries are to be drawn out of it
+1 | prepare --from X.npy --name mine --train-index rows-40.npy | queries would be drawn from it
 1 | {INDEXED} rows-40.npy | rows-40.npy names row 40, and the database has rows 0 to 39
 1 | {INDEXED} rows-negative.npy | names row -1, and the database has rows 0 to 39
 1 | {INDEXED} rows-twice.npy | names row 3 more than once
@@ -574,7 +574,7 @@ COMMANDS = f"""
 1 | {EXPLAINED_RUN} --value many | --value is 'many', expected a score
 1 | explain --run run.txt --qrels qrels-other.txt | have no query in common
 1 | explain --run run-cut.txt --qrels qrels.txt | line 2 | columns, expected
-1 | prepare --from X.npy --name mine --features gist | 'gist' are computed of images, and X.npy is no folder
+1 | prepare --from X.npy --name mine --features gist | 'gist' are computed from images, and X.npy is not a folder
 1 | prepare --from X.npy --name mine --image-size 32 | no use for --image-size
 2 | prepare --from X.npy --name mine --queries 0 | '--queries': 0 is not in the range x>=1
 1 | info itqq | 'itqq' is no dataset, method, metric or file
@@ -702,7 +702,7 @@ COMMANDS += [
             "mixed.csv": "first line of mixed.csv mixes 1 numbers with words",
             "empty.csv": "cannot read empty.csv as .csv",
             "text.h5": "cannot read text.h5 as .h5",
-            "r": "r is a folder; say which --features",
+            "r": "r is a folder; choose --features",
             "X.npy:k": "unknown array 'X.npy:k'",
             "complex.npy": "complex128",
             "pipe.npy": "pipe.npy is a pipe or a device",

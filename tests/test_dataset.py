@@ -79,9 +79,7 @@ def test_an_explicit_affinity_is_the_matrix_and_says_nothing_about_training_item
     dataset = changed(rule="explicit", matrix=form(MATRIX))
     assert isinstance(dataset.affinity(), Explicit)
     assert dataset.affinity().block(slice(0, 2), slice(0, 6)).tolist() == MATRIX.tolist()
-    with pytest.raises(
-        HashbenchError, match=r"dataset 'tiny' has explicit affinities .* choose an unsupervised method"
-    ):
+    with pytest.raises(HashbenchError, match="dataset 'tiny' has explicit affinities"):
         dataset.train_affinity()
 
 
@@ -94,7 +92,7 @@ def test_neighbours_are_relevant_and_say_nothing_about_training_items():
     expected = [[int(position in near) for position in range(50)] for near in nearest.tolist()]
     assert levels.tolist() == expected
     assert dataset.affinity().levels.tolist() == [0, 1]
-    with pytest.raises(HashbenchError, match=r"dataset 'near' has neighbours affinities .* unsupervised method"):
+    with pytest.raises(HashbenchError, match=r"dataset 'near' has neighbours affinities"):
         dataset.train_affinity()
 
 

@@ -20,7 +20,7 @@ def test_other_names_tell_none(name):
 
 
 def test_queries_of_seen_classes_need_a_database_of_them():
-    with pytest.raises(HashbenchError, match="choose --unseen-database all"):
+    with pytest.raises(HashbenchError, match="--unseen-database all"):
         UnseenClasses(3, 0, "all", "unseen")
 
 

@@ -179,11 +179,11 @@ def _explain_kept(
 
 def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":
     """Read codes with what is relevant to them, of ours or of the user's own."""
-    from hashbench.pipeline.own_codes import read_file, read_own
+    from hashbench.pipeline.own_codes import OwnFiles, read_file, read_own
     from hashbench.pipeline.sharded_codes import shards_of
 
     if are_of_a_file(codes, own):
         return read_file(codes, dataset)
     if shards_of(**own):
         raise click.UsageError("explain reads codes and labels whole; give each as one file, not in shards.")
-    return read_own(**own, dataset=dataset)
+    return read_own(OwnFiles(**own, dataset=dataset))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hashbench._choices import CLASSES_OF, DEVICES, TRUE_DISTANCES
+from hashbench._choices import CLASSES_OF, DEVICES, OWN_RULES, TRUE_DISTANCES
 from hashbench.cli.export import encode_new
 from hashbench.cli.options import (
     DRY_RUN,
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 @click.option(
     "--affinity",
     "rule",
-    type=click.Choice(["same-label", "shared-labels", "distance", "neighbours"]),
+    type=click.Choice(OWN_RULES),
     help="By default by the labels.",
 )
 @click.option("--neighbours", type=click.IntRange(1), help="Nearest database items of each query that are relevant.")

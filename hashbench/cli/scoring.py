@@ -273,7 +273,7 @@ def _read_own(
         read = own_codes.read_own
     if save is not None:
         own_codes.check_saving(save, dataset, is_labelled=is_labelled, distance=how["distance"], **saving)
-    mine = read(**how)
+    mine = read(own_codes.OwnFiles(**how))
     if judges and not has_own:
         click.echo(
             f"Codes are taken to stand in the order of {dataset}'s split; labels or an affinity of your own beside it "

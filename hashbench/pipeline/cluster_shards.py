@@ -1,6 +1,6 @@
 """Shards of a database on the workers of a Dask cluster: counted there, added up in a tree.
 
-What travels are places of files, codes of queries, and counts; shards are opened where they are needed.
+Only paths of files, codes of queries, and counts are sent; workers open the shards.
 """
 
 import json
@@ -18,7 +18,7 @@ from hashbench.errors import HashbenchError, one_line
 from hashbench.pipeline.cluster import Cluster, Others, Unfit, as_ready, connected, of_versions, placed, prepared_worker
 from hashbench.scoring.counting import SliceableCodes
 from hashbench.scoring.histogram import TieHistogram
-from hashbench.scoring.shards import Relevance, count_shard
+from hashbench.scoring.shards import Parts, Relevance, count_shard
 from hashbench.store.provenance import SCORER, code_that_decides, versions
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TASK_ROWS = 1 << 22  # of a database at most, for one worker at a time
 _ADDED = 8  # histograms added in one go
 _AHEAD = 4  # parts of a database for each worker, submitted before others are done
-_SCORING = ("numpy", "numba")  # what counts depend on besides our own code
+_SCORING = ("numpy", "numba")  # libraries that counts depend on
 
 
 def count_on_workers(
@@ -41,9 +41,9 @@ def count_on_workers(
     cluster: Cluster,
     on_progress: Progress = silent,
 ) -> TieHistogram:
-    """Count as `hashbench.scoring.shards.count_shard` does, some rows a worker, and add up in a tree.
+    """Count as `hashbench.scoring.shards.count_shard` does, some rows per worker, and add up in a tree.
 
-    Every row is read by one worker. Of an affinity in memory each worker gets its rows alone.
+    Every row is read by one worker. A worker gets only its rows of an affinity in memory.
     """
     with connected(cluster) as client:
         from distributed import KilledWorker, as_completed
@@ -58,13 +58,13 @@ def count_on_workers(
         n_done = 0
 
         def submit(part: slice, workers: list[str] | None = None) -> None:
-            mine = (
-                _Window(relevance.part(slice(None), part), part.start) if isinstance(relevance, Affinity) else relevance
-            )
-            what = expected, query, database, n_bits, mine, part, queries
+            sent: Parts = relevance
+            if isinstance(relevance, Affinity):
+                sent = _AffinityRows(relevance.part(slice(None), part), part.start)
+            args = query, database, n_bits, sent, part, queries
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of its size: each part is sent once
-                future: Future = client.submit(_count, *what, pure=False, **placed(workers))
+                future: Future = client.submit(_count, expected, *args, pure=False, **placed(workers))
             under_way[future] = part
             running.add(future)
 
@@ -72,18 +72,18 @@ def count_on_workers(
         for part in islice(waiting, _AHEAD * n_workers):
             submit(part)
         for future in as_ready(running, client, cluster.scheduler, on_progress):
-            done, error = under_way.pop(future), future.exception()  # what it counted stays where it is
+            part_done, error = under_way.pop(future), future.exception()  # the histogram stays on the worker
             if isinstance(error, KilledWorker):
                 raise HashbenchError(
-                    "workers that counted were killed, likely for want of memory. Give them more, or fewer queries."
+                    "workers were killed while counting, probably out of memory. Give them more, or fewer queries."
                 ) from error
-            if isinstance(error, _Misfit) and done is not None and (left := others.than(error.found, done.start)):
-                submit(done, left)
+            if isinstance(error, _UnfitWorker) and part_done and (workers := others.than(error.unfit, part_done.start)):
+                submit(part_done, workers)
                 continue
             if error is not None:
                 raise error
             counted.append(future)
-            if done is not None:
+            if part_done is not None:
                 n_done += 1
                 on_progress("parts of the database counted", n_done, len(parts))
                 for part in islice(waiting, 1):
@@ -97,30 +97,30 @@ def count_on_workers(
         return histogram
 
 
-class _Misfit(HashbenchError):
+class _UnfitWorker(HashbenchError):
     """Raised in a worker that would not count as the client does."""
 
     def __init__(self, worker: str, why: str) -> None:
         super().__init__(worker, why)
-        self.found = Unfit(worker, why)
+        self.unfit = Unfit(worker, why)
 
     def __str__(self) -> str:
-        return "worker {} {}".format(*self.found)
+        return "worker {} {}".format(*self.unfit)
 
 
-def _count(expected: tuple[str, str], *what: Any) -> TieHistogram:
+def _count(expected: tuple[str, str], *args: Any) -> TieHistogram:
     """Count rows in a worker, if it counts as the client would."""
     worker = prepared_worker()
     if isinstance(worker, Unfit):
-        raise _Misfit(*worker)
+        raise _UnfitWorker(*worker)
     here = code_that_decides(*SCORER), versions(_SCORING)
     if here != expected:
-        raise _Misfit(worker, of_versions(json.loads(here[1]), json.loads(expected[1])))
+        raise _UnfitWorker(worker, of_versions(json.loads(here[1]), json.loads(expected[1])))
     try:
-        return count_shard(*what)
+        return count_shard(*args)
     except Exception as error:
-        told = str(error) if isinstance(error, HashbenchError) else f"{type(error).__name__}: {one_line(error)}"
-        raise HashbenchError(f"worker {worker}: {told}") from error
+        reason = str(error) if isinstance(error, HashbenchError) else f"{type(error).__name__}: {one_line(error)}"
+        raise HashbenchError(f"worker {worker}: {reason}") from error
 
 
 def _added(*histograms: TieHistogram) -> TieHistogram:
@@ -128,8 +128,8 @@ def _added(*histograms: TieHistogram) -> TieHistogram:
 
 
 @dataclass(frozen=True)
-class _Window:
-    """An affinity of rows that follow each other, which go by their numbers in the whole."""
+class _AffinityRows:
+    """An affinity of consecutive rows, addressed by their numbers in the whole database."""
 
     affinity: Affinity
     first: int

@@ -1,11 +1,11 @@
-"""Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved beside ours."""
+"""Codes that users bring in files, with labels, an affinity or a prepared dataset: scored, and saved as rows."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -36,48 +36,71 @@ from hashbench.store.results import OWN, check_method, check_shown, replace_own,
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together
-_SAYS_THE_SAME = {  # where labels of another kind stand beside a dataset of these rules
+_LABELS_FOR = {  # labels that rate items as a dataset of this rule does
     "shared-labels": "give multi-hot labels, or leave yours out",
     "hierarchy": "give --query-coarse and --database-coarse, too, or leave yours out",
 }
 COARSE_KEYS = ("coarse", "coarse_labels", "superclass", *LABEL_KEYS)
 
 
-class _How(TypedDict):
-    undefined: str
-    random_orders: int
+@dataclass(frozen=True, kw_only=True)
+class OwnFiles:
+    """Files of a user's codes and of what is relevant to them, each ``FILE`` or ``FILE:KEY``."""
+
+    query_codes: str  # in any form of `hashbench.evaluate`, as are the next options on codes
+    database_codes: str
+    query_labels: str | None = None  # classes (n,), numbers or words, or multi-hot labels (n, n_classes)
+    database_labels: str | None = None
+    query_coarse: str | None = None  # superclasses (n,) beside classes: level 2 for equal classes, 1 for superclasses
+    database_coarse: str | None = None
+    affinity: str | None = None  # instead of labels: a matrix (queries, database) of levels, sparse in .npz of SciPy
+    dataset: str | None = None  # prepared, with codes in the order of its split; labels beside it must agree with it
+    n_bits: int | None = None
+    bit_order: str | None = None
+    distance: str = "hamming"
+    query_vectors: str | None = None  # float features (n, n_features) to re-rank by; a dataset has its own
+    database_vectors: str | None = None
+    true_distance: str | None = None  # between the vectors
+
+    def __post_init__(self) -> None:
+        labels = {"--query-labels": self.query_labels, "--database-labels": self.database_labels}
+        options = {**labels, "--affinity": self.affinity, "--dataset": self.dataset}
+        named = [option for option, value in options.items() if value is not None]
+        if (self.query_coarse or self.database_coarse) and not all(labels.values()):
+            raise HashbenchError(
+                "superclasses (--query-coarse, --database-coarse) need --query-labels and --database-labels."
+            )
+        if named not in ([*labels], ["--affinity"], [*labels, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
+            raise HashbenchError(
+                f"say what is relevant by one of: --query-labels and --database-labels; --affinity; --dataset. Got "
+                f"{' and '.join(named) or 'none of them'}."
+            )
+        if bool(self.query_coarse) != bool(self.database_coarse):
+            raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
+
+    @property
+    def label_files(self) -> list[tuple[dict[str, str], tuple[str, ...]]]:
+        """Files of classes, then of superclasses: by role, with the keys to look under; empty without labels."""
+        files: list[tuple[dict[str, str], tuple[str, ...]]] = []
+        if self.query_labels and self.database_labels:
+            files.append(({"query-labels": self.query_labels, "database-labels": self.database_labels}, LABEL_KEYS))
+        if self.query_coarse and self.database_coarse:
+            files.append(({"query-coarse": self.query_coarse, "database-coarse": self.database_coarse}, COARSE_KEYS))
+        return files
 
 
 @dataclass(frozen=True, eq=False)
 class OwnCodes:
-    """Codes of a user's, and what is relevant to them.
+    """A user's codes, and what is relevant to them."""
 
-    Parameters
-    ----------
-    query, database : ndarray of shape (n, ceil(n_bits / 8)), uint8
-        Packed codes; or, where the distance is not Hamming's, real-valued outputs of shape (n, n_bits).
-    n_bits : int
-        Code length in bits.
-    distance : str
-        How items are ranked.
-    affinity : Affinity
-        What is relevant.
-    dataset : Dataset or None
-        The prepared dataset whose split and labels these are, if there is one.
-    fingerprint : str
-        Its content, or that of the labels or affinity given.
-    vectors : Vectors or None
-        The float vectors that were coded, if they are given; else a dataset's features re-rank.
-    """
-
-    query: AnyArray
+    query: AnyArray  # packed (n, ceil(n_bits / 8)); real-valued (n, n_bits) where the distance is not Hamming's
     database: AnyArray
     n_bits: int
     distance: str
     affinity: Affinity
-    dataset: Dataset | None
-    fingerprint: str
-    vectors: Vectors | None = None
+    dataset: Dataset | None  # the prepared dataset that the codes belong to, if any
+    fingerprint: str  # of the dataset, or of labels or affinity
+    vectors: Vectors | None = None  # the float vectors that were coded; otherwise a dataset's features re-rank
 
     def evaluate(
         self,
@@ -86,21 +109,36 @@ class OwnCodes:
         random_orders: int = 0,
         on_progress: Progress = silent,
     ) -> Evaluation:
-        """Score them; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
-        how = _How(undefined=undefined, random_orders=random_orders)
-        if self.distance == "hamming":
-            names = list(metrics)
-            parts = (self.query, self.database, self.n_bits, self.affinity, names)
-            vectors = self.vectors if self.dataset is None else vectors_of(self.dataset, names)
-            return evaluate_packed(*parts, vectors=vectors, on_progress=on_progress, **how)
-        return evaluate(self.query, self.database, self.affinity, metrics, distance=self.distance, **how)
+        """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
+        names = list(metrics)
+        if self.distance != "hamming":
+            return evaluate(
+                self.query,
+                self.database,
+                self.affinity,
+                names,
+                distance=self.distance,
+                undefined=undefined,
+                random_orders=random_orders,
+            )
+        return evaluate_packed(
+            self.query,
+            self.database,
+            self.n_bits,
+            self.affinity,
+            names,
+            undefined=undefined,
+            vectors=self.vectors if self.dataset is None else vectors_of(self.dataset, names),
+            random_orders=random_orders,
+            on_progress=on_progress,
+        )
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Refuse vectors that no metric asks for."""
+        """Refuse vectors that no metric uses."""
         if self.vectors is not None and not needs_vectors(metrics):
             raise HashbenchError(
-                "--query-vectors and --database-vectors re-rank, and no metric that is asked for does; name one, such "
-                "as --metric Recall@10:reranked=100, or leave them out."
+                "--query-vectors and --database-vectors are for metrics that re-rank, and none was chosen. Add one, "
+                "such as --metric Recall@10:reranked=100, or leave the vectors out."
             )
 
     def save(
@@ -114,65 +152,66 @@ class OwnCodes:
         keep_codes: bool = False,
         shown: Mapping[str, str] | None = None,
     ) -> list[str]:
-        """Add rows to ``results`` as if a method called ``name`` had made the codes; say in words what was written.
+        """Add rows to ``results``, as of a method called ``name``, and return a report of what was written.
 
-        They replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and label.
-        Queries' scores are kept for tests of significance, and on demand the codes, for figures. ``dataset`` is the
-        name of the dataset, for rows of labels or an affinity of one's own; ``shown`` the ``group`` and ``label`` under
-        which tables have them. `check_saving` must have passed.
+        The rows replace all rows of the same name, dataset, code length and seed, whatever their metrics, group and
+        label. Scores of queries are kept for significance tests; with ``keep_codes`` the codes are kept for figures.
+        ``dataset`` names the dataset of the rows where labels or an affinity were given; ``shown`` holds their
+        ``group`` and ``label`` in tables. `check_saving` must have passed.
         """
-        params = {**OWN, **({} if self.distance == "hamming" else {"distance": self.distance}), **(shown or {})}
-        made = Provenance(
+        params = dict(OWN) if self.distance == "hamming" else {**OWN, "distance": self.distance}
+        provenance = Provenance(
             dataset=self.dataset.name if self.dataset else dataset,
             features=self.dataset.features_name if self.dataset else "own",
             method=name,
-            params=canonical_json(params),
+            params=canonical_json({**params, **(shown or {})}),
             n_bits=self.n_bits,
             seed=seed,
             dataset_fingerprint=self.fingerprint,
             method_version=1,
         )
-        parts: dict[Provenance, dict[str, Scores]] = {}
-        for metric, values in scored.scores.items():
+        scores_of: dict[Provenance, dict[str, Scores]] = {}
+        for metric, metric_scores in scored.scores.items():
             content = self._reranked_fingerprint if needs_vectors([metric]) else self.fingerprint
-            parts.setdefault(replace(made, dataset_fingerprint=content), {})[metric] = values
-        rows = [row for one, scores in parts.items() for row in rows_of(one, replace(scored, scores=scores))]
+            scores_of.setdefault(replace(provenance, dataset_fingerprint=content), {})[metric] = metric_scores
+        rows = [row for source, scores in scores_of.items() for row in rows_of(source, replace(scored, scores=scores))]
         path, earlier = replace_own(results, rows)
-        told = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
+        report = [f"{counted(len(rows), 'row')} of {name!r}, {counted(self.n_bits, 'bit')}, written to {path}."]
         if earlier:
             metrics = dict.fromkeys(row.metric for row in earlier)
-            told.append(
+            report.append(
                 f"{counted(len(earlier), 'earlier row')} of {name!r}, {counted(self.n_bits, 'bit')}, seed {seed}, "
                 f"removed: {', '.join(metrics)}."
             )
             if lacking := [metric for metric in metrics if metric not in scored.scores]:
-                told.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to have them.")
+                report.append(f"Not scored again: {', '.join(lacking)}. Name all metrics in one call to keep them.")
         if self.dataset is None:
-            told.append(f"{dataset!r} is no dataset that is known or prepared here: your labels or affinity judged.")
+            report.append(f"{dataset!r} is not a known or prepared dataset; your labels or affinity were used.")
         else:
-            told.append(
+            report.append(
                 "What these codes were learned from cannot be checked. Methods here learn from the "
-                f"{len(self.dataset.train):,} training items of {made.dataset} (hashbench info {made.dataset}); "
-                "compare with their rows only if yours learned from the same."
+                f"{len(self.dataset.train):,} training items of {self.dataset.name} (hashbench info "
+                f"{self.dataset.name}); compare with their rows only if yours learned from the same."
             )
         if self.distance == "hamming":
-            for one, scores in parts.items():
-                told += self._keep(one, scores, scored.kind, keep_codes)
-        return told
+            for source, scores in scores_of.items():
+                report += self._keep(source, scores, scored.kind, keep_codes)
+        return report
 
     def saved_files(
         self, name: str, results: Path, dataset: str, *, seed: int = 0, keep_codes: bool = False
     ) -> dict[str, Path]:
-        """Tell which files `save` writes that others may name, by the option that has it do so."""
+        """Return the files that `save` writes and that other options may name too, by the option that writes them."""
         dataset = self.dataset.name if self.dataset else dataset
-        contents = dict.fromkeys([self.fingerprint, self._reranked_fingerprint]) if keep_codes else ()
-        codes = {f"--keep-codes ({one})": _codes_path(dataset, one, name, self.n_bits, seed) for one in contents}
+        contents = dict.fromkeys([self.fingerprint, self._reranked_fingerprint]) if keep_codes else {}
         rows = results_path(results, dataset, name)
-        return {"--results": rows, "--results (settings)": settings_path(rows), **codes}
+        files = {"--results": rows, "--results (settings)": settings_path(rows)}
+        for content in contents:
+            files[f"--keep-codes ({content})"] = _codes_path(dataset, content, name, self.n_bits, seed)
+        return files
 
     @cached_property
     def _reranked_fingerprint(self) -> str:
-        """Digest the vectors, too, by which candidates are re-ranked."""
         if self.vectors is None:
             return self.fingerprint
         digest = sha256(f"{self.fingerprint}:{self.vectors.true_distance};".encode())
@@ -180,116 +219,104 @@ class OwnCodes:
             digest.update(f"{part.shape};".encode() + np.ascontiguousarray(part, "<f4").tobytes())
         return digest.hexdigest()[:16]
 
-    def _keep(self, made: Provenance, scores: dict[str, Scores], kinds: IntArray, keep_codes: bool) -> list[str]:
-        """Keep every query's scores, and on demand the codes; say in words where these are."""
-        codes = Codes(self.query, self.database, made)
-        with score_cache.opened(codes) as kept:
-            known: dict[str, AnyArray] = {metric: np.stack(values) for metric, values in scores.items()}
-            kept.write({**_readable(kept), **known, score_cache.KINDS: kinds})
-        file = _codes_path(made.dataset, made.dataset_fingerprint, made.method, made.n_bits, made.seed)
-        if not keep_codes:
-            has_others = file.is_file() and hdf5.read_attributes(file).get("content") != codes.content
-            return [f"{file} keeps other codes, which figures show. Replace them: --keep-codes."] * has_others
-        with locked(file):
-            hdf5.write_codes(codes, file)
-        return [f"Codes with content {codes.content} are kept in {file}."]
+    def _keep(self, source: Provenance, scores: dict[str, Scores], kinds: IntArray, keep_codes: bool) -> list[str]:
+        """Keep every query's scores, and with ``keep_codes`` the codes; return a report."""
+        codes = Codes(self.query, self.database, source)
+        with score_cache.opened(codes) as cached:
+            try:
+                earlier = cached.read()
+            except HashbenchError:  # damaged
+                earlier = {}
+            arrays: dict[str, AnyArray] = {metric: np.stack(values) for metric, values in scores.items()}
+            cached.write({**earlier, **arrays, score_cache.KINDS: kinds})
+        path = _codes_path(source.dataset, source.dataset_fingerprint, source.method, source.n_bits, source.seed)
+        if keep_codes:
+            with locked(path):
+                hdf5.write_codes(codes, path)
+            return [f"Codes with content {codes.content} are kept in {path}."]
+        if path.is_file() and hdf5.read_attributes(path).get("content") != codes.content:
+            return [f"{path} keeps other codes, which figures show. Replace them: --keep-codes."]
+        return []
 
 
 def _codes_path(dataset: str, content: str, name: str, n_bits: int, seed: int) -> Path:
-    """Tell where codes are kept, beside those of methods."""
     return data_dir() / "codes" / f"{dataset}-{content}" / f"{name}-{n_bits}-s{seed}.h5"
 
 
 def made_from(path: Path, dataset: str | None = None) -> tuple[str, tuple[int, int]]:
-    """Find the dataset of CODES.h5 of ours, unless one is named; with its code length and the size of its database."""
+    """Return the dataset of a codes file, or ``dataset`` if given, with the code length and the database's size."""
     if path.suffix.lower() not in HDF5_SUFFIXES:
         raise HashbenchError(
-            f"{path} is no CODES.h5 of hashbench. Give your own codes as --query-codes and --database-codes."
+            f"{path} is not a CODES.h5 of hashbench. Pass your own codes with --query-codes and --database-codes."
         )
-    with hdf5.open_codes(path) as opened:
-        made = opened.made
-        sizes = opened.n_bits, len(opened.database)
-    return dataset or str(find_by_content(made.dataset_fingerprint) or made.dataset), sizes
+    with hdf5.open_codes(path) as codes:
+        if dataset is None:
+            dataset = str(find_by_content(codes.made.dataset_fingerprint) or codes.made.dataset)
+        return dataset, (codes.n_bits, len(codes.database))
 
 
 def read_file(path: Path, dataset: str | None = None) -> OwnCodes:
-    """Read CODES.h5 of ours, with the dataset that it says, or another name or file of it."""
-    dataset, (n_bits, _) = made_from(path, dataset)
-    found, _ = load_dataset(dataset)
-    with hdf5.open_codes(path) as opened:
-        check_content(found, opened.made, path)
-        parts = opened.query[:], opened.database[:], n_bits
-    return OwnCodes(*parts, "hamming", found.affinity(), found, found.fingerprint)
+    """Read a codes file of hashbench, with the dataset it was encoded from or another name or file of that."""
+    spec, (n_bits, _) = made_from(path, dataset)
+    judge, _ = load_dataset(spec)
+    with hdf5.open_codes(path) as codes:
+        check_content(judge, codes.made, path)
+        query, database = codes.query[:], codes.database[:]
+    return OwnCodes(query, database, n_bits, "hamming", judge.affinity(), judge, judge.fingerprint)
 
 
-def read_own(
-    *,
-    query_codes: str,
-    database_codes: str,
-    query_labels: str | None = None,
-    database_labels: str | None = None,
-    query_coarse: str | None = None,
-    database_coarse: str | None = None,
-    affinity: str | None = None,
-    dataset: str | None = None,
-    n_bits: int | None = None,
-    bit_order: str | None = None,
-    distance: str = "hamming",
-    query_vectors: str | None = None,
-    database_vectors: str | None = None,
-    true_distance: str | None = None,
-) -> OwnCodes:
-    """Read codes, and what is relevant, each from ``FILE`` or ``FILE:KEY``; forms of codes as of `hashbench.evaluate`.
-
-    Labels are classes (n,), numbers or words, with superclasses (n,) if there are any (level 2 for equal classes, 1 for
-    equal superclasses), or multi-hot (n, n_classes). Instead of labels, an affinity is a matrix (queries, database) of
-    levels, sparse in ``.npz`` as `scipy.sparse.save_npz` writes it; or ``dataset`` is a prepared dataset, in the order
-    of whose split the codes stand, and labels or an affinity beside it must rate all items as it does. Vectors are
-    float features (n, n_features), one a code; a dataset has its own.
-    """
-    for option, value in (("--bits", n_bits), ("--bit-order", bit_order)):
+def read_own(files: OwnFiles) -> OwnCodes:
+    """Read codes and what is relevant to them into memory."""
+    distance, n_bits = files.distance, files.n_bits
+    for option, value in (("--bits", n_bits), ("--bit-order", files.bit_order)):
         if distance != "hamming" and value is not None:
-            raise HashbenchError(
-                f"--distance {distance} ranks by real-valued outputs, which have no {option}; leave one out."
-            )
-    labels = {"--query-labels": query_labels, "--database-labels": database_labels}
-    coarse = {"--query-coarse": query_coarse, "--database-coarse": database_coarse}
-    check_relevance(labels, coarse, affinity, dataset)
-    specs = {"--query-vectors": query_vectors, "--database-vectors": database_vectors}
-    vectors = _read_vectors(specs, true_distance, dataset, distance)
-    query, database = read_codes(query_codes), read_codes(database_codes)
+            raise HashbenchError(f"--distance {distance} ranks real-valued outputs, which have no {option}; drop one.")
+    vectors = _read_vectors(files)
+    query, database = read_codes(files.query_codes), read_codes(files.database_codes)
     are_tables = all(codes.ndim == 2 and codes.dtype.kind not in "USO" for codes in (query, database))
     if n_bits is None and are_tables and query.shape[1] != database.shape[1]:
         raise HashbenchError(
-            f"query codes in {query_codes} have {query.shape[1]} columns and database codes in {database_codes} "
-            f"{database.shape[1]}; both must be equally long."
+            f"query codes in {files.query_codes} have {query.shape[1]} columns and database codes in "
+            f"{files.database_codes} {database.shape[1]}; both must be equally long."
         )
     if distance == "hamming":
-        query, database, n_bits = as_packed_pair(query, database, n_bits, bit_order)
+        query, database, n_bits = as_packed_pair(query, database, n_bits, files.bit_order)
     else:
         n_bits = query.shape[-1] if query.ndim else 1
     counts = len(query), len(database)
     content: dict[str, Any] = {}
-    if affinity is not None:
-        content["affinity"] = relevance = read_matrix(affinity)
-    elif query_labels is not None:
-        content |= _read_labels(labels, LABEL_KEYS, counts)
-        relevance = tuple(content.values())
-        if query_coarse is not None:
-            content |= _read_labels(coarse, COARSE_KEYS, counts)
-            relevance = Hierarchy(*content.values())
-    if dataset is not None:
-        found, _ = load_dataset(dataset)
-        check_counts(found, dataset, counts)
-        if content:
-            check_rating(found, dataset, as_affinity(relevance))
-        return OwnCodes(query, database, n_bits, distance, found.affinity(), found, found.fingerprint)
-    checked = as_affinity(relevance)
-    return OwnCodes(query, database, n_bits, distance, checked, None, _fingerprint(content), vectors)
+    affinity: Any = None
+    if files.affinity is not None:
+        content["affinity"] = read_matrix(files.affinity)
+        affinity = as_affinity(content["affinity"])
+    elif files.label_files:
+        for specs, keys in files.label_files:
+            labels = [read_array(spec, keys) for spec in specs.values()]
+            content |= zip(specs, comparable(labels, specs.values(), counts), strict=True)
+        affinity = Hierarchy(*content.values()) if files.query_coarse else as_affinity(tuple(content.values()))
+    if files.dataset is not None:
+        judge = load_judge(files.dataset, counts, affinity)
+        return OwnCodes(query, database, n_bits, distance, judge.affinity(), judge, judge.fingerprint)
+    return OwnCodes(query, database, n_bits, distance, affinity, None, _fingerprint(content), vectors)
+
+
+def load_judge(spec: str, counts: tuple[int, int], relevance: Relevance | None) -> Dataset:
+    """Load the dataset that codes belong to; refuse other numbers of codes, and labels that rate items otherwise."""
+    dataset, _ = load_dataset(spec)
+    expected = len(dataset.query), len(dataset.database)
+    if counts != expected:
+        raise HashbenchError(
+            f"there are codes of {counts[0]:,} queries and {counts[1]:,} database items, but {spec} has "
+            f"{expected[0]:,} and {expected[1]:,}. Pass one code per item, in the order of its split "
+            f"(hashbench info {spec})."
+        )
+    if relevance is not None:
+        check_rating(dataset, spec, relevance)
+    return dataset
 
 
 def names_dataset(spec: str) -> bool:
-    """Tell whether this is a dataset's name or file, known, prepared or yet to be."""
+    """Return whether this is a dataset file, or the name of a known or prepared dataset."""
     is_file = Path(spec).suffix.lower() in HDF5_SUFFIXES
     return is_file or is_known(spec.partition(":")[0]) or dataset_path(spec).is_file()
 
@@ -304,134 +331,95 @@ def check_saving(
     keep_codes: bool,
     shown: Mapping[str, str],
 ) -> None:
-    """Refuse what cannot be saved, before anything is scored or written; ``is_labelled`` by labels of one's own."""
+    """Check what can be saved before anything is scored or written; ``is_labelled`` if the user's labels judge."""
     if undefined != "skip":
-        raise HashbenchError("results leave queries without relevant items out; --save goes with --undefined skip.")
+        raise HashbenchError(f"--save does not go with --undefined {undefined}; use --undefined skip, as results do.")
     if keep_codes and distance != "hamming":
         raise HashbenchError(f"--keep-codes keeps binary codes, and --distance {distance} has none; leave it out.")
     check_name(name, "the name of your codes")
     check_method(name)
     check_shown({**OWN, **shown})
-    for one in (name, shown.get("label", "")):
-        if one.casefold() in map(str.casefold, method_names()):
-            raise HashbenchError(f"{one!r} is the name of a method; save your codes under another.")
+    for saved_name in (name, shown.get("label", "")):
+        if saved_name.casefold() in map(str.casefold, method_names()):
+            raise HashbenchError(f"{saved_name!r} is the name of a method; save your codes under another.")
     if dataset is None:
-        raise HashbenchError("--save adds rows to the results of a dataset; say which: --dataset NAME.")
+        raise HashbenchError("--save adds rows to the results of a dataset; name it: --dataset NAME.")
     if is_labelled:
         check_name(dataset, "a dataset's name")
         check_fold(dataset)
-        known = [*dataset_names(), *(path.stem for path in dataset_path(dataset).parent.glob("*.h5"))]
-        taken = [one for one in known if one.casefold() == dataset.casefold()]
-        if taken:
-            raise HashbenchError(
-                f"{taken[0]!r} is a dataset with labels of its own; leave out yours, or choose another --dataset."
-            )
-
-
-def check_relevance(
-    labels: dict[str, str | None], coarse: dict[str, str | None], affinity: str | None, dataset: str | None
-) -> None:
-    """Refuse what says in no way, or in several, what is relevant."""
-    options = {**labels, "--affinity": affinity, "--dataset": dataset}
-    given = [option for option, value in options.items() if value is not None]
-    if any(coarse.values()) and not all(labels.values()):
-        raise HashbenchError(
-            "superclasses (--query-coarse, --database-coarse) go with labels, not with --affinity or --dataset alone."
-        )
-    both = ["--query-labels", "--database-labels"]
-    if given not in (both, ["--affinity"], [*both, "--dataset"], ["--affinity", "--dataset"], ["--dataset"]):
-        raise HashbenchError(
-            "say what is relevant by both --query-labels and --database-labels, by --affinity alone, or by --dataset, "
-            f"one that is prepared; got {' and '.join(given) or 'nothing'}."
-        )
-    if any(coarse.values()) and not all(coarse.values()):
-        raise HashbenchError("superclasses are needed of both: --query-coarse and --database-coarse.")
-
-
-def check_counts(dataset: Dataset, spec: str, counts: tuple[int, int]) -> None:
-    """Refuse codes of others than the queries and database of a dataset, which was given as ``spec``."""
-    expected = len(dataset.query), len(dataset.database)
-    if counts != expected:
-        raise HashbenchError(
-            f"there are codes of {counts[0]:,} queries and {counts[1]:,} database items, but {spec} has "
-            f"{expected[0]:,} and {expected[1]:,}; give a code for each, in the order of its split "
-            f"(hashbench info {spec})."
-        )
-
-
-def check_rating(dataset: Dataset, spec: str, given: Relevance) -> None:
-    """Refuse labels or an affinity that rate any query and item otherwise than a dataset, given as ``spec``."""
-    expected = dataset.affinity()
-    check_rated((expected.n_queries, expected.n_database), (given.n_queries, given.n_database))
-    for columns in chunks(0, expected.n_database, _RATED_ITEMS):
-        yours, ours = (one.part(slice(None), columns) for one in (given, expected))
-        for rows in chunks(0, expected.n_queries, _RATED_QUERIES):
-            theirs, levels = (one.block(rows, slice(0, one.n_database)) for one in (yours, ours))
-            if (theirs != levels).any():
-                query, item = np.argwhere(theirs != levels)[0]
-                why = (
-                    "they are of other items, or in another order. Give codes and labels in the order of its split "
-                    f"(hashbench info {spec})"
+        for known in (*dataset_names(), *(path.stem for path in dataset_path(dataset).parent.glob("*.h5"))):
+            if known.casefold() == dataset.casefold():
+                raise HashbenchError(
+                    f"{known!r} is a dataset with labels of its own; leave out yours, or choose another --dataset."
                 )
-                if not isinstance(yours, (Explicit, type(ours))) and dataset.rule != "same-label":
-                    instead = _SAYS_THE_SAME.get(dataset.rule, "no labels say that, so leave yours out")
-                    why = f"its rule is {dataset.rule}; {instead}"
+
+
+def check_rating(dataset: Dataset, spec: str, relevance: Relevance) -> None:
+    """Refuse labels or an affinity that rate any query and item otherwise than a dataset, given as ``spec``."""
+    whole = dataset.affinity()
+    check_rated((whole.n_queries, whole.n_database), (relevance.n_queries, relevance.n_database))
+    for columns in chunks(0, whole.n_database, _RATED_ITEMS):
+        own, expected = (affinity.part(slice(None), columns) for affinity in (relevance, whole))
+        for rows in chunks(0, whole.n_queries, _RATED_QUERIES):
+            own_levels, levels = (part.block(rows, slice(0, part.n_database)) for part in (own, expected))
+            if (own_levels != levels).any():
+                query, item = np.argwhere(own_levels != levels)[0]
+                if isinstance(own, (Explicit, type(expected))) or dataset.rule == "same-label":
+                    why = (
+                        "they are of other items, or in another order. Pass codes and labels in the order of its "
+                        f"split (hashbench info {spec})"
+                    )
+                else:
+                    advice = _LABELS_FOR.get(dataset.rule, "no labels rate items so; leave yours out")
+                    why = f"its rule is {dataset.rule}; {advice}"
                 raise HashbenchError(
                     f"your labels or affinity give query {rows.start + query:,} and database item "
-                    f"{columns.start + item:,} (counted from 0) level {theirs[query, item]}, but {spec} gives them "
+                    f"{columns.start + item:,} (counted from 0) level {own_levels[query, item]}, but {spec} gives them "
                     f"level {levels[query, item]}: {why}."
                 )
 
 
-def _read_labels(specs: dict[str, Any], keys: tuple[str, ...], counts: tuple[int, int]) -> dict[str, AnyArray]:
-    """Read labels of queries and database."""
-    arrays = [read_array(spec, keys) for spec in specs.values()]
-    return dict(zip((key.removeprefix("--") for key in specs), comparable(arrays, specs.values(), counts), strict=True))
-
-
 def comparable(labels: Iterable[AnyArray], specs: Iterable[str], counts: tuple[int, int]) -> list[AnyArray]:
-    """Give labels of queries and database as an affinity takes them, from files or parts of these.
+    """Bring labels of queries and database, whole or in part, into the form that an affinity takes.
 
-    A column or row of classes will do, and words become numbers.
+    A column or row of classes becomes one-dimensional, and words become numbers.
     """
-    found = []
+    arrays = []
     for array, spec, n_items in zip(labels, specs, counts, strict=True):
-        if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as MATLAB has them
+        if array.ndim == 2 and 1 in array.shape and array.size == n_items:  # as in MATLAB
             array = array.ravel()
         if array.ndim == 1 and array.dtype.kind == "f" and (array == np.floor(array)).all():
             array = as_int64(array, f"labels of {spec}")
-        if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is no class
+        if array.dtype.kind == "O" and array.ndim:  # an empty cell among words is not a class
             check_labelled(array, spec)
-        found.append(array)
-    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in found):
-        words = np.concatenate(found).astype(str)
-        return np.split(number_words(words)[1], [len(found[0])])
-    return found
+        arrays.append(array)
+    if all(array.ndim == 1 and array.dtype.kind in "USO" for array in arrays):
+        words = np.concatenate(arrays).astype(str)
+        return np.split(number_words(words)[1], [len(arrays[0])])
+    return arrays
 
 
-def _read_vectors(
-    specs: dict[str, str | None], true_distance: str | None, dataset: str | None, distance: str
-) -> Vectors | None:
-    """Read the float vectors of queries and database, if they are given."""
-    options = " and ".join(specs)
-    query, database = specs.values()
+def _read_vectors(files: OwnFiles) -> Vectors | None:
+    query, database = files.query_vectors, files.database_vectors
+    options = "--query-vectors and --database-vectors"
     if query is None and database is None:
-        if true_distance is not None:
-            raise HashbenchError(f"--true-distance says how {options} are compared; give these, or leave it out.")
+        if files.true_distance is not None:
+            raise HashbenchError(f"--true-distance is the distance between {options}; add these, or leave it out.")
         return None
     if query is None or database is None:
         raise HashbenchError(f"vectors are needed of both: {options}.")
-    if dataset is not None:
-        raise HashbenchError(f"--dataset has features of its own to re-rank by; leave out {options}.")
-    if distance != "hamming":
+    if files.dataset is not None:
+        raise HashbenchError(f"--dataset re-ranks by its own features; leave out {options}.")
+    if files.distance != "hamming":
         raise HashbenchError(
-            f"{options} re-rank what is near in Hamming distance, and --distance {distance} has none; leave them out."
+            f"{options} re-rank items near in Hamming distance, and --distance {files.distance} has none; leave them "
+            "out."
         )
-    return Vectors(read_features(query), read_features(database), true_distance or "euclidean")
+    return Vectors(read_features(query), read_features(database), files.true_distance or "euclidean")
 
 
 def _fingerprint(content: dict[str, Any]) -> str:
-    """Digest labels or an affinity, the same in whatever file, dense or sparse, and of whatever dtype."""
+    """Compute a digest of labels or an affinity that does not depend on file format, sparsity or dtype."""
     digest = sha256()
     for name, array in content.items():
         if name == "affinity":
@@ -446,10 +434,3 @@ def _fingerprint(content: dict[str, Any]) -> str:
         for part in parts:
             digest.update(f"{name}:{part.shape};".encode() + np.ascontiguousarray(part, "<i8").tobytes())
     return digest.hexdigest()[:16]
-
-
-def _readable(kept: score_cache.ScoreFile) -> dict[str, Any]:
-    try:
-        return kept.read()
-    except HashbenchError:  # damaged, and made anew
-        return {}

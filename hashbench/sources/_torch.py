@@ -1,4 +1,4 @@
-"""PyTorch, which only parts of hashbench need: imported when those parts are, and where it is to run."""
+"""PyTorch, imported on demand, and its devices."""
 
 from importlib import import_module
 from types import ModuleType
@@ -16,7 +16,7 @@ HOW_TO_INSTALL = (
 
 
 def import_torch() -> ModuleType:
-    """Import PyTorch, or say how to install it; one that is installed but broken keeps its own error."""
+    """Import PyTorch, or raise an error with the command that installs it; a broken PyTorch keeps its own error."""
     try:
         return import_module("torch")
     except ModuleNotFoundError as error:
@@ -26,7 +26,7 @@ def import_torch() -> ModuleType:
 
 
 def find_device(name: str) -> "Device":
-    """Choose where to compute: ``cpu``, ``cuda``, or with ``auto`` a GPU if there is one."""
+    """Return the device ``cpu`` or ``cuda``; with ``auto`` a GPU if there is one."""
     torch = import_torch()
     if name not in DEVICES:
         raise HashbenchError(f"device is {name!r}, expected 'auto', 'cpu' or 'cuda'.")

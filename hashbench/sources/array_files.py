@@ -27,7 +27,7 @@ from hashbench.sources.formats import (
     row_blocks,
     shown,
 )
-from hashbench.sources.tables import Table, may_be_hexadecimal
+from hashbench.sources.tables import TableFile, may_be_hexadecimal
 from hashbench.store.files import HDF5_SUFFIXES
 from hashbench.store.inputs import check_file, check_fits, reading
 
@@ -37,8 +37,8 @@ _FEW, _CHECKED = 10, 10_000  # rows whose rounding is checked
 _MOST_LOST = 1e-4  # part of the variance that rounding may take
 
 
-class Items(NamedTuple):
-    """What a file holds of items: features (n, n_features), labels if there are any, and in words what was left out."""
+class FeatureFile(NamedTuple):
+    """Content of a file: features (n, n_features), labels if any, and in words what was left out."""
 
     features: Float32Array
     labels: AnyArray | None
@@ -46,51 +46,51 @@ class Items(NamedTuple):
 
 
 def read_array(spec: str, keys: tuple[str, ...]) -> AnyArray:
-    """Read the array that ``PATH:KEY`` names; of a ``PATH`` alone the first called as in ``keys``, or the only one."""
+    """Read the array that ``PATH:KEY`` names; without a key, the first of ``keys`` that is there, or the only one."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         return _as_text(_whole(find_array(arrays, path, key, keys)[1], path), spec)
 
 
 def read_features(spec: str) -> Float32Array:
-    """Read features (n, n_features), float32, from ``PATH`` or ``PATH:KEY``; refuse what float32 cannot tell apart."""
+    """Read features (n, n_features), float32, from ``PATH`` or ``PATH:KEY``; refuse what float32 cannot hold."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         return _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
 
 
-def read_items(spec: str, labels: str | None = None) -> Items:
-    """Read features as `read_features` does, with labels from a file of their own or from the same, opened once.
+def read_items(spec: str, labels: str | None = None) -> FeatureFile:
+    """Read features as `read_features` does, with labels from another file or from the same, opened once.
 
-    Where ``labels`` names a column of the same table, that column is no feature.
+    If ``labels`` names a column of the same table, that column is not a feature.
     """
     path, key = split_spec(spec)
-    theirs, label_key = split_spec(labels or spec)
-    for file in (path, theirs):
+    label_path, label_key = split_spec(labels or spec)
+    for file in (path, label_path):
         check_file(file)
-    is_same = path.resolve() == theirs.resolve()
-    found = None
+    is_same = path.resolve() == label_path.resolve()
+    array = None
     with opened_arrays(path, label_key if is_same and labels else None) as arrays:
         features = _as_float32(find_array(arrays, path, key, FEATURE_KEYS)[1], spec, path)
         name = next((name for name in LABEL_KEYS if name in arrays), None)
         if labels and is_same:
-            found = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
+            array = _as_text(_whole(find_array(arrays, path, label_key, LABEL_KEYS)[1], path), labels)
         elif not labels and name is not None:
-            found = _as_text(_whole(arrays[name], path), spec)
-        words = arrays.words if isinstance(arrays, Table) and key is None else []
+            array = _as_text(_whole(arrays[name], path), spec)
+        words = arrays.words if isinstance(arrays, TableFile) and key is None else []
     if labels and not is_same:
-        found = read_array(labels, LABEL_KEYS)
+        array = read_array(labels, LABEL_KEYS)
     left_out = f"left out, since they hold no numbers: {', '.join(map(shown, words))}" if words else ""
-    return Items(features, found, left_out)
+    return FeatureFile(features, array, left_out)
 
 
 def read_rows(spec: str, n_rows: int) -> IntArray:
-    """Read numbers of some of ``n_rows`` rows, the first 0, from ``PATH`` or ``PATH:KEY``; give them ascending."""
+    """Read row numbers below ``n_rows``, counted from 0, from ``PATH`` or ``PATH:KEY``; sort them."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name, stored = find_array(arrays, path, key, ROW_KEYS)
         rows = _whole(stored, path)
-    if isinstance(arrays, Table) and name == "0":
+    if isinstance(arrays, TableFile) and name == "0":
         raise HashbenchError(f"the first line of {spec} may be a row number or a name; put the name `row` before it.")
     if rows.ndim == 2 and 1 in rows.shape:  # a column, or a row as MATLAB has them
         rows = rows.ravel()
@@ -113,12 +113,12 @@ def read_rows(spec: str, n_rows: int) -> IntArray:
 
 
 def read_codes(spec: str) -> AnyArray:
-    """Read codes in any form that `hashbench.bits.as_packed` knows, from ``PATH`` or ``PATH:KEY``."""
+    """Read codes in any form that `hashbench.bits.as_packed` takes, from ``PATH`` or ``PATH:KEY``."""
     path, key = split_spec(spec)
     with opened_arrays(path) as arrays:
         name, stored = find_array(arrays, path, key, CODE_KEYS)
         codes = _whole(stored, path)
-    if isinstance(arrays, Table) and codes.ndim == 1:
+    if isinstance(arrays, TableFile) and codes.ndim == 1:
         codes = arrays.as_written(name)
         _refuse_lost_text(arrays, codes, name, spec)
     return codes
@@ -137,13 +137,13 @@ def read_matrix(spec: str) -> Any:
     return read_array(spec, MATRIX_KEYS)
 
 
-def _refuse_lost_text(table: Table, codes: AnyArray, name: str, spec: str) -> None:
-    """Refuse a column whose codes pandas took for numbers, or for its name; integers of 64 bits are codes, too."""
+def _refuse_lost_text(table: TableFile, codes: AnyArray, name: str, spec: str) -> None:
+    """Refuse a column whose codes pandas read as numbers, or as its name; 64-bit integers are codes too."""
     if codes.dtype.kind == "f" or (codes.dtype.kind in "iu" and may_be_hexadecimal(table.first_texts(name))):
         raise HashbenchError(
-            f"{spec} holds one column of numbers, expected one for each bit or byte of a code, or texts of "
-            "hexadecimal digits or of 0 and 1: if these they are, write each as 0x and its digits. Integers of 64 bits "
-            "are read where no cell is empty and not all have the same number of digits, 16 or fewer."
+            f"{spec} holds one column of numbers, expected a column per bit or byte, 64-bit integers without empty "
+            "cells, or texts of hexadecimal digits or of 0 and 1. If the numbers are such texts, write each as 0x and "
+            "its digits."
         )
     if len(codes) and len(name) == len(str(codes[0])) and not name.strip("0123456789abcdefABCDEF"):
         raise HashbenchError(f"the first line of {spec} reads like a code; put the name of the column before it.")
@@ -155,29 +155,28 @@ def split_spec(spec: str) -> tuple[Path, str | None]:
     try:
         if colon and not Path(spec).exists() and (Path(head).suffix.lower() in SUFFIXES or Path(head).is_file()):
             return Path(head), tail
-    except OSError:  # such as a name that is too long; whoever reads the file says so
+    except OSError:  # such as a name that is too long; reading the file reports it
         pass
     return Path(spec), None
 
 
 @contextmanager
 def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Find the arrays of a file by name, each read when asked for; its ending tells the format.
+    """Open the arrays of a file by name, each read when accessed; the suffix decides the format.
 
-    The array of an ``.npy`` file is called ``features``, and so is a lone tensor of PyTorch. A table gives its numeric
-    columns together as ``features``, but for those called like labels and the column ``aside``. A ``.csv`` file may
-    begin with the names of its columns, and each of its lines with a number that pandas gave it. Arrays of HDF5 that
-    are read ``in_slices`` may be larger than memory, as those of .npy may.
+    The array of an ``.npy`` file, or a single PyTorch tensor, is called ``features``. So are the numeric columns of a
+    table together, except labels and the column ``aside``. A ``.csv`` file may have a header line and an index column.
+    HDF5 arrays read ``in_slices`` may be larger than memory, as ``.npy`` arrays may.
     """
     check_file(path)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        raise HashbenchError(f"{path} has no known ending; arrays are read from {', '.join(SUFFIXES)}.")
+        raise HashbenchError(f"{path} has an unknown suffix; arrays are read from {', '.join(SUFFIXES)}.")
     if suffix in (".csv", ".parquet"):
         with _reading(path):
             if suffix == ".csv":
                 check_fits(_CSV_FACTOR * path.stat().st_size, str(path))
-            table = Table(path, aside)
+            table = TableFile(path, aside)
         yield table
         return
     open_: Callable[[Path], AbstractContextManager[Mapping[str, Any]]] = {
@@ -199,7 +198,7 @@ def opened_arrays(path: Path, aside: str | None = None, *, in_slices: bool = Fal
 
 
 def _reading(path: Path) -> AbstractContextManager[None]:
-    """Turn what libraries raise on a file into a sentence; around what reads it alone, so that our mistakes show."""
+    """Turn what libraries raise on a damaged file into a sentence; wrap only code that reads it."""
     return reading(path, path.suffix.lower())
 
 
@@ -209,44 +208,43 @@ def _whole(stored: Any, path: Path) -> AnyArray:
 
 
 def _as_text(array: AnyArray, spec: str) -> AnyArray:
-    """Read words that are bytes, as HDF5 and Parquet keep them, as UTF-8."""
+    """Decode words that HDF5 and Parquet keep as bytes."""
     is_bytes = array.dtype.kind == "S" or (
-        array.dtype.kind == "O" and any(isinstance(one, bytes) for one in array.flat)
+        array.dtype.kind == "O" and any(isinstance(cell, bytes) for cell in array.flat)
     )
     if not is_bytes:
         return array
     try:
-        words = [one.decode("utf-8") if isinstance(one, bytes) else one for one in array.ravel().tolist()]
+        words = [cell.decode("utf-8") if isinstance(cell, bytes) else cell for cell in array.ravel().tolist()]
     except UnicodeDecodeError as error:
         raise HashbenchError(f"{spec} holds words as bytes that are not UTF-8: {error}. Save them as UTF-8.") from error
     return np.array(words, dtype=object if array.dtype.kind == "O" else np.str_).reshape(array.shape)
 
 
 def find_array(arrays: Mapping[str, Any], path: Path, key: str | None, keys: tuple[str, ...]) -> tuple[str, Any]:
-    """Take the array called ``key``, with its name; without one the first called as in ``keys``, or the only one."""
+    """Return name and array of ``key``; without a key, of the first of ``keys`` that is there, or the only array."""
     if key is not None:
         if key not in arrays:
             raise unknown_name("array", f"{path}:{key}", map(shown, arrays), like=key)
         return key, arrays[key]
-    names = sorted(arrays.columns if isinstance(arrays, Table) else arrays, key=lambda name: "/" in name)
+    names = sorted(arrays.columns if isinstance(arrays, TableFile) else arrays, key=lambda name: "/" in name)
     if not names:
         raise HashbenchError(f"{path} holds no arrays.")
-    outer = [name for name in names if "/" not in name] or names  # those in groups are for who names them
+    outer = [name for name in names if "/" not in name] or names  # arrays in groups must be named
     likely = [name for name in names if name not in LABEL_KEYS] or names
     is_lone = len(outer) == 1 and outer[0] in likely
-    found = next((name for name in keys if name in arrays), None)
-    if found is None and (is_lone or "features" in arrays):
-        found = outer[0] if is_lone else "features"
-    if found is None:
+    chosen = next((name for name in keys if name in arrays), None)
+    if chosen is None and (is_lone or "features" in arrays):
+        chosen = outer[0] if is_lone else "features"
+    if chosen is None:
         raise HashbenchError(
-            f"{path} holds arrays {', '.join(map(shown, names))}; say which one you mean, such as "
+            f"{path} holds arrays {', '.join(map(shown, names))}; name the one you mean, such as "
             f"{path}:{shown(likely[0])}."
         )
-    return found, arrays[found]
+    return chosen, arrays[chosen]
 
 
 def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
-    """Read features block by block, and refuse those that float32 cannot hold or tell apart."""
     if stored.ndim != 2 or not stored.size or stored.dtype.kind not in "biuf":
         raise HashbenchError(
             f"{spec} holds {stored.dtype} of shape {stored.shape}, expected numbers of shape (n, n_features), not "
@@ -277,13 +275,13 @@ def _as_float32(stored: Any, spec: str, path: Path) -> Float32Array:
 
 
 def _check_rounding(spec: str, some: AnyArray, rounded: Float32Array) -> None:
-    """Refuse features that float32 cannot tell apart, by some of their rows."""
-    if len(some) < _FEW:  # such as a query or two, which may well be alike
+    """Refuse features that float32 cannot distinguish, judged by some rows."""
+    if len(some) < _FEW:  # such as a query or two, which may be alike
         return
     with np.errstate(invalid="ignore"):
         lost, spread = (part.var(axis=0).sum() for part in (some - rounded, some))
     if lost > _MOST_LOST * spread > 0:  # False where one is not a number, which Dataset refuses
         raise HashbenchError(
             f"{spec} holds numbers that float32 cannot tell apart: rounding would blur {np.sqrt(lost / spread):.1%} of "
-            "their spread. Subtract one number from each column first, the same in all files, or scale them."
+            "their spread. Subtract a constant from each column, the same in all files, or scale them."
         )

@@ -1,4 +1,4 @@
-"""Which queries have a copy among other items, or nearly one: what they leak."""
+"""Queries that have a copy, or nearly one, among other items."""
 
 import hashlib
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _BLOCK = 1 << 14  # rows widened at a time
 
 
 def row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
-    """Shorten each row to 16 bytes; equal rows, and no others in practice, have equal ones."""
+    """Compute a digest of 16 bytes for each row."""
     flat = rows.reshape(len(rows), -1)
     parts = b"".join(
         hashlib.blake2b(np.ascontiguousarray(row + row.dtype.type(0)).data, digest_size=16).digest() for row in flat
@@ -27,25 +27,25 @@ def row_digests(rows: AnyArray) -> npt.NDArray[np.void]:
 
 
 def find_near(features: Float32Array, query: IntArray, rows: IntArray) -> BoolArray:
-    """Tell of each query whether an item of ``rows`` lies within `NEAR` of the median distance, or at none.
+    """Return whether each query has an item of ``rows`` within `NEAR` times the median Euclidean distance.
 
-    Distances are Euclidean. On a line in a random direction no two items are farther apart than they are: so only items
-    that are near in a few such directions are compared.
+    Projections on a random direction are at most as far apart as the items, so only items that are near in a few such
+    directions are compared.
     """
     rng = np.random.default_rng(0)
     pairs = features[rng.choice(query, _N_SAMPLED)], features[rng.choice(rows, _N_SAMPLED)]
     radius = NEAR * float(np.median(np.linalg.norm(np.subtract(*pairs, dtype=np.float64), axis=1)))
     directions = np.linalg.qr(rng.normal(size=(features.shape[1], _N_DIRECTIONS)))[0]  # (n_features, up to 8)
-    ours, theirs = (_projected(features, index, directions) for index in (query, rows))
-    order = np.argsort(theirs[:, 0], kind="stable")
-    theirs, rows = theirs[order], rows[order]
-    margin = radius * (1 + 1e-6) + 1e-12 * float(np.abs(theirs[:, 0]).max())  # what rounding may take
-    starts, middles, stops = (np.searchsorted(theirs[:, 0], ours[:, 0] + side) for side in (-margin, 0, margin))
+    queries, items = (_projected(features, index, directions) for index in (query, rows))
+    order = np.argsort(items[:, 0], kind="stable")
+    items, rows = items[order], rows[order]
+    margin = radius * (1 + 1e-6) + 1e-12 * float(np.abs(items[:, 0]).max())  # with a bound of rounding errors
+    starts, middles, stops = (np.searchsorted(items[:, 0], queries[:, 0] + side) for side in (-margin, 0, margin))
     starts, stops = np.maximum(starts, middles - _N_CANDIDATES), np.minimum(stops, middles + _N_CANDIDATES)
     is_near = np.zeros(len(query), dtype=bool)
     for position in np.flatnonzero(stops > starts):
         part = slice(starts[position], stops[position])
-        is_candidate = (np.abs(theirs[part] - ours[position]) <= margin).all(axis=1)
+        is_candidate = (np.abs(items[part] - queries[position]) <= margin).all(axis=1)
         candidates = features[rows[part][is_candidate][:_N_COMPARED]]
         apart = np.subtract(candidates, features[query[position]], dtype=np.float64)
         is_near[position] = (np.linalg.norm(apart, axis=1) <= radius).any()

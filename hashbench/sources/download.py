@@ -24,12 +24,12 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+)")
 
 
 class Needed(NamedTuple):
-    """A file that users must fetch themselves."""
+    """A file that users must fetch themselves; unknown fields are empty."""
 
-    name: str  # as it must lie in the folder
-    url: str = ""  # where it can be had; empty if unknown
-    sha256: str = ""  # the 64 hex digits, or the first 8 or more, or ``md5:`` and its 32; empty if unknown
-    note: str = ""  # what else to know, such as a form to be filled in
+    name: str  # in the folder
+    url: str = ""
+    sha256: str = ""  # the 64 hex digits, or the first 8 or more, or ``md5:`` and its 32
+    note: str = ""  # such as a form to be filled in
 
 
 def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) -> Path:
@@ -38,26 +38,26 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
     Parameters
     ----------
     url : str
-        Where it is, by HTTP or HTTPS.
+        HTTP or HTTPS address.
     sha256 : str
-        Its SHA-256: 64 hex digits, or the first 8 or more of them; or ``md5:`` and its MD5, where no other is known.
+        64 hex digits, or the first 8 or more of them; or ``md5:`` and an MD5, if no SHA-256 is known.
     path : Path
-        Where it goes. What has come so far lies beside it as ``NAME.part``, from which the next call
-        continues; other processes that want the same file wait.
+        Where to store the file. A broken download is kept beside it as ``NAME.part``, and the next call
+        continues it; other processes that need the same file wait.
     on_progress : callable, optional
-        Called with ``bytes of NAME``, those done and all of them, unless the server does not say how many; in place
-        of the bar on stderr, or of the line where stderr is no terminal.
+        Called with ``bytes of NAME``, bytes done and all bytes if the server reports the size; replaces the bar or
+        line on stderr.
 
     Returns
     -------
     Path
-        ``path``, which holds the whole file with this checksum.
+        ``path``.
 
     Raises
     ------
     HashbenchError
-        If the file cannot be had or written, or if what came, or was there, has another checksum. A file
-        that was there is left alone; of a broken download the part is kept, of a wrong one it is removed.
+        If the file cannot be fetched or written, or has another checksum. An existing file is not changed, and a
+        download with a wrong checksum is removed.
     """
     sha256 = _checked(sha256)
     if not path.exists():
@@ -72,14 +72,14 @@ def fetch(url: str, sha256: str, path: Path, *, on_progress: Progress = silent) 
 
 
 def fetch_unpacked(url: str, sha256: str, folder: Path, *, on_progress: Progress = silent) -> Path:
-    """Download a ZIP archive and unpack it, unless that was done before; the archive itself is not kept.
+    """Download a ZIP archive and unpack it, unless the folder exists; the archive itself is not kept.
 
     Parameters
     ----------
     url, sha256, on_progress
         As in `fetch`.
     folder : Path
-        What holds the contents of the archive afterwards, all of them.
+        Where to unpack the archive.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def fetch_unpacked(url: str, sha256: str, folder: Path, *, on_progress: Progress
     Raises
     ------
     HashbenchError
-        As `fetch` does, or if what came is no ZIP archive.
+        As `fetch` does, or if the file is not a ZIP archive.
     """
     if folder.exists():
         return folder
@@ -109,7 +109,7 @@ def fetch_unpacked(url: str, sha256: str, folder: Path, *, on_progress: Progress
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Write the files of a ZIP archive below a folder, one by one; refuse names that lead elsewhere."""
+    """Write the files of a ZIP archive below a folder; refuse names that lead out of it."""
     with zipfile.ZipFile(archive) as opened:
         for member in opened.infolist():
             path = PurePosixPath(member.filename)
@@ -122,27 +122,26 @@ def _unpack(archive: Path, folder: Path) -> None:
 
 
 def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
-    """Find files that may not be downloaded automatically, or say how to get them.
+    """Return the paths of files that may not be downloaded automatically, or raise an error that lists them.
 
     Parameters
     ----------
     folder : Path
-        Where they should lie; if there is just one, it may also be the file itself, under any name.
+        The folder that holds them; a single file may also be given itself, under any name.
     files : sequence of Needed
-        All that are needed.
+        The files.
     what : str
         What needs them, such as ``"dataset 'nus-wide'"``.
 
     Returns
     -------
     list of Path
-        One path a file, in their order.
+        One path per file, in their order.
 
     Raises
     ------
     HashbenchError
-        If files are missing: it lists each with where to fetch it, its checksum and where to put it. If
-        one has another checksum than it should.
+        If files are missing, with the address, checksum and path of each, or if one has another checksum.
     """
     with reading(folder):
         is_file = folder.exists() and not folder.is_dir()
@@ -151,7 +150,7 @@ def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
     if is_file and len(files) > 1:
         names = ", ".join(file.name for file in files)
         raise HashbenchError(
-            f"{folder} is a file, but {what} needs {len(files)}: {names}. Give the folder that holds them."
+            f"{folder} is a file, but {what} needs {len(files)}: {names}. Pass the folder that holds them."
         )
     paths = [folder] if is_file else [folder / file.name for file in files]
     with reading(folder):
@@ -169,7 +168,7 @@ def demand(folder: Path, files: Sequence[Needed], what: str) -> list[Path]:
 
 
 class _Download:
-    """A download that continues where an earlier one, or a broken connection, stopped; pooch would start over."""
+    """A download that continues where an earlier one, or a broken connection, stopped."""
 
     def __init__(self, url: str, sha256: str, path: Path, on_progress: Progress) -> None:
         self.url = url
@@ -182,14 +181,14 @@ class _Download:
     def finish(self, whole: Path) -> None:
         """Fetch what the part lacks, check it, and name it ``whole``."""
         self._complete()
-        found = _digest(self.part, self.sha256)
-        if not found.startswith(self.sha256):
+        digest = _digest(self.part, self.sha256)
+        if not digest.startswith(self.sha256):
             n_bytes = self.part.stat().st_size
             self.part.unlink()
             raise HashbenchError(
-                f"{self.url} gave {n_bytes:,} bytes with {_spelled(found)}, expected {_digits(self.sha256)}; they were "
-                "removed. Run the same command again; if that ends likewise, the file there has changed: look for "
-                f"the right one elsewhere and place it at {self.path}."
+                f"{self.url} gave {n_bytes:,} bytes with {_spelled(digest)}, expected {_digits(self.sha256)}; they "
+                "were removed. Run the same command again; if it fails again, the file there has changed, so fetch the "
+                f"right one elsewhere and place it at {self.path}."
             )
         self.part.replace(whole)
 
@@ -219,7 +218,7 @@ class _Download:
         ) from broken
 
     def _continue(self) -> bool:
-        """Ask for what the part lacks and say whether it is whole now."""
+        """Request what the part lacks and return whether it is complete now."""
         import requests
 
         n_done = self._n_done()
@@ -230,13 +229,13 @@ class _Download:
             elif response.status_code in (requests.codes.partial_content, requests.codes.range_not_satisfiable):
                 span = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
                 start, n_all = (int(span[1] or span[2]), int(span[2])) if span else (-1, 0)
-                if start != n_done or self.n_all not in (None, n_all):  # another file than the part is of
+                if start != n_done or self.n_all not in (None, n_all):  # the part is of another file
                     self.part.unlink(missing_ok=True)
                     return False
             else:
                 raise self._refused(response.status_code, response.reason)
             self.n_all = n_all
-            self._tell(n_done, n_all)
+            self._report(n_done, n_all)
             if response.status_code == requests.codes.range_not_satisfiable:
                 return True
             with self.part.open("ab" if n_done else "wb") as file:
@@ -244,10 +243,10 @@ class _Download:
                 for chunk in response.raw.stream(_CHUNK, decode_content=False):
                     file.write(chunk)
                     n_done += len(chunk)
-                    self._tell(n_done, n_all)
+                    self._report(n_done, n_all)
         return n_done == n_all or not n_all
 
-    def _tell(self, n_done: int, n_all: int) -> None:
+    def _report(self, n_done: int, n_all: int) -> None:
         self.on_progress(f"bytes of {self.path.name}", n_done, n_all)
 
     def _n_done(self) -> int:
@@ -266,7 +265,7 @@ class _Download:
 
 
 def _of_known_size(on_progress: Progress) -> Progress:
-    """Keep files of unknown size from a listener, who would have a line for each chunk."""
+    """Drop reports on files of unknown size, which would print a line per chunk."""
     return lambda what, n_done, n_all: on_progress(what, n_done, n_all) if n_all else None
 
 
@@ -297,8 +296,7 @@ def _shown(url: str, path: Path) -> Iterator[Progress]:
 
 
 def _instruction(file: Needed, path: Path) -> str:
-    """Say in one line how to get a file."""
-    source = f"from {file.url}" if file.url else "from a place hashbench does not know"
+    source = f"from {file.url}" if file.url else "from an address hashbench does not know"
     checksum = f", {_spelled(file.sha256)}" if file.sha256 else ""
     note = f" ({file.note})" if file.note else ""
     return f"{file.name} {source}{checksum}, to {path}{note}"
@@ -307,23 +305,22 @@ def _instruction(file: Needed, path: Path) -> str:
 def _checked(sha256: str) -> str:
     if not _CHECKSUM.fullmatch(sha256.lower()):
         raise HashbenchError(
-            f"a SHA-256 has 64 hex digits, or give the first 8 or more of them, or md5: and the 32 of an MD5, got "
-            f"{sha256!r}."
+            f"{sha256!r} is not a checksum; expected the 64 hex digits of a SHA-256, or the first 8 or more of them, "
+            "or md5: and the 32 of an MD5."
         )
     return sha256.lower()
 
 
 def _verify(path: Path, sha256: str, advice: str) -> None:
-    found = _digest(path, sha256)
-    if not found.startswith(sha256):
+    digest = _digest(path, sha256)
+    if not digest.startswith(sha256):
         raise HashbenchError(
-            f"{path} has {_spelled(found)}, expected {_digits(sha256)}. It was left alone; if it is damaged or another "
-            f"file, {advice}."
+            f"{path} has {_spelled(digest)}, expected {_digits(sha256)}. If it is damaged or another file, {advice}."
         )
 
 
 def _digest(path: Path, like: str) -> str:
-    """Give a file's checksum, of the kind that another one is."""
+    """Compute a file's checksum, of the same kind as ``like``."""
     check_file(path)
     prefix = "md5:" if like.startswith("md5:") else ""
     with reading(path), path.open("rb") as file:
@@ -340,7 +337,7 @@ def _digits(checksum: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """Give the first cause of a failed connection; what requests says itself holds addresses in memory."""
+    """Return the first cause of a failed connection; the message of requests contains memory addresses."""
     from urllib3.exceptions import IncompleteRead
 
     while error.__context__ is not None:

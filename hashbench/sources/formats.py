@@ -1,4 +1,4 @@
-"""How arrays are found and read in .npy, .npz, .mat, .pt and HDF5: names first, then what is asked for, if it fits."""
+"""Arrays in .npy, .npz, .mat, .pt and HDF5 files: listed by name, then read if they fit into memory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -73,19 +73,19 @@ class OnDisk:
 
 
 def shown(name: str) -> str:
-    """Give a name from a file as it may stand in a sentence."""
+    """Quote a name from a file if it cannot be printed as it is."""
     return name if name.isprintable() else repr(name)
 
 
 def in_memory(stored: Any) -> AnyArray:
-    """Read an array that `opened_npy` and its like found; one of an .npy file once it is known to fit."""
+    """Read an array on disk into memory; of an .npy file, check first that it fits."""
     if isinstance(stored, np.memmap):
         check_fits(stored.nbytes, f"{stored.filename} of shape {stored.shape}")
     return stored if type(stored) is np.ndarray else np.array(stored[slice(None) if stored.ndim else ()])
 
 
 def row_blocks(stored: Any) -> Iterator[slice]:
-    """Cut the rows of an array into blocks of few bytes, whole chunks of an HDF5 file at a time."""
+    """Cut the rows of an array into small blocks of whole HDF5 chunks."""
     n_rows = max(1, _BLOCK_BYTES // max(1, prod(stored.shape[1:]) * stored.dtype.itemsize))
     n_together = (getattr(stored, "chunks", None) or (1,))[0]
     n_rows = -(-n_rows // n_together) * n_together
@@ -94,13 +94,13 @@ def row_blocks(stored: Any) -> Iterator[slice]:
 
 @contextmanager
 def opened_npy(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Find the array of an .npy file, called ``features``; it stays on disk."""
+    """Open the array of an .npy file, called ``features``; it stays on disk."""
     yield {"features": np.lib.format.open_memmap(path, mode="r")}
 
 
 @contextmanager
 def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Find the arrays of an .npz file."""
+    """Open the arrays of an .npz file."""
     with path.open("rb") as file, ZipFile(file) as members, np.lib.npyio.NpzFile(file, allow_pickle=False) as archive:
         sizes = {info.filename: info.file_size for info in members.infolist() if info.filename.endswith(".npy")}
 
@@ -113,12 +113,12 @@ def opened_npz(path: Path) -> Iterator[Mapping[str, Any]]:
 
 @contextmanager
 def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False) -> Iterator[Mapping[str, Any]]:
-    """Find the arrays of an HDF5 file, in groups as ``group/name``; they stay on disk."""
+    """Open the arrays of an HDF5 file, in groups as ``group/name``; they stay on disk."""
     with open_hdf5(path) as file:
-        found = dict(_hdf5_arrays(file, set()))
+        datasets = dict(_hdf5_arrays(file, set()))
 
         def read(name: str) -> Any:
-            stored, what = found[name], f"{shown(name)} of {path}"
+            stored, what = datasets[name], f"{shown(name)} of {path}"
             kind = stored.attrs.get("MATLAB_class")  # written by save -v7.3, whatever the file is called
             if stored.attrs.get("MATLAB_empty"):
                 raise HashbenchError(f"{what} is an empty MATLAB array, expected one with values.")
@@ -129,11 +129,11 @@ def opened_hdf5(path: Path, *, is_turned: bool = False, in_slices: bool = False)
                 return _hdf5_text(stored)
             return OnDisk(stored, is_turned=is_turned or kind is not None)
 
-        yield Lazy(found, read)
+        yield Lazy(datasets, read)
 
 
 def _hdf5_arrays(group: Any, seen: set[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Find the arrays of a group and of those in it, each once; not what MATLAB hides in groups called #."""
+    """List the arrays of a group and its subgroups, each once, without MATLAB's hidden groups (#...)."""
     import h5py
 
     for name in group:
@@ -219,7 +219,7 @@ def _n_bytes_of(values: Iterable[Any], n_values: int) -> int:
 
 @contextmanager
 def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Find the arrays of a MATLAB file; version 7.3 is HDF5 with the axes the other way round."""
+    """Open the arrays of a MATLAB file; version 7.3 is HDF5 with transposed axes."""
     import h5py
     from scipy.io import loadmat, whosmat
 
@@ -227,12 +227,12 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
         with opened_hdf5(path, is_turned=True) as arrays:
             yield arrays
         return
-    found: dict[str, tuple[tuple[int, ...], str, _MatVariable | None]] = {}
+    variables: dict[str, tuple[tuple[int, ...], str, _MatVariable | None]] = {}
     for variable, (name, shape, kind) in zip(_mat_variables(path) or repeat(None), whosmat(path), strict=False):
-        found.setdefault(name, (shape, kind, variable))  # of two with one name SciPy, too, reads the first
+        variables.setdefault(name, (shape, kind, variable))  # SciPy too reads the first of one name
 
     def read(name: str) -> AnyArray:
-        shape, kind, variable = found[name]
+        shape, kind, variable = variables[name]
         if kind in ("struct", "object", "function", "opaque", "unknown"):
             raise HashbenchError(f"{shown(name)} of {path} is a {kind}, expected an array.")
         check_fits(8 * prod(shape), f"{shown(name)} of {path}, of shape {tuple(shape)},")
@@ -243,15 +243,15 @@ def opened_mat(path: Path) -> Iterator[Mapping[str, Any]]:
             value.check_format(full_check=True)  # compiled code trusts its indices
             value = value.toarray()
         if not isinstance(value, np.ndarray):
-            raise HashbenchError(f"{shown(name)} of {path} is no array.")
+            raise HashbenchError(f"{shown(name)} of {path} is not an array.")
         return _of_cells(value, f"{shown(name)} of {path}") if kind == "cell" else value
 
-    yield Lazy(found, read)
+    yield Lazy(variables, read)
 
 
 @contextmanager
 def opened_torch(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Find the tensors of a file of PyTorch: a lone one, called ``features``, or those of a dict, in others too."""
+    """Open the tensors of a PyTorch file: a single one, called ``features``, or those of nested dicts."""
     torch = import_torch()
     n_bytes = path.stat().st_size
     if is_zipfile(path):
@@ -268,20 +268,20 @@ def opened_torch(path: Path) -> Iterator[Mapping[str, Any]]:
             f"{path} is damaged, or holds more than tensors, lists and dicts, such as a model or NumPy arrays, which "
             "could run code and are not read. Save tensors: torch.save({'codes': codes}, FILE)."
         ) from error
-    found = dict(_torch_arrays({"features": content}, set()))
-    names = {name.removeprefix("features/"): value for name, value in found.items()}
-    yield Lazy(names, lambda name: _of_torch(names[name], f"{shown(name)} of {path}"))
+    values = dict(_torch_arrays({"features": content}, set()))
+    values = {name.removeprefix("features/"): value for name, value in values.items()}
+    yield Lazy(values, lambda name: _of_torch(values[name], f"{shown(name)} of {path}"))
 
 
 def _torch_arrays(group: Mapping[Any, Any], seen: set[int], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Find the tensors, and lists of words or numbers, of a dict and of those in it, each once; by number in a list."""
+    """List the tensors, and lists of words or numbers, of nested dicts and lists, each once."""
     for key, value in group.items():
         is_list = isinstance(value, list | tuple)
-        if isinstance(value, dict) or (is_list and any(hasattr(one, "ndim") for one in value)):
+        if isinstance(value, dict) or (is_list and any(hasattr(item, "ndim") for item in value)):
             if id(value) not in seen:
                 seen.add(id(value))
-                inside = value if isinstance(value, dict) else dict(enumerate(value))
-                yield from _torch_arrays(inside, seen, f"{prefix}{key}/")
+                content = value if isinstance(value, dict) else dict(enumerate(value))
+                yield from _torch_arrays(content, seen, f"{prefix}{key}/")
         elif getattr(value, "ndim", 0) or (is_list and value):
             yield f"{prefix}{key}", value
 
@@ -302,7 +302,7 @@ def _of_torch(value: Any, what: str) -> AnyArray:
 
 
 def _check_list(values: Any, what: str) -> None:
-    """Refuse what is no list of numbers or words, nor a list of such lists, or does not fit into memory."""
+    """Check that a list holds numbers or words, or lists of these, and fits into memory."""
     are_lists = all(isinstance(row, list | tuple) for row in values)
     rows = {
         id(row): row for row in (values if are_lists else [values])
@@ -311,31 +311,31 @@ def _check_list(values: Any, what: str) -> None:
     strange = {type(value) for value in flat} - _IN_LISTS
     if strange:
         raise HashbenchError(
-            f"{what} is a list that holds {min(one.__name__ for one in strange)}, expected numbers or words, or lists "
-            "of these. Save a tensor."
+            f"{what} is a list that holds {min(kind.__name__ for kind in strange)}, expected numbers or words, or "
+            "lists of these. Save a tensor."
         )
     n_values = sum(map(len, values)) if are_lists else len(values)
     check_fits(_n_bytes_of(flat, n_values), f"{what}, a list of {n_values:,} values,")
 
 
 class _MatVariable(NamedTuple):
-    """A variable of a MATLAB 5 file, tag and all; SciPy trusts the types and sizes in it."""
+    """A variable of a MATLAB 5 file with its tag; SciPy does not verify its types and sizes."""
 
     stored: memoryview
     order: _Order
 
     def check_head(self) -> None:
-        """Refuse one whose flags, dimensions and name are no such."""
+        """Check flags, dimensions and name."""
         _mat_head(_mat_parts(self._array(_MAT_HEAD)[1], self.order), self.order)
 
     def check(self, what: str) -> None:
-        """Refuse one that does not fit into memory, before it is unzipped, or whose parts do not fit into it."""
+        """Check that the array fits into memory before it is unzipped, and that its parts fit into it."""
         size, _ = self._array(_MAT_HEAD)
         check_fits(size, what)
         _check_mat_array(self._array(size)[1], self.order)
 
     def _array(self, n_bytes: int) -> tuple[int, memoryview]:
-        """Give the declared size of the array, and that many bytes of it, or all there are."""
+        """Read the declared size of the array, and up to ``n_bytes`` of it."""
         (kind, size), data = _mat_tag(self.stored, self.order), self.stored[8:]
         if kind == _MAT_ZIPPED:
             kind, size = _mat_tag(decompressobj().decompress(data[:_MAT_HEAD], 8), self.order)
@@ -346,7 +346,7 @@ class _MatVariable(NamedTuple):
 
 
 def _mat_variables(path: Path) -> list[_MatVariable]:
-    """Find the variables of a MATLAB 5 file and check how they begin, before SciPy does; none of version 4."""
+    """List the variables of a MATLAB 5 file and check their heads before SciPy reads them; empty for version 4."""
     from scipy.io.matlab import matfile_version
 
     if matfile_version(path)[0] != 1:
@@ -354,15 +354,15 @@ def _mat_variables(path: Path) -> list[_MatVariable]:
     with path.open("rb") as file:
         content = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
     order: _Order = "little" if bytes(content[126:128]) == b"IM" else "big"
-    found, at = [], 128
+    variables, at = [], 128
     while at < len(content):
         end = at + 8 + _mat_tag(content[at:], order)[1]
         if end > len(content):
             raise ValueError("it is cut short or damaged: its last variable goes beyond its end")
-        found.append(_MatVariable(content[at:end], order))
-        found[-1].check_head()
+        variables.append(_MatVariable(content[at:end], order))
+        variables[-1].check_head()
         at = end
-    return found
+    return variables
 
 
 def _mat_tag(data: bytes | memoryview, order: _Order) -> tuple[int, int]:
@@ -370,7 +370,7 @@ def _mat_tag(data: bytes | memoryview, order: _Order) -> tuple[int, int]:
 
 
 def _mat_parts(data: memoryview, order: _Order) -> Iterator[tuple[int, memoryview]]:
-    """Cut an array into its parts, each with what kind of values it holds."""
+    """Cut an array into its parts, each with its kind of values."""
     while data:
         (kind, size), start = _mat_tag(data, order), 8
         if kind >> 16:  # up to 4 bytes stand where their number would
@@ -383,7 +383,7 @@ def _mat_parts(data: memoryview, order: _Order) -> Iterator[tuple[int, memoryvie
 
 
 def _mat_head(parts: Iterator[tuple[int, memoryview]], order: _Order) -> tuple[int, list[int]]:
-    """Take what every array begins with, flags, dimensions and name; give its flags and shape."""
+    """Read the head of an array, flags, dimensions and name; return flags and shape."""
     head = list(islice(parts, 3))
     if len(head) < 3 or head[0][0] != _MAT_FLAGS or len(head[0][1]) != 8:
         raise ValueError("it is damaged: an array without flags, dimensions or name")
@@ -393,7 +393,7 @@ def _mat_head(parts: Iterator[tuple[int, memoryview]], order: _Order) -> tuple[i
 
 
 def _check_mat_array(data: memoryview, order: _Order) -> None:
-    """Refuse an array that holds other parts than those of its class."""
+    """Check that an array holds the parts of its class."""
     parts = _mat_parts(data, order)
     flags, shape = _mat_head(parts, order)
     n_values = prod(shape)
@@ -411,13 +411,13 @@ def _check_mat_array(data: memoryview, order: _Order) -> None:
 
 
 def load_sparse(path: Path) -> Any:
-    """Read a sparse matrix as `scipy.sparse.save_npz` writes it; its indices may be wrong still."""
+    """Read a sparse matrix of `scipy.sparse.save_npz`; its indices are not checked."""
     from scipy.sparse import load_npz
 
     with opened_npz(path) as arrays:
         for name in ("data", "indices", "indptr", "row", "col", "shape"):
-            found = arrays.get(name)
-            if name == "shape" and found is not None:
-                check_fits(8 * int(max(found, default=0)), f"{path}, a sparse matrix of shape {tuple(found)},")
+            array = arrays.get(name)
+            if name == "shape" and array is not None:
+                check_fits(8 * int(max(array, default=0)), f"{path}, a sparse matrix of shape {tuple(array)},")
     with path.open("rb") as file:
         return load_npz(file)

@@ -1,4 +1,4 @@
-"""Images as adapters hand them on: read block by block, from an array or from files."""
+"""Images for adapters, read block by block from an array or from files."""
 
 import hashlib
 import lzma
@@ -54,7 +54,7 @@ class Images(ABC):
 
 
 class ImageArrays(Images):
-    """Images of one size, in memory: (n, height, width, 3), RGB."""
+    """RGB images of one size in memory, (n, height, width, 3)."""
 
     def __init__(self, array: ByteArray) -> None:
         self.array = array
@@ -69,7 +69,7 @@ class ImageArrays(Images):
         return height if height == width else None
 
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
-        """Cut some images out, resized if need be; see `Images.read`."""
+        """Slice and resize; see `Images.read`."""
         from PIL import Image
 
         block = self.array[rows]
@@ -79,14 +79,14 @@ class ImageArrays(Images):
 
     @cached_property
     def content(self) -> str:
-        """Digest of the pixels."""
+        """A digest of the pixels."""
         digest = hashlib.sha256(str(self.array.shape).encode())
         digest.update(np.ascontiguousarray(self.array).data)
         return digest.hexdigest()[:16]
 
 
 class ImageFiles(Images):
-    """Image files of any size, in the formats that `is_image` knows."""
+    """Image files of any size."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self.paths = list(paths)
@@ -96,7 +96,7 @@ class ImageFiles(Images):
 
     @cached_property
     def native_size(self) -> int | None:
-        """Width and height of all images by their headers, None if they differ."""
+        """Width and height by the headers, None if they differ."""
         sizes = set()
         for path in self.paths:
             with _opened(path, str(path)) as image:
@@ -109,19 +109,19 @@ class ImageFiles(Images):
     def read(self, rows: slice, size: int | None = None) -> ByteArray:
         """Decode some files; see `Images.read`."""
         if size is None and self.native_size is None:
-            raise HashbenchError("image files differ in size; say which size they are to be resized to (--image-size).")
+            raise HashbenchError("image files differ in size. Choose a size to resize them to: --image-size.")
         return np.stack([_decode(path, str(path), size) for path in self.paths[rows]])
 
     @cached_property
     def content(self) -> str:
-        """Digest of the files' places, sizes and times of change."""
+        """A digest of the files' paths, sizes and times of change."""
         digest = hashlib.sha256()
         for path in self.paths:
             try:
-                place, state = path.resolve(), path.stat()
+                resolved, state = path.resolve(), path.stat()
             except OSError as error:
                 raise HashbenchError(f"cannot read image {path}: {error.strerror}.") from error
-            digest.update(f"{place}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\0".encode())
+            digest.update(f"{resolved}\0{state.st_size}\0{state.st_mtime_ns}\0{state.st_ctime_ns}\0".encode())
         return digest.hexdigest()[:16]
 
 
@@ -137,24 +137,10 @@ class ImageTree:
 
 
 def read_tree(path: Path) -> ImageTree:
-    """Find the images of a folder, or read those of a tar archive.
+    """List the images of a folder, or read those of a tar archive.
 
-    Parameters
-    ----------
-    path : Path
-        A folder or a ``.tar``, ``.tar.gz``, ``.tar.xz`` archive of ``train/<class>/*`` and ``test/<class>/*``, or of
-        ``<class>/*``; folders that all images share before these do not count, nor do hidden files. The images of an
-        archive must have one size, since they are held in memory.
-
-    Returns
-    -------
-    ImageTree
-        Its images, in an order that does not depend on the file system.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no images, they lie at other depths, or one cannot be decoded.
+    Images lie in ``train/<class>/`` and ``test/<class>/``, or in ``<class>/``; common parent folders and hidden files
+    are ignored. Images of an archive must have one size. Their order does not depend on the file system.
     """
     if path.is_dir():
         files = list(image_files(path))
@@ -168,63 +154,62 @@ def read_tree(path: Path) -> ImageTree:
 
 
 def without_bad(tree: ImageTree) -> tuple[ImageTree, IntArray]:
-    """Leave out the image files that cannot be decoded, and those alone; give the others, and their rows."""
+    """Remove image files that cannot be decoded; return the others and their rows."""
     paths = tree.images.paths if isinstance(tree.images, ImageFiles) else []
-    kept, reason = [], ""
+    rows, reason = [], ""
     for row, path in enumerate(paths):
         try:
             _decode(path, str(path), None)  # once more than needed: 4 ms for 500 x 375 pixels, their GIST takes 35
         except HashbenchError as error:
             reason = reason or str(error)
         else:
-            kept.append(row)
-    if not kept:
-        raise HashbenchError(f"none of the {len(paths):,} images can be decoded; of the first: {reason}")
-    places = [(tree.splits[row], tree.classes[tree.labels[row]], paths[row].name) for row in kept]
-    return _tree(places, ImageFiles([paths[row] for row in kept])), np.array(kept)
+            rows.append(row)
+    if not rows:
+        raise HashbenchError(f"none of the {len(paths):,} images can be decoded. The first: {reason}")
+    places = [(tree.splits[row], tree.classes[tree.labels[row]], paths[row].name) for row in rows]
+    return _tree(places, ImageFiles([paths[row] for row in rows])), np.array(rows)
 
 
 def image_files(folder: Path) -> Iterator[Path]:
-    """Find all images below a folder, links to other folders followed; hidden ones do not count.
+    """List all images below a folder that are not hidden, following links to folders.
 
-    Each folder is entered once. If several paths lead to it, the one with the fewest links to folders counts, and of
-    these the first in order, so that no link takes the images of a folder that has them itself.
+    Each folder is entered once, by the path with the fewest links, and of these the first in order.
     """
     waiting: list[tuple[int, tuple[str, ...]]] = [(0, ())]  # how many links lead there, and the path inside the folder
     seen = set()
     while waiting:
         n_links, parts = heappop(waiting)
-        here = folder.joinpath(*parts)
-        with reading(here):
-            state = here.stat()
+        current = folder.joinpath(*parts)
+        with reading(current):
+            state = current.stat()
             if (state.st_dev, state.st_ino) in seen:
                 continue
             seen.add((state.st_dev, state.st_ino))
-            with os.scandir(here) as found:
-                entries = sorted((entry for entry in found if not entry.name.startswith(".")), key=lambda one: one.name)
+            with os.scandir(current) as scanned:
+                entries = sorted((entry for entry in scanned if entry.name[0] != "."), key=lambda entry: entry.name)
         for entry in entries:
             if _is_folder(entry):
                 heappush(waiting, (n_links + entry.is_symlink(), (*parts, entry.name)))
             elif is_image(Path(entry.name)):
-                yield here / entry.name
+                yield current / entry.name
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # such as a link to itself; whoever opens it says so
+    except OSError:  # such as a link to itself; opening it reports that
         return False
 
 
 def is_image(path: Path) -> bool:
-    """Tell from its path in a folder or archive whether a file is an image; hidden files and folders do not count."""
+    """Return whether a path in a folder or archive is that of an image that is not hidden."""
     return path.suffix.lower() in _SUFFIXES and not any(part.startswith(".") for part in path.parts)
 
 
 def check_to_end(archive: tarfile.TarFile) -> None:
-    """Raise one of ``ARCHIVE_ERRORS`` if an archive whose members have all been listed is not whole.
+    """Raise one of ``ARCHIVE_ERRORS`` if an archive whose members have all been listed is incomplete.
 
-    tarfile takes a broken header for its end, where compression has its checksum.
+    tarfile takes a broken header for the end; reading to the end verifies the checksum of the compression.
     """
     stream = archive.fileobj
     if stream is None:
@@ -248,7 +233,7 @@ def _tree(places: list[tuple[str, str, str]], images: Images) -> ImageTree:
 
 
 def _places(paths: Sequence[tuple[str, ...]], root: Path) -> list[tuple[str, str, str]]:
-    """Tell split, class and file name from the paths inside a tree."""
+    """Split paths inside a tree into split, class and file name."""
     expected = "expected folders train/<class>/ or <class>/ with files"
     if not paths:
         raise HashbenchError(f"there are no images in {root}, {expected}.")
@@ -266,12 +251,12 @@ def _places(paths: Sequence[tuple[str, ...]], root: Path) -> list[tuple[str, str
 
 
 def _in_order(places: Sequence[tuple[str, str, str]]) -> list[int]:
-    """Give the rows by split, class and file name, those for training first."""
+    """Sort rows by split, class and file name, training images first."""
     return sorted(range(len(places)), key=lambda row: (places[row][0] != "train", places[row]))
 
 
 def _archived_images(path: Path) -> tuple[list[tuple[str, str, str]], list[int], ImageArrays]:
-    """Decode the images of an archive, which have one size; give their places, the rows in order, and them in order."""
+    """Decode the images of an archive, which have one size; return places, sorted rows, and sorted images."""
     try:
         with tarfile.open(path) as archive:
             members = [member for member in archive.getmembers() if member.isfile() and is_image(Path(member.name))]
@@ -301,7 +286,7 @@ def _archived_images(path: Path) -> tuple[list[tuple[str, str, str]], list[int],
 
 @contextmanager
 def _opened(file: Path | IO[bytes], name: str) -> "Iterator[Image.Image]":
-    """Open an image; whatever Pillow raises on what it cannot decode becomes a sentence."""
+    """Open an image; turn Pillow's errors into a sentence."""
     from PIL import Image, UnidentifiedImageError
 
     if isinstance(file, Path):
@@ -318,8 +303,8 @@ def _opened(file: Path | IO[bytes], name: str) -> "Iterator[Image.Image]":
         if isinstance(error, UnidentifiedImageError):
             reason = f"it is none of {', '.join(_FORMATS)}, or damaged"
         raise HashbenchError(
-            f"cannot decode image {name}: {reason}. Replace it or take it away; of your own data, --skip-bad-images "
-            "leaves it out."
+            f"cannot decode image {name}: {reason}. Replace or remove it, or leave it out of your own data with "
+            "--skip-bad-images."
         ) from error
 
 
@@ -329,7 +314,7 @@ def _decode(file: Path | IO[bytes], name: str, size: int | None) -> ByteArray:
 
 
 def _as_rgb(image: "Image.Image") -> "Image.Image":
-    """Convert an image to RGB; 16 bits become 8, which Pillow would only cut off at 255."""
+    """Convert an image to RGB, and 16 bits to 8, which Pillow would clip."""
     from PIL import Image
 
     if image.mode in ("I", "F"):

@@ -1,4 +1,4 @@
-"""What to know about a dataset before trusting numbers made from it."""
+"""Checks of a dataset: copies of queries, constant features, missing labels."""
 
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -10,30 +10,32 @@ from hashbench.dataset import Dataset
 from hashbench.errors import counted
 from hashbench.sources.copies import MOST_ITEMS, find_near, row_digests
 
-WARNING = "warning"  # what a dataset says of copies about itself
+WARNING = "warning"  # key of ``Dataset.about``
 _N_NAMED = 5  # queries in a warning
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """Counts of what may be amiss."""
+    """Counts of possible faults of a dataset."""
 
     n_queries_in_database: int  # whose features (or images) equal those of a database item, byte for byte
     n_queries_in_train: int
-    n_near_database: int | None  # further ones, nearly equal to a database item; None without features or of too many
+    n_near_database: (
+        int | None
+    )  # further queries, nearly equal to a database item; None without features or if too many
     n_near_train: int | None
-    copied: IntArray  # numbers, among the queries, of those with an equal or nearly equal item of either
+    copied: IntArray  # numbers of the queries with an equal or nearly equal item in database or training set
     n_constant: int  # features that have one value in all items; 0 if there are images only
     n_zero: int  # items whose features are all zero
-    class_sizes: IntArray | None  # items a class; None without labels
-    n_without_label: int  # items with no label at all
+    class_sizes: IntArray | None  # items per class; None without labels
+    n_without_label: int
 
 
 _LAST: dict[str, Inspection] = {}  # of the dataset that was inspected last, by its fingerprint
 
 
 def inspect(dataset: Dataset) -> Inspection:
-    """Look for duplicates between roles, constant features and missing labels; once, if asked twice in a row."""
+    """Count duplicates between roles, constant features and missing labels; the last result is cached."""
     if dataset.fingerprint not in _LAST:
         _LAST.clear()
         _LAST[dataset.fingerprint] = _inspect(dataset)
@@ -69,17 +71,17 @@ def _inspect(dataset: Dataset) -> Inspection:
     )
 
 
-def warning_of(found: Inspection, n_queries: int) -> str:
+def warning_of(inspection: Inspection, n_queries: int) -> str:
     """Describe in a sentence which queries have copies among database or training items; "" if none has."""
-    if not found.copied.size:
+    if not inspection.copied.size:
         return ""
     counts = [
-        (found.n_queries_in_database + (found.n_near_database or 0), "in the database"),
-        (found.n_queries_in_train + (found.n_near_train or 0), "among the training items"),
+        (inspection.n_queries_in_database + (inspection.n_near_database or 0), "in the database"),
+        (inspection.n_queries_in_train + (inspection.n_near_train or 0), "among the training items"),
     ]
     (most, place), *fewer = sorted(filter(itemgetter(0), counts), key=itemgetter(0), reverse=True)
     others = "".join(f" and {n:,} {other}" for n, other in fewer)
-    named, n_more = ", ".join(map(str, found.copied[:_N_NAMED])), len(found.copied) - _N_NAMED
+    named, n_more = ", ".join(map(str, inspection.copied[:_N_NAMED])), len(inspection.copied) - _N_NAMED
     return (
         f"{most:,} of {counted(n_queries, 'query', 'queries')} have an equal or nearly equal item {place}{others}, so "
         f"scores are too high; take these queries out: {named}{f' and {n_more:,} more' if n_more > 0 else ''} (counted "
@@ -88,7 +90,7 @@ def warning_of(found: Inspection, n_queries: int) -> str:
 
 
 def with_warning(dataset: Dataset) -> Dataset:
-    """Give a dataset that says about itself whether queries have copies."""
+    """Return the dataset with a warning in ``about`` if queries have copies."""
     about = {key: text for key, text in dataset.about.items() if key != WARNING}
     if text := warning_of(inspect(dataset), len(dataset.query)):
         about[WARNING] = text

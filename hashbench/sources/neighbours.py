@@ -3,7 +3,7 @@
 import numpy as np
 
 from hashbench._parallel import chunks
-from hashbench._typing import Float32Array, FloatArray, IntArray, Progress, silent
+from hashbench._typing import AnyArray, Float32Array, FloatArray, IntArray, Progress, silent
 from hashbench.distances import COSINE_DECIMALS, exact_at, fast_squared_distances
 from hashbench.errors import HashbenchError
 
@@ -18,16 +18,16 @@ def find_neighbours(
     distance: str = "euclidean",
     on_progress: Progress = silent,
 ) -> tuple[IntArray, int]:
-    """Find the nearest database items of each query, nearest first: (n_query, n_neighbours) positions in the database.
+    """Compute the nearest database items of each query, (n_query, n_neighbours), and the number of tied queries.
 
-    ``distance`` is ``euclidean``, ``cosine`` or ``dot``. Where a matrix product leaves the order open, distances are
-    those of `exact_at`, so the same everywhere; of items at equal distance the first in the database comes first. Given
-    besides: for how many queries an item left out is as near as the last one taken.
+    ``distance`` is ``euclidean``, ``cosine`` or ``dot``. Where rounding of a matrix product leaves the order open,
+    distances are those of `exact_at`, so the same on every machine; items at equal distance are in database order. A
+    query is tied if an item left out is as near as its last neighbour.
     """
     if n_neighbours > len(database):
         raise HashbenchError(
             f"there are {len(database):,} database items, {n_neighbours:,} neighbours of each query are asked for. "
-            "Ask for fewer."
+            "Choose fewer."
         )
     if distance == "cosine":
         for role, items in (("queries", query), ("database items", database)):
@@ -37,7 +37,7 @@ def find_neighbours(
                     f"{n_zero:,} {role} are all zeros, which have no direction and no cosine. Leave such items out, or "
                     "choose another --true-distance."
                 )
-    found = np.empty((len(query), n_neighbours), dtype=np.int64)
+    neighbours = np.empty((len(query), n_neighbours), dtype=np.int64)
     n_tied = 0
     for rows in chunks(0, len(query), max(_PAIRS // len(database), 1)):
         near, error = _fast_distances(query[rows], database, distance)
@@ -47,35 +47,35 @@ def find_neighbours(
         order = np.lexsort((column, exact, row))
         row, column, exact = row[order], column[order], exact[order]
         first = np.searchsorted(row, np.arange(len(near)))
-        found[rows] = column[first[:, None] + np.arange(n_neighbours)]
-        beyond = first + n_neighbours  # of each query, what stands behind its last neighbour
+        neighbours[rows] = column[first[:, None] + np.arange(n_neighbours)]
+        beyond = first + n_neighbours  # the item after each query's last neighbour
         has_more = np.append(first[1:], len(row)) > beyond
         n_tied += int((exact[beyond[has_more]] == exact[beyond[has_more] - 1]).sum())
         on_progress("queries whose neighbours are found", rows.stop, len(query))
-    return found, n_tied
+    return neighbours, n_tied
 
 
 def describe_neighbours(n_neighbours: int, distance: str, n_tied: int) -> str:
-    """Tell which neighbours a dataset lists, and for how many queries the choice of the last one is a tie's."""
+    """Describe the neighbours of a dataset, and for how many queries the last one is tied."""
     words = f"{n_neighbours} nearest by {distance} distance"
     if n_tied:
         words += f" (for {n_tied:,} queries the last one ties with items left out, and precedes them in the database)"
     return words
 
 
-def _fast_distances(query: Float32Array, database: Float32Array, distance: str) -> tuple[FloatArray, float]:
-    """Compute what orders database items for each query as the distance does, but for a bounded rounding error."""
-    ours = query.astype(np.float64)
+def _fast_distances(query: AnyArray, database: Float32Array, distance: str) -> tuple[FloatArray, float]:
+    """Compute distances, up to a monotone function per query, and a bound of their rounding error."""
+    query = query.astype(np.float64)
     near, error = np.empty((len(query), len(database))), 0.0
     for rows in chunks(0, len(database), _ROWS):
-        theirs = database[rows].astype(np.float64)
+        items = database[rows].astype(np.float64)
         if distance == "cosine":
-            near[:, rows], bound = fast_squared_distances(_unit(ours), _unit(theirs))  # 2 (1 - cosine)
+            near[:, rows], bound = fast_squared_distances(_unit(query), _unit(items))  # 2 (1 - cosine)
             bound += 10.0**-COSINE_DECIMALS
         else:
-            near[:, rows], bound = fast_squared_distances(ours, theirs)
+            near[:, rows], bound = fast_squared_distances(query, items)
         if distance == "dot":
-            near[:, rows] -= (ours**2).sum(axis=1)[:, None] + (theirs**2).sum(axis=1)
+            near[:, rows] -= (query**2).sum(axis=1)[:, None] + (items**2).sum(axis=1)
         error = max(error, bound)
     return near, error
 

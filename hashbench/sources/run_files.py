@@ -1,4 +1,4 @@
-"""Runs and judgements of relevance (qrels) in the formats of TREC, plain or zipped by gzip."""
+"""Runs and judgements of relevance (qrels) in the formats of TREC, plain or gzip."""
 
 import gzip
 import math
@@ -13,37 +13,25 @@ T = TypeVar("T")
 
 _RUN = ("query", "Q0", "document", "rank", "score", "name of the run")
 _QRELS = ("query", "0", "document", "grade")
-_FACTOR = 6  # bytes of memory for each of a file
-_ZIPPED = 6  # bytes of text for each of a zipped file, at first; what is unzipped beyond that is checked as it comes
+_FACTOR = 6  # bytes of memory per byte of text
+_ZIPPED = 6  # bytes of text per byte of a zipped file, at first; more is checked while reading
 _LONGEST = 1 << 16  # characters of a line
 _CHECKED = 1 << 26  # characters between two checks
 
 
 def read_run(path: Path | str) -> dict[str, dict[str, float]]:
-    """Read a run: lines of query, Q0, document, rank, score and name, with blanks between them.
+    """Read a run: lines of query, Q0, document, rank, score and name, separated by blanks; plain or gzip.
 
-    Parameters
-    ----------
-    path : Path or str
-        Plain text, or zipped by gzip.
-
-    Returns
-    -------
-    dict of str to dict of str to float
-        The score of each document that was retrieved for a query. The rank is not read: the highest score is first.
-
-    Raises
-    ------
-    HashbenchError
-        If a line is no such line, a document comes twice for a query, or the scores only grow with the rank, as
-        distances do.
+    Returns the score of each document that was retrieved for a query. The rank is ignored: the highest score is first.
+    Raises `HashbenchError` if a line has another form, a document comes twice for a query, or scores grow with the
+    rank, as distances do.
     """
     run: dict[str, dict[str, float]] = {}
     n_falling, first_rising, before = 0, 0, ("", 0.0, 0.0)
     for number, (query, _, document, rank, text, _) in _lines(Path(path), _RUN):
         score, place = _number(text), _number(rank)
         if math.isnan(score):
-            raise HashbenchError(f"{path} line {number}: the score {text!r} of document {document!r} is no number.")
+            raise HashbenchError(f"{path} line {number}: the score {text!r} of document {document!r} is not a number.")
         _enter(run, query, document, score, path, number)
         growth = (place - before[1]) * (score - before[2]) if query == before[0] else 0.0
         n_falling += growth < 0
@@ -52,48 +40,36 @@ def read_run(path: Path | str) -> dict[str, dict[str, float]]:
         before = query, place, score
     if first_rising and not n_falling:
         raise HashbenchError(
-            f"{path} has scores that grow with the rank, first in line {first_rising}, as distances do; the highest "
-            "score comes first in a run, so write minus the distance."
+            f"{path} has scores that grow with the rank, first in line {first_rising}, as distances do. The highest "
+            "score comes first in a run; write minus the distance."
         )
     return run
 
 
 def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
-    """Read judgements of relevance: lines of query, a number that is not read, document and grade.
+    """Read judgements of relevance: lines of query, an ignored number, document and grade; plain or gzip.
 
-    Parameters
-    ----------
-    path : Path or str
-        Plain text, or zipped by gzip.
-
-    Returns
-    -------
-    dict of str to dict of str to int
-        The grade of each document that was judged for a query; above 0 it is relevant.
-
-    Raises
-    ------
-    HashbenchError
-        If a line is no such line, or a document comes twice for a query.
+    Returns the grade of each document that was judged for a query; above 0 it is relevant. Raises `HashbenchError` if a
+    line has another form, or a document comes twice for a query.
     """
     qrels: dict[str, dict[str, int]] = {}
     for number, (query, _, document, text) in _lines(Path(path), _QRELS):
         grade = _number(text)
         if not grade.is_integer():
             raise HashbenchError(
-                f"{path} line {number}: the grade {text!r} of document {document!r} is no whole number."
+                f"{path} line {number}: the grade {text!r} of document {document!r} is not a whole number."
             )
         _enter(qrels, query, document, int(grade), path, number)
     return qrels
 
 
 def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str]]]:
-    """Give the cells of each line that is not blank, with its number from 1."""
+    """Read the cells of each line that is not blank, with its number from 1."""
     check_file(path)
     with path.open("rb") as file:
         is_zipped = file.read(2) == b"\x1f\x8b"
     check_fits(path.stat().st_size * _FACTOR * (_ZIPPED if is_zipped else 1), str(path))
-    n_found = 0
+    n_lines = 0
     with reading(path, "lines of text"), _opened(path, is_zipped) as text:
         n_unchecked = 0
         for number, line in enumerate(iter(lambda: text.readline(_LONGEST + 1), ""), start=1):
@@ -108,16 +84,16 @@ def _lines(path: Path, columns: tuple[str, ...]) -> Iterator[tuple[int, list[str
                 n_unchecked = 0
             cells = line.split()
             if len(cells) == len(columns):
-                n_found += 1
+                n_lines += 1
                 yield number, cells
             elif cells:
                 other = {len(_RUN): "a run", len(_QRELS): "qrels"}.get(len(cells))
-                hint = f" {len(cells)} are those of {other}: give each file in its place." if other else ""
+                hint = f" {len(cells)} columns are those of {other}; exchange the files." if other else ""
                 raise HashbenchError(
                     f"{path} line {number} has {len(cells)} columns, expected {len(columns)}: {', '.join(columns)}."
                     + hint
                 )
-    if not n_found:
+    if not n_lines:
         raise HashbenchError(f"{path} holds no lines, expected some of {', '.join(columns)}.")
 
 
@@ -129,7 +105,6 @@ def _opened(path: Path, is_zipped: bool) -> TextIO:
 
 
 def _number(text: str) -> float:
-    """Read a number; NaN if it is none."""
     try:
         return float(text)
     except ValueError:

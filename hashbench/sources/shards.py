@@ -27,7 +27,7 @@ _MANIFESTS = {".json": json.loads, ".toml": tomllib.loads}
 class ShardedArray:
     """An array whose rows lie in several .npy or HDF5 files.
 
-    It knows places alone: a file is open only while a slice of it is read, and pickles are small.
+    It holds paths only: a file is open only while a slice of it is read, and pickles are small.
     """
 
     def __init__(self, specs: Sequence[str], keys: tuple[str, ...]) -> None:
@@ -41,12 +41,11 @@ class ShardedArray:
             other = seen.setdefault((file.st_dev, file.st_ino, name), spec)
             if len(seen) < len(headers):
                 raise HashbenchError(
-                    f"{spec} comes twice among the shards{f', first as {other}' * (other != spec)}, so that its items "
-                    "would count twice. Name each once."
+                    f"{spec} comes twice among the shards{f', first as {other}' * (other != spec)}. Name each once."
                 )
             shape, dtype = headers[-1]
             if 0 in shape or not shape:
-                raise HashbenchError(f"{spec} is empty: shape {shape}. Leave it out of the shards, or write it again.")
+                raise HashbenchError(f"{spec} is empty: shape {shape}. Leave it out of the shards.")
             if (shape[1:], dtype) != (headers[0][0][1:], headers[0][1]):
                 raise HashbenchError(
                     f"{spec} holds {dtype} of shape {shape}, but {specs[0]} {headers[0][1]} of shape {headers[0][0]}; "
@@ -71,12 +70,12 @@ class ShardedArray:
         with _opened(place, self._keys) as (_, stored), reading(split_spec(place)[0]):
             part = np.array(stored[start:stop])
         if (part.shape, part.dtype) != ((stop - start, *self.shape[1:]), self.dtype):
-            raise HashbenchError(f"{place} has changed since it was first opened. Score again, once it stays as it is.")
+            raise HashbenchError(f"{place} changed while codes were scored. Score again when it no longer changes.")
         return part
 
 
-def rows_of(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
-    """Give the rows of shards, of a file that can be read in slices, or of another, which is then read whole."""
+def read_in_slices(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
+    """Open shards, or a file that can be read in slices; read any other file whole."""
     shards = find_shards(spec)
     if shards is None and split_spec(spec)[0].suffix.lower() not in SLICED:
         return read_array(spec, keys)
@@ -84,37 +83,34 @@ def rows_of(spec: str, keys: tuple[str, ...]) -> ShardedArray | AnyArray:
 
 
 def find_shards(spec: str) -> list[str] | None:
-    """List the files that a pattern such as ``codes-*.npy`` or a manifest names, in order; None for any other file.
-
-    Of a pattern the order is natural, 2 before 10.
-    """
+    """List the files that a manifest or a pattern such as ``codes-*.npy`` names, 2 before 10; None for other files."""
     path, key = split_spec(spec)
     if path.suffix.lower() in _MANIFESTS:
         return _read_manifest(path)
     if not set("*?[") & set(str(path)) or path.exists():
         return None
-    found = sorted(glob(str(path)), key=_natural)  # noqa: PTH207 - a pattern may be absolute
-    if not found:
-        raise HashbenchError(f"no file is called like {path}. Mend the pattern, or make the files first.")
-    return [name if key is None else f"{name}:{key}" for name in found]
+    names = sorted(glob(str(path)), key=_natural)  # noqa: PTH207 - a pattern may be absolute
+    if not names:
+        raise HashbenchError(f"no file matches {path}. Fix the pattern, or write the files first.")
+    return [name if key is None else f"{name}:{key}" for name in names]
 
 
 def _read_manifest(path: Path) -> list[str]:
-    """Read the files, ``FILE`` or ``FILE:KEY``, that a manifest lists as ``shards``; they lie beside it."""
+    """Read the files that a manifest beside them lists as ``shards``."""
     check_file(path)
     with reading(path, path.suffix.lower()):
         content = _MANIFESTS[path.suffix.lower()](path.read_text(encoding="utf-8"))
     shards = content["shards"] if isinstance(content, dict) and set(content) == {"shards"} else None
-    if not isinstance(shards, list) or not shards or not all(isinstance(one, str) and one for one in shards):
+    if not isinstance(shards, list) or not shards or not all(isinstance(shard, str) and shard for shard in shards):
         raise HashbenchError(
-            f"{path} is no manifest of shards: that holds one key, shards, a list of FILE or FILE:KEY in the order of "
-            "their rows, and nothing else."
+            f"{path} is not a manifest of shards, which holds one key, shards: a list of FILE or FILE:KEY in the order "
+            "of their rows."
         )
-    return [str(path.parent / one) for one in shards]
+    return [str(path.parent / shard) for shard in shards]
 
 
 def _natural(name: str) -> tuple[list[int | str], str]:
-    """Order names by the numbers in them."""
+    """Return a key that sorts names by the numbers in them."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)], name
 
 

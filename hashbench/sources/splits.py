@@ -14,9 +14,9 @@ def draw_split(
     Parameters
     ----------
     labels : ndarray of shape (n_samples,), int64
-        One class an item.
+        The class of each item.
     queries_per_class, train_per_class : int
-        How many of each class.
+        Numbers of items to draw from each class.
     random_state : int
         Seed of the drawing.
 
@@ -37,7 +37,7 @@ def draw_split(
         if len(members) < queries_per_class + train_per_class:
             raise HashbenchError(
                 f"class {label} has {len(members)} items, but {queries_per_class} queries and "
-                f"{train_per_class} training items are to be drawn from each class."
+                f"{train_per_class} training items are to be drawn from each class. Draw fewer."
             )
         rng.shuffle(members)
         query.append(members[:queries_per_class])
@@ -50,14 +50,14 @@ def draw_split(
 def draw_by_label(
     labels: ByteArray, n_queries: int, n_train: int, random_state: int
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """Draw a split of multi-label items: so many of each label, the rarest label first.
+    """Draw a split of multi-label items, the same number for each label, the rarest label first.
 
     Parameters
     ----------
     labels : ndarray of shape (n_samples, n_classes), uint8
         Multi-hot.
     n_queries, n_train : int
-        How many to draw for each label, among items not drawn before.
+        Numbers of items to draw for each label, among items not drawn before.
     random_state : int
         Seed of the drawing.
 
@@ -96,11 +96,11 @@ def draw_any(n_samples: int, n_queries: int, n_train: int | None, random_state: 
     Parameters
     ----------
     n_samples : int
-        How many items there are.
+        Number of items.
     n_queries : int
-        How many queries to draw.
+        Number of queries to draw.
     n_train : int or None
-        How many training items to draw out of the rest; None for all of it.
+        Number of training items to draw from the rest; None for all of it.
     random_state : int
         Seed of the drawing.
 

@@ -19,11 +19,11 @@ _TRIED = 1_000  # rows of a .csv file whose texts are looked at
 _HEXADECIMAL = 16  # digits of 64 bits; in decimal they are mostly 17 to 20
 
 
-class Table(Mapping[str, AnyArray]):
-    """The columns of a table by name, and the numeric ones side by side as ``features``.
+class TableFile(Mapping[str, AnyArray]):
+    """The columns of a table by name, and the numeric columns together as ``features``.
 
-    Columns called like labels are no features, nor is the column ``aside``. ``words`` are the columns in which numbers
-    are no majority; one where they are, with cells that are none, is refused where ``features`` are asked for.
+    Columns with a label's name and the column ``aside`` are not features, nor are ``words``, the columns in which
+    numbers are a minority. Where they are a majority but not all, reading ``features`` raises an error.
     """
 
     def __init__(self, path: Path, aside: str | None = None) -> None:
@@ -32,7 +32,7 @@ class Table(Mapping[str, AnyArray]):
         self.columns: dict[str, AnyArray] = {}
         self.words: list[str] = []
         self._numeric: list[str] = []
-        self._mixed: dict[str, int] = {}  # and the first row without a number
+        self._mixed: dict[str, int] = {}  # the first row without a number
         self._keeps_types = path.suffix.lower() == ".parquet"
         self._texts: dict[str, AnyArray] = {}  # of Parquet, that are numbers
         for name, (_, column) in zip(table.columns.astype(str), table.items(), strict=True):
@@ -64,16 +64,16 @@ class Table(Mapping[str, AnyArray]):
         for mixed, row in self._mixed.items():
             raise HashbenchError(
                 f"column {mixed!r} of {self.path} holds numbers, but {str(self.columns[mixed][row])[:_SHOWN]!r} in row "
-                f"{row} (the first is 0). Mend that cell, or take the column out."
+                f"{row} (the first is 0). Fix that cell, or remove the column."
             )
         return np.column_stack([self.columns[key] for key in self._numeric])
 
     def as_written(self, name: str) -> AnyArray:
-        """Give a column as Parquet keeps it: texts that look like numbers are texts."""
+        """Return a column as Parquet keeps it: texts that look like numbers stay texts."""
         return self._texts.get(name, self[name])
 
     def first_texts(self, name: str) -> list[str]:
-        """Read how the first cells of a column of numbers are written; none of Parquet, which keeps numbers as such."""
+        """Read the first cells of a numeric column as text; empty for Parquet, which stores numbers."""
         if self._keeps_types:
             return []
         texts = _read_csv(self.path, dtype=str, nrows=_TRIED)
@@ -87,7 +87,7 @@ class Table(Mapping[str, AnyArray]):
 
 
 def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
-    """Read a column as numbers, NaN where one is missing, and find the first cell that is none; None if few are."""
+    """Return a column as numbers, None if few are, and the row of the first cell that is not a number, if any."""
     import pandas as pd
 
     column = pd.Series(cells)
@@ -101,7 +101,7 @@ def as_numbers(cells: Any) -> tuple[AnyArray | None, int | None]:
 
 
 def may_be_hexadecimal(texts: list[str]) -> bool:
-    """Tell whether numbers may be texts of hexadecimal digits: equally long, and short or with zeros before them."""
+    """Return whether numbers may be hexadecimal texts: equally long, and short or with leading zeros."""
     texts = [text.strip() for text in texts]
     return len(set(map(len, texts))) == 1 and all(
         text.isdecimal() and (len(text) <= _HEXADECIMAL or text.startswith("0")) for text in texts
@@ -109,10 +109,9 @@ def may_be_hexadecimal(texts: list[str]) -> bool:
 
 
 def _check_names(names: Iterable[str], path: Path) -> None:
-    """Refuse columns of one name, of which the others would pass for something else."""
     for name, n_columns in Counter(filter(None, names)).items():
         if n_columns > 1:
-            raise HashbenchError(f"{path} has {n_columns} columns called {name!r}; give each a name of its own.")
+            raise HashbenchError(f"{path} has {n_columns} columns called {name!r}; give each its own name.")
 
 
 def _read_parquet(path: Path) -> Any:
@@ -134,11 +133,13 @@ def _read_parquet(path: Path) -> Any:
 
 
 def _size_of_texts(parquet: Any, path: Path) -> int:
-    """Sum the lengths of all texts of a table, which keeps equal ones once, without writing them out."""
+    """Sum the lengths of all texts of a table, which stores equal texts once, without expanding them."""
     compute: Any = import_module("pyarrow.compute")
     with parquet.ParquetFile(path) as file:
         columns = [file.schema.column(number) for number in range(len(file.schema))]
-    names = [one.path for one in columns if one.physical_type == "BYTE_ARRAY" and not one.max_repetition_level]
+    names = [
+        column.path for column in columns if column.physical_type == "BYTE_ARRAY" and not column.max_repetition_level
+    ]
     n_bytes = 0
     with parquet.ParquetFile(path, read_dictionary=names) as file:
         for batch in file.iter_batches(columns=names) if names else ():
@@ -149,7 +150,7 @@ def _size_of_texts(parquet: Any, path: Path) -> int:
 
 
 def _read_csv(path: Path, **options: Any) -> Any:
-    """Read a table whose first line may hold names: words, or 0, 1, 2 and so on as pandas counts columns."""
+    """Read a table whose first line may hold names: words, or the column numbers 0, 1, 2, ... of pandas."""
     import pandas as pd
 
     top = pd.read_csv(path, header=None, nrows=2, dtype=str, keep_default_na=False)
@@ -163,19 +164,19 @@ def _read_csv(path: Path, **options: Any) -> Any:
     is_counted = names.tolist() == [str(number) for number in range(len(names))]
     if 0 < n_numbers < len(names):
         raise HashbenchError(
-            f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; put a "
-            "line of names, one a column, first."
+            f"the first line of {path} mixes {n_numbers} numbers with words, so it may be names or an item; add a "
+            "first line of names, one per column."
         )
     has_names = n_numbers == 0 or (is_counted and (has_index or len(names) > 1))
     _check_names(names if has_names else (), path)
     index = 0 if has_index and has_names else None
     table = pd.read_csv(
         path, header=0 if has_names else None, index_col=index, low_memory=False, **options
-    )  # one dtype a column
+    )  # one dtype per column
     may_be_item = is_counted and not has_index and len(names) > 1 and top.iloc[-1].str.fullmatch(r"[+-]?\d+").all()
     if may_be_item and not (len(names) > 2 and table.isin(_SIGNS).all(axis=None)):  # 2 is no bit
         raise HashbenchError(
-            f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; put a line of "
-            "names, one a column, first."
+            f"the first line of {path} counts from 0 to {len(names) - 1}, so it may be names or an item; add a first "
+            "line of names, one per column."
         )
     return table

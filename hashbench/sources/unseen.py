@@ -1,4 +1,4 @@
-"""Datasets without some classes in training: which classes, and what is left of the roles."""
+"""Datasets without some classes in training."""
 
 from dataclasses import replace
 
@@ -15,38 +15,23 @@ _CITATION = "A. Sablayrolles, M. Douze, N. Usunier, H. Jégou, How Should We Eva
 
 
 def leave_out(dataset: Dataset, protocol: UnseenClasses) -> Dataset:
-    """Restrict the roles of a dataset to what the protocol wants; items left without a role are dropped.
+    """Restrict the roles of a single-label dataset to the classes of a protocol; drop items without a role.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        Single-label, with the rule ``same-label`` or ``hierarchy``.
-    protocol : UnseenClasses
-        Which classes training does not see, and of which ones queries and database are.
-
-    Returns
-    -------
-    Dataset
-        Under a name of its own. Labels stay as they are; arrays that lose no item are not copied. Relevant is the same
-        class: superclasses are left out, since training sees other classes of them.
-
-    Raises
-    ------
-    HashbenchError
-        If the dataset has other labels or another rule, or too few classes.
+    The new dataset has its own name. Only the same class is relevant, since training sees others of its superclass.
+    Arrays that lose no item are not copied.
     """
     name, labels = protocol.name_of(dataset.name), dataset.labels
     if labels is None or not dataset.is_single_label or dataset.rule not in _RULES:
-        held = "no labels" if labels is None else "one label an item" if labels.ndim == 1 else "several labels an item"
+        form = "no labels" if labels is None else f"{'one label' if labels.ndim == 1 else 'several labels'} per item"
         raise HashbenchError(
-            f"{name} needs one label an item and the rule {' or '.join(_RULES)}, but {dataset.name} has {held} and the "
-            f"rule {dataset.rule}; choose another dataset."
+            f"{name} needs one label per item and the rule {' or '.join(_RULES)}, but {dataset.name} has {form} "
+            f"and the rule {dataset.rule}; choose another dataset."
         )
     classes = np.unique(labels[np.concatenate([dataset.query, dataset.database, dataset.train])])
     if protocol.n_classes == 1 and protocol.database == "unseen":
         raise HashbenchError(
-            f"{name} has one unseen class alone in its database, so that every item is relevant to every query; "
-            "choose 2 classes or more, or --unseen-database all."
+            f"{name} has only one class in its database, so every item is relevant to every query; choose 2 classes or "
+            "more, or --unseen-database all."
         )
     unseen = _draw(classes, protocol, dataset.name)
     is_unseen = np.isin(labels, unseen)
@@ -57,10 +42,10 @@ def leave_out(dataset: Dataset, protocol: UnseenClasses) -> Dataset:
     for role, rows in roles.items():
         if not rows.size:
             raise HashbenchError(f"{name} has no {role} items, since {dataset.name} has none of those classes.")
-    kept = np.unique(np.concatenate([*roles.values()]))
+    items = np.unique(np.concatenate([*roles.values()]))
     arrays = {key: getattr(dataset, key) for key in ("features", "labels", "images")}
-    if len(kept) < dataset.n_samples:
-        arrays = {key: None if array is None else array[kept] for key, array in arrays.items()}
+    if len(items) < dataset.n_samples:
+        arrays = {key: None if array is None else array[items] for key, array in arrays.items()}
     return replace(
         dataset,
         name=name,
@@ -68,18 +53,18 @@ def leave_out(dataset: Dataset, protocol: UnseenClasses) -> Dataset:
         coarse_labels=None,
         part_of=dataset.fingerprint,
         **arrays,
-        **{role: np.searchsorted(kept, rows) for role, rows in roles.items()},
+        **{role: np.searchsorted(items, rows) for role, rows in roles.items()},
         about={**dataset.about, **_about(dataset, protocol, unseen, len(classes))},
     )
 
 
 def _draw(classes: IntArray, protocol: UnseenClasses, name: str) -> IntArray:
-    """Draw the unseen classes out of one order of all, which is the same for every fold."""
+    """Draw the unseen classes from an order of all classes that is the same for every fold."""
     n_unseen, fold = protocol.n_classes, protocol.fold
     if n_unseen < 1 or len(classes) - n_unseen < 2:
         raise HashbenchError(
-            f"of the {len(classes)} classes of {name}, {n_unseen} are to stay unseen; choose 1 to {len(classes) - 2}, "
-            "so that training sees two."
+            f"{n_unseen} of the {len(classes)} classes of {name} cannot be unseen; choose 1 to {len(classes) - 2}, so "
+            "that training sees two."
         )
     n_folds = len(classes) // n_unseen
     if fold >= n_folds:

@@ -291,8 +291,8 @@ def test_labels_by_which_items_are_drawn_go_with_any_rule(prepare, save):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--labels", "y", "--affinity", "distance"], "goes by features, so that --labels have no effect"),
-        (["--query-from", "Q", "--seed", 7], "--seed 7 has no effect, since neither queries nor training items"),
+        (["--labels", "y", "--affinity", "distance"], "--labels have no effect"),
+        (["--query-from", "Q", "--seed", 7], "--seed 7 has no effect"),
     ],
 )
 def test_what_would_change_nothing_is_refused(complaint, save, options, words):
@@ -443,7 +443,7 @@ def test_bad_images_are_left_out_if_asked_for_with_their_labels_and_counted(prep
     (photos / "cat" / "03.png").write_bytes(b"no image")
     assert "cannot decode image" in (text := complaint(photos, *options))
     assert "cat/03.png" in text
-    assert "--skip-bad-images leaves it out" in text
+    assert "--skip-bad-images" in text
     dataset, said = prepare(photos, *options, "--skip-bad-images")
     assert dataset.n_samples == 19
     np.testing.assert_array_equal(dataset.labels, np.delete(LABELS[:20], 3))
@@ -457,9 +457,9 @@ def test_files_without_images_have_no_bad_ones_to_leave_out(complaint, save):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "photos is a folder; say which --features to compute: pixels, gist"),
+        ([], "photos is a folder; .*: pixels, gist"),
         (["--features", "sift", "--image-size", 8], "unknown feature kind '.*:sift'. .*Known feature kinds: .*gist"),
-        (["--features", "pixels", "--image-size", 8, "--query-from", "Q.npy"], "--query-from goes with files"),
+        (["--features", "pixels", "--image-size", 8, "--query-from", "Q.npy"], "--query-from is for files"),
         (
             ["--features", "images", "--image-size", 8, "--affinity", "distance"],
             "rule 'distance' of dataset 'mine' needs features, and it has images only",
@@ -514,7 +514,7 @@ def test_training_items_of_each_label_go_with_own_queries(prepare, save, labels)
         ({"X": with_value(X, (3, 1), np.nan), "y": LABELS}, [], "1 values that are not finite, first nan in row 3"),
         ({"X": with_value(X, (3, 1), np.inf)}, [], "1 values that are not finite"),
         ({"X": with_value(X.astype(float), (3, 1), 1e300), "y": LABELS}, [], "up to 1e.300, too large for float32"),
-        ({"X": X.astype(float) + 1e8, "y": LABELS}, [], r"rounding would blur .*% of their spread. Subtract one"),
+        ({"X": X.astype(float) + 1e8, "y": LABELS}, [], r"rounding would blur .*% of their spread"),
         (
             {"X": X[:, 0]},
             [],
@@ -539,15 +539,15 @@ def test_training_items_of_each_label_go_with_own_queries(prepare, save, labels)
         ({"X": X}, ["--train", 55], "of 60 items, 6 queries and 55 training items"),
         ({"X": X}, ["--queries-per-label", 2], "to draw items for each label, give --queries-per-label and labels"),
         ({"X": X, "y": LABELS}, ["--train-per-label", 2], "give --queries-per-label and labels"),
-        ({"X": X, "y": LABELS}, ["--queries-per-label", 2, "--train", 5], "for each label, or how many altogether"),
+        ({"X": X, "y": LABELS}, ["--queries-per-label", 2, "--train", 5], "per label or in total"),
         ({"X": X, "y": LABELS}, ["--queries-per-label", 30], "class 0 has 20 items, but 30 queries"),
         (
             {"X": X, "y": MULTI_HOT},
             ["--queries-per-label", 50],
             "label 0 has 20 items not drawn before, but 50 queries",
         ),
-        ({"X": X}, ["--features", "gist"], "features 'gist' are computed of images, and .*X.npy is no folder"),
-        ({"X": X, "qy": LABELS}, ["--query-labels", "qy"], "--query-labels are those of queries of your own"),
+        ({"X": X}, ["--features", "gist"], "features 'gist' are computed from images, and .*X.npy is not a folder"),
+        ({"X": X, "qy": LABELS}, ["--query-labels", "qy"], "--query-labels needs --query-from"),
         ({"X": X, "Q": X[:5, :3]}, ["--query-from", "Q"], "Q.npy has 3 columns and .*X.npy 4"),
         (
             {"X": X, "Q": X[:5], "y": LABELS},
@@ -579,7 +579,7 @@ def test_training_items_of_each_label_go_with_own_queries(prepare, save, labels)
             ["--query-from", "Q", "--queries", 3],
             "only training items can be drawn; leave out",
         ),
-        ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--train", 61], "there are 60 database items, 61 are asked for"),
+        ({"X": X, "Q": X[:5]}, ["--query-from", "Q", "--train", 61], "there are 60 database items, fewer than the 61"),
     ],
 )
 def test_data_that_make_no_dataset_are_refused_in_words(complaint, save, arrays, options, message):
@@ -620,7 +620,7 @@ def test_missing_files_are_named(complaint, save, tmp_path):
     assert "there is no file none.npy" in complaint("none.npy")
     assert "there is no file none.npy" in complaint(save("X", X), "--labels", "none.npy")
     assert "there is no file none.npy" in complaint(save("X", X), "--query-from", "none.npy")
-    assert "features 'gist' are computed of images, and none is no folder" in complaint("none", "--features", "gist")
+    assert "none is not a folder of images" in complaint("none", "--features", "gist")
 
 
 @pytest.mark.parametrize(
@@ -667,9 +667,7 @@ def test_the_adapter_alone_says_how_own_data_are_prepared(hashbench):
 
 def test_a_rule_that_own_data_cannot_have_is_refused(save):
     own = OwnData("mine", str(save("X", X)), rule="hierarchy")
-    with pytest.raises(
-        HashbenchError, match="affinity rule 'hierarchy' is none of same-label, shared-labels, distance"
-    ):
+    with pytest.raises(HashbenchError, match=r"affinity rule 'hierarchy' .*same-label, shared-labels, distance"):
         registry.get_dataset("arrays", Options(own=own)).prepare()
 
 

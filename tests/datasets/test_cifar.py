@@ -13,7 +13,7 @@ from scipy.spatial.distance import pdist
 from hashbench import testing
 from hashbench.adapter import Options
 from hashbench.datasets import _cifar, cifar10, cifar100
-from hashbench.datasets._cifar import Items
+from hashbench.datasets._cifar import CifarImages
 from hashbench.errors import HashbenchError
 from hashbench.sources.images import ImageArrays
 
@@ -230,7 +230,7 @@ def test_file_that_is_no_archive_and_missing_file_are_refused(tmp_path):
     (tmp_path / "c.tar.gz").write_bytes(b"<html>not found</html>")
     with pytest.raises(HashbenchError, match=r"cannot read .*c.tar.gz as a CIFAR archive"):
         _cifar.read(tmp_path / "c.tar.gz", TEN)
-    with pytest.raises(HashbenchError, match=r"there is no .*d.tar.gz; give the CIFAR-10 archive"):
+    with pytest.raises(HashbenchError, match=r"d.tar.gz does not exist"):
         _cifar.read(tmp_path / "d.tar.gz", TEN)
 
 
@@ -238,11 +238,9 @@ def test_tree_with_other_classes_is_refused(tmp_path):
     images, labels = content(TEN)
     source = write_folder(tmp_path, tree_files(TEN, images, labels))
     (source / "train" / "truck").rename(source / "train" / "lorry")
-    with pytest.raises(HashbenchError, match="folders for 11 classes, CIFAR-10 has 10; those of one alone: lorry"):
+    with pytest.raises(HashbenchError, match=r"folders for 11 classes, CIFAR-10 has 10; .*: lorry"):
         _cifar.read(source, TEN)
-    with pytest.raises(
-        HashbenchError, match=r"folders for 11 classes, CIFAR-100 has 100; those of one alone: .*, [.][.][.]"
-    ):
+    with pytest.raises(HashbenchError, match=r"folders for 11 classes, CIFAR-100 has 100; .*, [.][.][.]"):
         _cifar.read(source, HUNDRED)
 
 
@@ -347,12 +345,11 @@ def test_superclasses_partition_the_classes():
 @pytest.mark.slow
 def test_unlabelled_items_have_levels_by_distance():
     features = np.random.default_rng(0).random((22_500, 3)).astype(np.float32)
-    items = Items(ImageArrays(np.zeros((22_500, 1, 1, 3), np.uint8)), np.zeros((1, 22_500), np.int64), 22_500, "")
-    fields = cifar10.Cifar10Unlabelled().describe(items, features)
-    keep = fields["keep"]
-    assert len(set(keep)) == len(keep) == 22_000
-    assert [len(fields[role]) for role in ("query", "database", "train")] == [2_000, 20_000, 5_000]
-    squared = pdist(features[keep[fields["train"]]].astype(np.float64), "sqeuclidean")
+    items = CifarImages(ImageArrays(np.zeros((22_500, 1, 1, 3), np.uint8)), np.zeros((1, 22_500), np.int64), 22_500, "")
+    fields = cifar10.Cifar10Unlabelled().fields(items, features)
+    assert len(np.unique(fields["features"], axis=0)) == len(fields["features"]) == 22_000
+    assert [len(rows) for rows in fields["split"]] == [2_000, 20_000, 5_000]
+    squared = pdist(fields["features"][fields["split"][2]].astype(np.float64), "sqeuclidean")
     expected = np.percentile(squared, [5, 1, 0.2, 0.1], method="inverted_cdf")
     np.testing.assert_allclose(fields["rule_params"]["squared_thresholds"], expected, rtol=1e-12)
     assert fields["rule_params"]["levels"] == [1, 2, 5, 10]

@@ -117,7 +117,7 @@ def test_missing_images_are_counted_and_named(source):
     (source / "image" / DATABASE[3][0]).unlink()
     (source / "val_image" / TEST[2][0]).unlink()
     names = ", ".join(sorted([DATABASE[3][0], TEST[2][0]]))
-    with pytest.raises(HashbenchError, match=f"of the 30 images of .*, 2 are nowhere below {source}: {names}[.] Put"):
+    with pytest.raises(HashbenchError, match=f"2 of the 30 images of .* missing below {source}: {names}[.] Put"):
         prepared(source)
 
 

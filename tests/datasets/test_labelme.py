@@ -133,7 +133,7 @@ def test_file_cut_short_is_refused(tmp_path, write):
 
 def test_file_of_another_kind_is_refused(tmp_path):
     (tmp_path / "gist.txt").write_text("0 1")
-    with pytest.raises(HashbenchError, match=r"gist.txt has no known ending"):
+    with pytest.raises(HashbenchError, match=r"gist.txt has an unknown suffix"):
         prepared(tmp_path / "gist.txt")
 
 

@@ -103,7 +103,7 @@ def test_another_number_of_labelled_photos_is_refused(source, labels):
 
 def test_missing_files_are_asked_for(source):
     (source / "mirflickr" / "im2.jpg").unlink()
-    with pytest.raises(HashbenchError, match=r"1 are nowhere below .*: im2.jpg"):
+    with pytest.raises(HashbenchError, match=r"1 of .* missing below .*: im2.jpg"):
         prepared(source)
     (source / "mirflickr25k_annotations_v080" / "tree_r1.txt").unlink()
     with pytest.raises(HashbenchError, match=r"dataset 'mirflickr-38' lacks 1 of 38 files") as caught:

@@ -119,7 +119,7 @@ def test_lists_that_contradict_each_other_are_refused(source, name, numbers, lab
 
 def test_missing_photos_and_lists_are_asked_for(source):
     (source / "val2014" / PHOTOS[9]).unlink()
-    with pytest.raises(HashbenchError, match=f"of the 20 images of .*, 1 are nowhere below {source}: {PHOTOS[9]}"):
+    with pytest.raises(HashbenchError, match=f"1 of the 20 images of .* missing below {source}: {PHOTOS[9]}"):
         prepared(source)
     (source / "database.txt").unlink()
     with pytest.raises(HashbenchError, match=r"dataset 'mscoco' lacks 1 of 3 files") as caught:

@@ -160,7 +160,7 @@ def test_missing_photos_are_counted_and_named(tmp_path, labels):
     for number in kept[:2]:
         paths[number].unlink()
     names = sorted("/".join(paths[number].parts[-2:]) for number in kept[:2])
-    with pytest.raises(HashbenchError, match=f"of the 50 images .* 2 are nowhere below .*: {', '.join(names)}[.] Put"):
+    with pytest.raises(HashbenchError, match=f"2 of the 50 images .* missing below .*: {', '.join(names)}[.] Put"):
         prepared(tmp_path, "images", image_size=8)
 
 

@@ -262,7 +262,7 @@ def test_a_table_of_one_long_text_in_many_rows_is_refused_before_it_is_written_o
 def test_hashes_with_a_gap_are_refused(tmp_path):
     table = pd.DataFrame({"hash": pd.array([None, *HASHES.view(np.int64).tolist()], dtype="Int64")})
     for name in ("a.csv", "a.parquet"):
-        assert "where no cell is empty" in complaint(read_codes, str(save_table(tmp_path / name, table)))
+        assert "64-bit integers without empty cells" in complaint(read_codes, str(save_table(tmp_path / name, table)))
 
 
 def test_matlab_files_hold_names_and_sparse_matrices_too(tmp_path):
@@ -449,7 +449,7 @@ def test_of_several_arrays_one_must_be_named(tmp_path, name):
     path = save(tmp_path / name, left=X, right=X)
     text = complaint(read_array, str(path), FEATURE_KEYS)
     inside = ", group/inside" if name.endswith(".h5") else ""
-    assert f"{path} holds arrays left, right{inside}; say which one you mean, such as {path}:left" in text
+    assert f"{path} holds arrays left, right{inside}; name the one you mean, such as {path}:left" in text
 
 
 def test_an_unknown_key_is_refused_with_those_there_are(tmp_path):
@@ -474,7 +474,7 @@ def test_an_array_in_a_group_is_found_by_its_path(tmp_path):
 def test_arrays_in_groups_are_listed_and_labels_beside_them_are_no_codes(tmp_path):
     path = save(tmp_path / "a.h5", labels=Y)
     assert complaint(read_codes, str(path)) == (
-        f"{path} holds arrays labels, group/inside; say which one you mean, such as {path}:group/inside."
+        f"{path} holds arrays labels, group/inside; name the one you mean, such as {path}:group/inside."
     )
     np.testing.assert_array_equal(read_array(str(path), LABEL_KEYS), Y)
 
@@ -505,7 +505,7 @@ def test_arrays_of_objects_are_not_unpickled(tmp_path):
 def test_an_unknown_ending_is_refused_with_those_that_are_known(tmp_path, name):
     (tmp_path / name).write_text("1,2\n")
     text = complaint(read_arrays, tmp_path / name)
-    assert f"{name} has no known ending" in text
+    assert f"{name} has an unknown suffix" in text
     assert ".npy, .npz, .mat, .pt, .pth, .parquet, .csv, .h5, .hdf5" in text
 
 

@@ -464,9 +464,7 @@ def test_images_that_cannot_be_decoded_are_left_out(tmp_path):
     np.testing.assert_array_equal(found.images.read(slice(0, 2), 4)[:, 0, 0, 0], [1, 3])
     for name in ("a/1.png", "c/3.png"):
         (tmp_path / name).unlink()
-    with pytest.raises(
-        HashbenchError, match=r"none of the 4 images can be decoded; of the first: cannot decode .*0\.png"
-    ):
+    with pytest.raises(HashbenchError, match=r"none of the 4 images can be decoded.*: cannot decode .*0\.png"):
         images.without_bad(tree)
 
 

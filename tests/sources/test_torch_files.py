@@ -48,9 +48,7 @@ def test_tensors_and_lists_of_a_dict_are_found_by_name(tmp_path):
     items = read_items(path)
     np.testing.assert_array_equal(items.features, X.numpy())
     assert items.labels.tolist() == WORDS
-    assert "holds arrays a, b; say which one you mean" in complaint(
-        read_codes, saved(tmp_path / "b.pt", {"a": X, "b": X})
-    )
+    assert "holds arrays a, b; " in complaint(read_codes, saved(tmp_path / "b.pt", {"a": X, "b": X}))
     assert "unknown array" in complaint(read_codes, f"{path}:code")
     assert read_codes(saved(tmp_path / "c.pt", {"codes": [[0, 1], [1, 0]]})).tolist() == [[0, 1], [1, 0]]
 
@@ -143,7 +141,7 @@ def nested():
         (torch.tensor(3), "holds no arrays"),
         (None, "holds no arrays"),
         ([X.numpy() > 0], "holds more than tensors"),
-        ([torch.eye(6) > 0] * 3, "holds arrays 0, 1, 2; say which"),
+        ([torch.eye(6) > 0] * 3, "holds arrays 0, 1, 2; "),
     ],
 )
 def test_what_is_no_tensor_is_refused(tmp_path, content, words):

@@ -105,8 +105,8 @@ def test_name_content_and_protocol_are_its_own(dataset):
     ("protocol", "expected"),
     [
         ((3, 3), "10 classes of tiny give 3 folds of 3 unseen classes, got fold 3; choose 0 to 2"),
-        ((9, 0), "of the 10 classes of tiny, 9 are to stay unseen; choose 1 to 8"),
-        ((0, 0), "0 are to stay unseen"),
+        ((9, 0), "9 of the 10 classes of tiny cannot be unseen; choose 1 to 8"),
+        ((0, 0), "0 of the 10 classes of tiny"),
     ],
 )
 def test_too_many_classes_and_folds_are_refused(dataset, protocol, expected):
@@ -117,14 +117,14 @@ def test_too_many_classes_and_folds_are_refused(dataset, protocol, expected):
 @pytest.mark.parametrize(
     ("rule", "changes", "expected"),
     [
-        ("shared-labels", {}, "several labels an item and the rule shared-labels"),
+        ("shared-labels", {}, "several labels per item and the rule shared-labels"),
         ("distance", {}, "no labels and the rule distance"),
         ("neighbours", {"neighbours": np.arange(16).reshape(8, 2)}, "and the rule neighbours"),
     ],
 )
 def test_datasets_without_single_labels_are_refused(tiny, rule, changes, expected):
     with pytest.raises(
-        HashbenchError, match=f"tiny-unseen1-fold0 needs one label an item .* but tiny has .*{expected}"
+        HashbenchError, match=f"tiny-unseen1-fold0 needs one label per item .* but tiny has .*{expected}"
     ):
         leave_out(tiny(rule, **changes), UnseenClasses(1))
 

@@ -1,9 +1,9 @@
 """Features computed from images.
 
-extraction     from images to features of any kind, kept on disk block by block
+extraction     from images to features of any kind, cached on disk block by block
 gist           GIST, as the hashing papers use it
-backbones      the one list of pretrained networks: sizes, addresses, checksums; known without PyTorch
+backbones      the list of pretrained networks: sizes, addresses, checksums; without PyTorch
 architectures  their layers
-weights        their files: found, read, checked, and put to work
-activations    what their frozen layers give, kept for those that train the others
+weights        their files: located, read, checked, and applied to images
+activations    outputs of their frozen layers, cached for training the others
 """

@@ -1,4 +1,4 @@
-"""A pretrained network cut in two: what frozen layers give for images is computed once and kept."""
+"""A pretrained network cut in two: the outputs of frozen layers are computed once and cached."""
 
 import hashlib
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ class FrozenBelow(Extractor):
         return features
 
     def inputs(self, images: ByteArray, folder: Path | None = None) -> AnyArray:
-        """Give the inputs of images (n, height, width, 3), RGB, and keep them in ``folder``; in memory without one."""
+        """Compute the inputs of RGB images (n, height, width, 3); cache them in ``folder`` if given."""
         if not self.n_frozen:
             return images
         shape = (len(images), *self._shape)
@@ -77,7 +77,7 @@ class FrozenBelow(Extractor):
         return tuple(given.movedim(1, -1).shape[1:])
 
     def _key(self, images: ByteArray) -> str:
-        """Digest all that decides the activations."""
+        """Compute a digest of everything that affects the activations."""
         from hashbench.store.provenance import code_that_decides
 
         code = code_that_decides(__name__)

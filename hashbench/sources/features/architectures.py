@@ -1,7 +1,7 @@
 """The layers of the networks that turn images into features: AlexNet, VGG-F, SqueezeNet, ResNet.
 
-AlexNet, SqueezeNet and ResNet stay ours only because torchvision cannot be depended on: no build of it exists for every
-platform that hashbench supports. Their parameters have torchvision's names, so that its weight files load.
+AlexNet, SqueezeNet and ResNet are defined here because torchvision has no builds for some platforms that hashbench
+supports. Their parameters have torchvision's names, so its weight files load.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ class Network(nn.Module):
     def forward(self, values: Tensor, first: int = 0, end: int | None = None) -> Tensor:
         """Compute features (n, n_features), not negative, of images (n, 3, size, size) as `to_input` gives them.
 
-        Or what layer number ``end`` is given, from what layer number ``first`` is given.
+        With ``first`` or ``end``, start from the inputs of layer ``first`` and return the inputs of layer ``end``.
         """
         return _in_turn(*self.layers()[first:end])(values)
 
@@ -41,7 +41,7 @@ class Network(nn.Module):
 
 
 def _in_turn(*layers: Layer) -> Layer:
-    """Give the function that applies others, one after the other."""
+    """Return the function that applies others, one after the other."""
     return lambda values: reduce(lambda given, layer: layer(given), layers, values)
 
 

@@ -1,4 +1,4 @@
-"""Which networks trained on ImageNet there are: known without PyTorch, built from `architectures` with it."""
+"""The networks trained on ImageNet: listed without PyTorch, built from `architectures` with it."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ _ENLARGED = 4  # how many times networks see small images enlarged
 
 @dataclass(frozen=True)
 class Backbone:
-    """What is known about a network before its weights are read."""
+    """Facts about a network that do not need its weights."""
 
-    architecture: str  # the class of `architectures` that it is
+    architecture: str  # a class of `architectures`
     n_features: int
     weights_url: str  # of the official weights
     sha256: str | None  # of that file, whole; its first 8 digits where its publisher tells no more; None if nothing
@@ -32,17 +32,16 @@ class Backbone:
     end_to_end: bool = True  # whether learned methods train it together with their head
 
     def build(self) -> "Network":
-        """Make the network, untrained."""
+        """Build the untrained network."""
         from hashbench.sources.features import architectures
 
         network: Network = getattr(architectures, self.architecture)()
         return network
 
     def usual_size(self, native_size: int | None) -> int:
-        """Choose what size images of ``native_size``, None if they differ, are resized to where users do not say.
+        """Return the default size for images of ``native_size``, None if their sizes differ.
 
-        It is ``input_size``; less where that would enlarge small images more than four times, 128 pixels for CIFAR's
-        32, if the network allows it.
+        It is ``input_size``, or four times the size of small images if the network takes that: 128 for CIFAR's 32.
         """
         return min(self.input_size, _ENLARGED * native_size) if self.any_size and native_size else self.input_size
 
@@ -77,7 +76,10 @@ _RESNET = (FIRST_LAYER, *(f"layer{number}" for number in range(1, 5)))
 BACKBONES: dict[str, Backbone] = {
     "squeezenet": _torchvision("SqueezeNet", 512, _SQUEEZENET, "squeezenet1_0-b66bff10.pth", "b66bff10"),
     "alexnet": _torchvision(
-        *("AlexNet", 4096, _ALEXNET, "alexnet-owt-7be5be79.pth"),
+        "AlexNet",
+        4096,
+        _ALEXNET,
+        "alexnet-owt-7be5be79.pth",
         "7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02",
         any_size=False,
     ),
@@ -93,11 +95,17 @@ BACKBONES: dict[str, Backbone] = {
         std=(1.0, 1.0, 1.0),
     ),
     "resnet18": _torchvision(
-        *("ResNet18", 512, _RESNET, "resnet18-f37072fd.pth"),
+        "ResNet18",
+        512,
+        _RESNET,
+        "resnet18-f37072fd.pth",
         "f37072fd47e89c5e827621c5baffa7500819f7896bbacec160b1a16c560e07ec",
     ),
     "resnet50": _torchvision(
-        *("ResNet50", 2048, _RESNET, "resnet50-0676ba61.pth"),
+        "ResNet50",
+        2048,
+        _RESNET,
+        "resnet50-0676ba61.pth",
         "0676ba61b6795bbe1773cffd859882e5e297624d384b6993f7c9e683e722fb8a",
         end_to_end=False,
     ),
@@ -106,7 +114,7 @@ TRAINABLE = tuple(name for name, backbone in BACKBONES.items() if backbone.end_t
 
 
 def get_backbone(name: str) -> Backbone:
-    """Find a backbone by its name, such as ``resnet18``."""
+    """Return a backbone by its name, such as ``resnet18``."""
     if name not in BACKBONES:
         raise unknown_name("backbone", name, BACKBONES)
     return BACKBONES[name]

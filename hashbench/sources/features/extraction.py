@@ -1,4 +1,4 @@
-"""From images to features, block by block: kept on disk, so that a stopped run goes on where it was."""
+"""From images to features, block by block; blocks are cached on disk, so a stopped run continues."""
 
 import hashlib
 import shutil
@@ -25,7 +25,7 @@ _GIST_SIZE = 128  # of images whose own size is not the same throughout
 
 
 class Extracted(NamedTuple):
-    """What became of the images: features (n, n_features), or images (n, size, size, 3); ``how`` says it in words."""
+    """Features (n, n_features), or images (n, size, size, 3), with a description."""
 
     features: Float32Array | None
     images: ByteArray | None
@@ -33,26 +33,10 @@ class Extracted(NamedTuple):
 
 
 def extract(kind: str, images: Images, options: Options) -> Extracted:
-    """Compute features of images, or find them again.
+    """Compute features of images, in their order, or read them from the cache.
 
-    Parameters
-    ----------
-    kind : str
-        One of ``KINDS``.
-    images : Images
-        The images.
-    options : Options
-        Weights, image size and device.
-
-    Returns
-    -------
-    Extracted
-        In the order of the images.
-
-    Raises
-    ------
-    HashbenchError
-        If weights are missing, or the features would not fit into memory.
+    ``kind`` is one of ``KINDS``. Raises `HashbenchError` if weights are missing, or the features would not fit into
+    memory.
     """
     if kind in NETWORKS:
         return _by_network(kind, images, options)
@@ -79,20 +63,18 @@ def extract(kind: str, images: Images, options: Options) -> Extracted:
 
 
 def _code_of(module: str) -> str:
-    """Digest the code that computes features; those on disk that other code computed are computed again."""
+    """Compute a digest of the code that computes features; a new digest invalidates cached features."""
     from hashbench.store.provenance import code_that_decides
 
     return code_that_decides(f"hashbench.sources.features.{module}")
 
 
 def _demand_memory(images: Images, n_bytes: int, what: str, kind: str) -> None:
-    """Refuse what would not fit, from the bytes of one image."""
     advice = "choose a smaller --image-size or other --features"
     check_fits(len(images) * n_bytes, f"the array of {kind} of {len(images):,} images{what}", advice)
 
 
 def _blocks(images: Images, size: int) -> list[slice]:
-    """Cut the images into blocks of so many bytes at most."""
     from sklearn.utils import gen_batches
 
     return list(gen_batches(len(images), max(1, min(_BLOCK, _BLOCK_BYTES // (3 * size * size)))))
@@ -119,7 +101,7 @@ def _in_blocks(
     key: str,
     options: Options,
 ) -> Float32Array:
-    """Compute features of blocks of images, each saved as soon as it is done."""
+    """Compute features block by block, caching each block."""
     _demand_memory(images, 4 * n_features, "", kind)
     path = data_dir() / "features" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
     folder = path.with_suffix(".parts")

@@ -135,13 +135,13 @@ def _magnitude(image: FloatArray, filters: FloatArray) -> FloatArray:
 
 
 def _low_pass(height: int, width: int) -> FloatArray:
-    """Give the gains of the whitening at the frequencies of ``rfft2``."""
+    """Compute the gains of the whitening at the frequencies of ``rfft2``."""
     cycles = max(height, width) * np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width))
     return np.asarray(np.exp2(-((cycles / _CUTOFF) ** 2)), dtype=np.float32)
 
 
 def _filters(height: int, width: int) -> FloatArray:
-    """Give the gains of the filters, (n_scales * n_orientations, height, width), at the frequencies of ``fft2``."""
+    """Compute the gains of the filters, (n_scales * n_orientations, height, width), at the frequencies of ``fft2``."""
     y, x = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)
     centres = _FINEST_FREQUENCY / _SCALE_RATIO ** np.arange(N_SCALES)
     angles = np.arctan2(y, x) + np.pi / N_ORIENTATIONS * np.arange(N_ORIENTATIONS)[:, None, None]
@@ -153,7 +153,7 @@ def _filters(height: int, width: int) -> FloatArray:
 
 
 def _cell_means(side: int) -> FloatArray:
-    """Give the matrix that averages over the cells of a side, (n_cells, side)."""
+    """Compute the matrix that averages over the cells of a side, (n_cells, side)."""
     edges = np.linspace(0, side, N_CELLS + 1).astype(int)
     cell = np.searchsorted(edges, np.arange(side), side="right") - 1
     return np.asarray((cell == np.arange(N_CELLS)[:, None]) / np.diff(edges)[:, None], dtype=np.float32)

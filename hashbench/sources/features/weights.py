@@ -65,7 +65,7 @@ def read_weights(name: str, path: Path) -> Weights:
 
 
 def find_weights(name: str, path: Path | None = None, on_progress: Progress = silent) -> Path:
-    """Find the weights of a network: the user's file, or the official one, downloaded once if its checksum is known."""
+    """Return the weights file of a network: the user's, or the official one, downloaded if its checksum is known."""
     backbone = get_backbone(name)
     if path is not None:
         return path
@@ -79,7 +79,7 @@ def find_weights(name: str, path: Path | None = None, on_progress: Progress = si
 
 
 def weights_digest(name: str, path: Path | None = None) -> str:
-    """Give the first 8 hex digits of a weights file's SHA-256; the official file, if there is one, is not read."""
+    """Return the first 8 hex digits of a weights file's SHA-256, without reading an official file."""
     official = get_backbone(name).sha256
     if path is None and official is not None:
         return official[:8]
@@ -140,7 +140,7 @@ class Extractor:
 
 
 def to_input(images: AnyArray | Tensor, backbone: Backbone, size: int | None = None) -> Tensor:
-    """Bring images (n, height, width, 3), uint8, RGB, to the size and scale that a network was trained on.
+    """Convert images (n, height, width, 3), uint8, RGB, to the size and scale that a network was trained on.
 
     They become float32 of shape (n, 3, size, size), on the same device, in memory with the channels last, on which
     convolutions are faster. Resized bicubically; where that shrinks, smoothed first.
@@ -235,7 +235,7 @@ def _read_mat(content: bytes) -> dict[str, Tensor]:
 
 
 def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> list[str]:
-    """Say what is missing, too much, of another shape or no number."""
+    """Describe parameters that are missing, unexpected, of another shape or not finite."""
     missing = [key for key in expected if key not in state]
     unexpected = [key for key in state if key not in expected]
     misshapen = [
@@ -255,7 +255,7 @@ def _differences(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) ->
 
 
 def _check_size(name: str, size: int) -> None:
-    """Let a blank network try images of that size: shapes without numbers."""
+    """Check that a blank network accepts images of that size."""
     if size >= 1:
         try:
             blank(name)(torch.empty(1, 3, size, size, device="meta"))
