@@ -13,7 +13,8 @@ from hashbench.reports.revisions import Side
 from hashbench.store import score_cache
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import COLUMNS, Row, csv_text
+from hashbench.store.result_files import csv_text
+from hashbench.store.result_rows import COLUMNS, Row
 
 GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
-from hashbench.store.results import COLUMNS
+from hashbench.store.result_rows import COLUMNS
 
 HEADER = ",".join(COLUMNS) + "\n"
 ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
@@ -327,7 +327,7 @@ COMMANDS = f"""
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
 1 | {ITQ} --results r/crlf | lines that end in CR LF
-1 | {ITQ} --results r/lacking | lacks column metric
+1 | {ITQ} --results r/lacking | has columns dataset,
 1 | {ITQ} --results r/swapped | has columns | expected
 1 | {ITQ} --results r/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results r/short | line 2: it has 3 cells, expected 15

@@ -2,7 +2,7 @@
 
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import Row
+from hashbench.store.result_rows import Row
 
 
 def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:

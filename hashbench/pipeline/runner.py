@@ -18,7 +18,8 @@ from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model
 from hashbench.store.origin import Made
-from hashbench.store.results import Row, read_rows
+from hashbench.store.result_rows import Row
+from hashbench.store.results import read_rows
 
 
 @dataclass(frozen=True)

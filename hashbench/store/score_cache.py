@@ -17,7 +17,7 @@ from hashbench.errors import HashbenchError
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import SCHEMA_VERSION, Codes, read_scores, write_scores
 from hashbench.store.provenance import digest
-from hashbench.store.results import Row, unshown
+from hashbench.store.result_rows import Row, unshown
 
 N_KEPT = 20  # files a job; the oldest goes first
 KINDS = "(kinds)"  # no name of a metric

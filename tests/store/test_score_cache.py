@@ -8,7 +8,7 @@ from hashbench.errors import Damaged
 from hashbench.store import provenance, score_cache
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import Row
+from hashbench.store.result_rows import Row
 
 VALUES = np.array([0.25, np.nan, 0.75, 1.0])
 JOB = {
