@@ -105,8 +105,8 @@ def _check_numbers(row: Row) -> None:
     if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
         raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
     if value != value and row.n_undefined < row.n_queries:
-        n_scored = row.n_queries - row.n_undefined
-        raise ValueError(f"value is {row.value}, though {n_scored} of {row.n_queries} queries have a score")
+        n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
+        raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
     if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:
         raise ValueError(f"n_bits is {row.n_bits}, seed {row.seed} and method_version {row.method_version}")
 
