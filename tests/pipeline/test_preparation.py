@@ -162,7 +162,7 @@ def test_the_plain_name_does_not_quietly_make_another_kind_than_the_one_prepared
     prepare("toy:far")
     with pytest.raises(
         HashbenchError,
-        match=r"dataset 'toy' is prepared with features far alone.*toy:far \(or toy:near to prepare those\)",
+        match=r"dataset 'toy' is prepared only with features far.*toy:far \(or toy:near to prepare those\)",
     ):
         load_dataset("toy")
     assert len(toy) == 1
@@ -441,7 +441,7 @@ def test_own_data_cannot_be_prepared_by_their_name_alone(hashbench, tmp_path, da
     assert hashbench("prepare", *own).exit_code == 0
     result = hashbench("prepare", "mine")
     assert result.exit_code == 1
-    assert "'mine' is your own data, and prepared." in result.stderr
+    assert "'mine' is a dataset of your own files" in result.stderr
     assert "hashbench prepare --name mine --from ITEMS" in result.stderr
 
 
@@ -500,7 +500,7 @@ def test_a_damaged_file_with_unseen_classes_is_cut_anew(toy):
 
 def test_unseen_classes_of_the_kind_that_is_prepared_are_meant(toy):
     load_dataset("toy:far")
-    with pytest.raises(HashbenchError, match=r"prepared with features far alone[.] .* toy-unseen1-fold0-all:far [(]or"):
+    with pytest.raises(HashbenchError, match=r"prepared only with features far[.] .* toy-unseen1-fold0-all:far [(]or"):
         load_dataset("toy-unseen1-fold0-all")
     assert load_dataset("toy-unseen1-fold0-all:near")[0].features_name == "near"
 
