@@ -119,6 +119,6 @@ def test_damaged_scores_are_not_given(key):
             file[key][0, 0] += 0.125
         else:
             file.attrs[key] = "0" * 16
-    with score_cache.opened(codes()) as kept, pytest.raises(Damaged, match="does not hold the scores that it says"):
+    with score_cache.opened(codes()) as kept, pytest.raises(Damaged, match="is damaged: its scores"):
         kept.read()
     assert score_cache.find_scores(row()) is None
