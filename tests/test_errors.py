@@ -68,7 +68,7 @@ def complain(hashbench, digits_data, tmp_path):
         (["run", "--method", "itq", "--bits", 8, "--param", "n_itr=5"], ["'n_itr'", "Did you mean 'n_iter'?"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter"], ["name=value", "'n_iter'"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "=5"], ["name=value", "'=5'"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_bits=5"], ["n_bits is no --param", "--bits"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_bits=5"], ["n_bits is not a --param", "--bits"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=many"], ["n_iter", "many"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=-1"], ["n_iter", "-1"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=2.5"], ["n_iter", "2.5"]),

@@ -1,4 +1,4 @@
-"""From the scores of codes to rows of results."""
+"""Rows of results from the scores of codes."""
 
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.store.provenance import Provenance
@@ -6,7 +6,7 @@ from hashbench.store.result_rows import Row
 
 
 def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:
-    """Give a row a metric of codes of that provenance; numbers have six decimals."""
+    """Return one row per metric for codes of that provenance; numbers have six decimals."""
     return tuple(
         Row(
             metric=name,

@@ -302,7 +302,7 @@ def test_jobs_go_over_tls_where_the_certificate_is_ours(data, tmp_path, monkeypa
         ("", "expected the address of a scheduler"),
         ("nowhere", "expected the address of a scheduler"),
         ("{folder}/other.json", "expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file"),
-        ("tls://127.0.0.1:8786", "asks for certificates, and Dask knows none"),
+        ("tls://127.0.0.1:8786", "needs certificates, and Dask's configuration has none"),
     ],
 )
 def test_what_is_no_address_of_a_scheduler_is_refused(given, told, tmp_path):

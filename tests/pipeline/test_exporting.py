@@ -184,8 +184,8 @@ def test_codes_written_in_another_order_of_bits_are_told(codes_file, tmp_path, m
 @pytest.mark.parametrize(
     ("name", "target", "options", "message"),
     [
-        ("sklsh", "faiss", {}, "sklsh with these parameters is not linear, and faiss takes linear functions alone"),
-        ("sklsh", "npz", {}, "npz takes linear functions alone"),
+        ("sklsh", "faiss", {}, "sklsh with these parameters is not linear, and faiss takes only linear functions"),
+        ("sklsh", "npz", {}, "npz takes only linear functions"),
         ("random", "onnx", {}, "random cannot be written as ONNX here"),
         ("lsh", "pgvector", {}, "holds a model, which can be written for faiss, npz, onnx, got 'pgvector'"),
         ("lsh", "npz", {"role": "query"}, "--role has no effect"),

@@ -162,7 +162,7 @@ def test_a_method_may_come_several_times_with_parameters_of_its_own():
 
 
 def test_a_parameter_of_a_method_that_does_not_run_is_refused():
-    with pytest.raises(HashbenchError, match="parameter ksh:n_items is for ksh alone, and the methods here are itq"):
+    with pytest.raises(HashbenchError, match="parameter ksh:n_items is only for ksh, and the methods here are itq"):
         grid.grid(["digits"], ["itq"], [8], [0], {"ksh:n_items": 5000})
 
 

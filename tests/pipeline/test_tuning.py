@@ -62,7 +62,7 @@ def test_of_listed_neighbours_held_out_items_have_the_same_share(tiny):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"rule": "explicit"}, "says which database items are relevant to its queries, and nothing of held-out"),
+        ({"rule": "explicit"}, "defines which database items are relevant to its queries, but nothing for"),
         ({"train": np.arange(8, 15)}, "has 7 training items, and at least 8 are needed"),
     ],
 )
@@ -304,5 +304,5 @@ def test_a_row_takes_the_place_of_that_of_the_same_trial(tmp_path):
     add_trials(path, {odd: dict(zip(tuning.COLUMNS, row, strict=True))})
     assert read_trials(path)[odd]["failure"] == "-no"
     path.write_text("dataset,method\na,b\n")
-    with pytest.raises(HashbenchError, match="is no file of trials, which has the columns dataset"):
+    with pytest.raises(HashbenchError, match="is not a file of trials, which has the columns dataset"):
         read_trials(path)

@@ -80,7 +80,7 @@ def test_items_of_other_features_are_refused(hashbench, kept, tmp_path):
     command = ("encode", "--model", kept, "--from", tmp_path / "new.npy", "--output", tmp_path / "codes.npy")
     result = hashbench(*command)
     assert result.exit_code == 1
-    assert "holds 5 features an item, and the model learned from 64" in result.stderr
+    assert "holds 5 features per item, and the model learned from 64" in result.stderr
     assert not (tmp_path / "codes.npy").exists()
 
 
