@@ -229,12 +229,13 @@ def _remove_leftovers(path: Path) -> None:
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         pid = part.name.split(".")[-2]
         if pid.isdigit() and not _is_alive(int(pid)):
-            part.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows keeps a file that is open
+                part.unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:
-    if sys.platform == "win32":  # where os.kill(pid, 0) interrupts; an open file cannot be removed there anyhow
-        return _is_alive_on_windows(pid)
+    if sys.platform == "win32":  # where os.kill(pid, 0) would interrupt it
+        return pid == os.getpid()
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -242,15 +243,3 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def _is_alive_on_windows(pid: int) -> bool:
-    import ctypes
-
-    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
-    handle = kernel.OpenProcess(0x00100000, False, pid)  # SYNCHRONIZE
-    if not handle:
-        return False
-    is_running: bool = kernel.WaitForSingleObject(handle, 0) == 0x102  # WAIT_TIMEOUT
-    kernel.CloseHandle(handle)
-    return is_running
