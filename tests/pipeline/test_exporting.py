@@ -127,7 +127,7 @@ def test_by_default_items_are_those_of_the_dataset_if_it_is_prepared(model, tmp_
 
 def test_without_the_dataset_items_are_asked_for(model, tmp_path):
     path, _ = model("lsh")
-    with pytest.raises(HashbenchError, match=r"not prepared here. Give some items"):
+    with pytest.raises(HashbenchError, match=r"not prepared here. Give items"):
         export(path, "npz", tmp_path / "m.npz")
     assert not (tmp_path / "m.npz").exists()
 

@@ -68,7 +68,7 @@ def test_a_single_job_that_fails_is_one_sentence(hashbench, plugin, tmp_path):
     plugin("mine", METHOD.format(what="exits", override=EXIT))
     result = hashbench("run", "--method", "mine", "--bits", 8, "--results", tmp_path / "results")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0. Mend it; ")
+    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0. Fix it; ")
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -82,7 +82,7 @@ def test_a_dataset_that_cannot_be_loaded_leaves_the_others_alone(hashbench, tiny
     first, second, third, last = result.stderr.splitlines()
     assert result.exit_code == 1
     assert f"failed. cannot read {broken}" in first
-    assert "failed. dataset 'mine' failed with SystemExit: 0. Mend it" in second
+    assert "failed. dataset 'mine' failed with SystemExit: 0. Fix it" in second
     assert "computed scores" in third
     assert last == "Error: 2 of the 3 jobs failed; the reasons are above."
     assert (tmp_path / "results" / "tiny" / "lsh.csv").exists()

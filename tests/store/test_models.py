@@ -169,7 +169,7 @@ DAMAGES = {
 @pytest.mark.parametrize("read", [read_model, read_origin])
 def test_a_damaged_model_is_a_sentence(path, damage, read):
     rewrite(path, DAMAGES[damage], is_honest=False)
-    with pytest.raises(Damaged, match=r"damaged (model|one)[^\n]* Fit it again with --keep-model\.$"):
+    with pytest.raises(Damaged, match=r"(damaged model|is damaged)[^\n]* Fit it again with --keep-model\.$"):
         read(path)
 
 
