@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from report import CHROMIUM, browsing, milliseconds
 
-from hashbench.store.results import Row, merge_rows, read_folder
+from hashbench.store.result_rows import Row
+from hashbench.store.results import merge_rows, read_folder
 
 RESULTS = Path(__file__).parents[1] / "results"
 HASHBENCH = Path(sys.executable).with_name("hashbench")

@@ -21,7 +21,8 @@ from playwright.sync_api import Browser
 
 from hashbench.registry import method_names
 from hashbench.reports.html import write_report
-from hashbench.store.results import Row, merge_rows
+from hashbench.store.result_rows import Row
+from hashbench.store.results import merge_rows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from browser import CHROMIUM, browsing, visiting

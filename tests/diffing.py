@@ -13,7 +13,8 @@ from hashbench.reports.revisions import Side
 from hashbench.store import score_cache
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import COLUMNS, Row, csv_text
+from hashbench.store.result_files import csv_text
+from hashbench.store.result_rows import COLUMNS, Row
 
 GIT_ENVIRONMENT = {
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -77,7 +78,7 @@ def keep(values, **changes):
     made = row(mean, mean - 0.1, mean + 0.1, n_queries=len(values), n_undefined=n_undefined, **changes)
     codes = Codes(
         **{role: rng.integers(0, 256, (len(values), 2), dtype=np.uint8) for role in ("query", "database")},
-        made=Provenance(**{name: getattr(made, name) for name in Provenance.REQUIRED if name != "libraries"}),
+        made=Provenance(*made.key[:6], made.dataset_fingerprint, made.method_version),
     )
     with score_cache.opened(codes) as kept:
         kept.write({made.metric: np.stack([values, values - 0.1, values + 0.1])})

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import hashbench
 from hashbench.cli.main import cli
 from hashbench.errors import HashbenchError
-from hashbench.store.results import COLUMNS
+from hashbench.store.result_rows import COLUMNS
 
 HEADER = ",".join(COLUMNS) + "\n"
 ROW = "digits,pixels,itq,{},16,0,AP,0.5,0.01,0.4,0.6,200,3,0123,1\n"
@@ -241,7 +241,7 @@ COMMANDS = f"""
 1 | {ITQ} --param n_iter | name=value
 1 | {ITQ} --param =3 | name=value
 1 | {ITQ} --method lsh --param n_itr=20 | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
-1 | {ITQ} --method lsh --param random_state=1 | random_state is no --param, got 1; it has its own option, --seed.
+1 | {ITQ} --method lsh --param random_state=1 | random_state is not a --param, got 1; it has its own option, --seed.
 1 | {ITQ} --method lsh --param lsh:n_iter=20 | unknown lsh parameter 'n_iter'
 1 | run --grid misspelt.toml | unknown itq or lsh parameter 'n_itr'. Did you mean 'n_iter'?
 1 | run --grid misspelt.toml --method lsh | unknown lsh parameter 'n_itr'
@@ -254,7 +254,7 @@ COMMANDS = f"""
 1 | {ITQ} --param n_iter=20, | comma with nothing before or after it
 1 | {ITQ} --param n_iter=20,many | 'n_iter' parameter of itq must be an int | Got 'many'
 1 | {ITQ} --param n_iter=20 --param n_iter=50 | 'n_iter' twice; for several values write n_iter=20,50
-1 | {ITQ} --param ksh:n_items=5000 | n_items is for ksh alone, and the methods here are itq | --method ksh
+1 | {ITQ} --param ksh:n_items=5000 | n_items is only for ksh, and the methods here are itq | --method ksh
 1 | {ITQ} --param itq:n_itr=3 | unknown itq parameter 'n_itr'. Did you mean 'n_iter'
 2 | {ITQ} --bits 16,32 | '16,32' holds several; repeat the option: --bits 16 --bits 32
 2 | {ITQ} --method lsh,sh | 'lsh,sh' holds several; repeat the option: --method lsh --method sh
@@ -265,8 +265,8 @@ COMMANDS = f"""
 1 | run --grid empty.csv | empty.csv says nothing of methods | --method
 1 | run --grid empty.csv --method itq | empty.csv says nothing of bits | --bits
 1 | {ITQ} --preset paper | none of itq has a preset, got 'paper'
-1 | {ITQ} --param n_bits=16 | n_bits is no --param | --bits
-1 | {ITQ} --param random_state=1 | random_state is no --param | --seed
+1 | {ITQ} --param n_bits=16 | n_bits is not a --param | --bits
+1 | {ITQ} --param random_state=1 | random_state is not a --param | --seed
 1 | {ITQ} --dataset cifar10 | unknown dataset 'cifar10' | 'cifar10-s1' or 'cifar10-s2'
 1 | {ITQ} --validation 0.1 | none of itq has a validation, got 0.1
 2 | {ITQ} --validation 0.9 | '--validation': 0.9 is not in the range 0<=x<=0.5
@@ -313,7 +313,7 @@ COMMANDS = f"""
 1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
 1 | results info digits itq --results n/good | says nothing of what made the 1 jobs of itq on digits
 1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
-1 | {ITQ} --results n/missing | itq.settings.json is missing, without which the rows of
+1 | {ITQ} --results n/missing | itq.settings.json is missing, which holds the parameters
 1 | tables --results n/missing | itq.settings.json is missing
 1 | diff n/missing n/good | itq.settings.json is missing
 1 | diff n/good n/missing/digits/itq.csv | itq.settings.json is missing
@@ -327,7 +327,7 @@ COMMANDS = f"""
 1 | {ITQ} --results r/marker | line 3, is a conflict marker
 1 | {ITQ} --results r/bom | byte order mark
 1 | {ITQ} --results r/crlf | lines that end in CR LF
-1 | {ITQ} --results r/lacking | lacks column metric
+1 | {ITQ} --results r/lacking | has columns dataset,
 1 | {ITQ} --results r/swapped | has columns | expected
 1 | {ITQ} --results r/newer | has more in its header | Upgrade hashbench
 1 | {ITQ} --results r/short | line 2: it has 3 cells, expected 15
@@ -592,7 +592,7 @@ COMMANDS = f"""
 1 | tune --method itq --bits 8 --param n_itr=1,2 | unknown itq parameter 'n_itr' | 'n_iter'
 1 | tune --method itq --bits 8 --param n_iter=-1,2 | The 'n_iter' parameter of itq
 1 | tune --method ksh --bits 8 --param preset=paper | starts from the defaults
-1 | tune --method itq --bits 8 --output t | trials.csv is no file of trials | Move it
+1 | tune --method itq --bits 8 --output t | trials.csv is not a file of trials | Move it
 1 | tune --method itq --bits 8 --output tuning-grid | tuning-grid/grid.toml does not begin with | does not replace it
 1 | tune --method itq --bits 8 --output tuning-no-trials | cannot write tuning-no-trials/trials.csv: Is a directory
 1 | tune --method itq --bits 8 --output tuning-no-grid | cannot write tuning-no-grid/grid.toml: Is a directory

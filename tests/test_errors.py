@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashbench.errors import HashbenchError, Refusal, unknown_name
-from hashbench.store import hdf5, results
+from hashbench.store import hdf5, result_files, result_rows
 
 RUN = ["run", "--method", "lsh", "--bits", 8]
 
@@ -68,7 +68,7 @@ def complain(hashbench, digits_data, tmp_path):
         (["run", "--method", "itq", "--bits", 8, "--param", "n_itr=5"], ["'n_itr'", "Did you mean 'n_iter'?"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter"], ["name=value", "'n_iter'"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "=5"], ["name=value", "'=5'"]),
-        (["run", "--method", "itq", "--bits", 8, "--param", "n_bits=5"], ["n_bits is no --param", "--bits"]),
+        (["run", "--method", "itq", "--bits", 8, "--param", "n_bits=5"], ["n_bits is not a --param", "--bits"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=many"], ["n_iter", "many"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=-1"], ["n_iter", "-1"]),
         (["run", "--method", "itq", "--bits", 8, "--param", "n_iter=2.5"], ["n_iter", "2.5"]),
@@ -228,8 +228,8 @@ def test_results_with_odd_values_are_named_by_the_tables(hashbench, tmp_path, ch
     fields |= {"metric": "AP", "value": "0.1", "tie_sd": "", "low": "0.1", "high": "0.1"}
     fields |= {"n_queries": 1, "n_undefined": 0}
     path = tmp_path / "digits.csv"
-    row = results.Row(**(fields | change), dataset_fingerprint="a", method_version=1)
-    path.write_text(results.csv_text(results.COLUMNS, [row]))
+    row = result_rows.Row(**(fields | change), dataset_fingerprint="a", method_version=1)
+    path.write_text(result_files.csv_text(result_rows.COLUMNS, [row]))
     result = hashbench("tables", "table1", "--results", tmp_path)
     assert result.exit_code == 1
     assert result.stderr.startswith("Error: ")

@@ -145,7 +145,7 @@ def _six(value: float | None) -> str:
 def format_outcomes(outcomes: Sequence["Outcome"], form: str, *, is_grid: bool = True) -> str:
     """Write the scores of a grid, all scored, likewise; a single outcome need be no grid, then its job is not named."""
     if form == "csv":
-        from hashbench.store.results import COLUMNS
+        from hashbench.store.result_rows import COLUMNS
 
         return sheet_text(COLUMNS, (row for outcome in outcomes for row in outcome.rows)).rstrip("\n")
     if form == "json":

@@ -42,7 +42,7 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 def encode_new(model: Path, items: str, output: Path, *, packed: bool, device: str | None) -> None:
     """Encode new items with a kept model, with the progress on stderr, and tell what was written."""
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline.models import encode_items
+    from hashbench.pipeline.encoding import encode_items
     from hashbench.sources.array_files import split_spec
 
     refuse_outputs({"--output": output}, [model, split_spec(items)[0]])

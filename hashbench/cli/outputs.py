@@ -69,7 +69,7 @@ def _refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 def results_files(results: Path) -> list[Path]:
     """List the files that results are read from, of a folder or beside a file."""
-    from hashbench.store.results import find_files, made_path, settings_path
+    from hashbench.store.result_files import find_files, made_path, settings_path
 
     files = find_files(results) if results.is_dir() else [results]
     return [one for path in files for one in (path, settings_path(path), made_path(path))]

@@ -10,7 +10,7 @@ from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, comple
 from hashbench.errors import HashbenchError, counted
 
 if TYPE_CHECKING:
-    from hashbench.store.results import Row
+    from hashbench.store.result_rows import Row
 
 _FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
 _AGAINST = click.option("--against", metavar="REVISION", help="What is accepted: a commit, branch, folder or file.")

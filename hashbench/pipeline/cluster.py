@@ -1,4 +1,4 @@
-"""Dask clusters, whose workers do what makes the numbers of this machine or are left out, and told."""
+"""Dask clusters: connecting to one, and leaving out workers that would give other numbers than this machine."""
 
 import ipaddress
 import json
@@ -22,14 +22,14 @@ _ANSWER_SECONDS, _PAUSE = 10, 0.02
 
 
 class Cluster(NamedTuple):
-    """A scheduler, by its address or the file that it wrote, and whether it is trusted wherever it is."""
+    """A scheduler, by its address or the file that it wrote, and whether the user trusts it on another machine."""
 
     scheduler: str
     is_trusted: bool = False
 
 
 class Unfit(NamedTuple):
-    """A worker that would not make the numbers of this machine."""
+    """A worker that would not give the numbers of this machine."""
 
     worker: str
     why: str
@@ -37,10 +37,10 @@ class Unfit(NamedTuple):
 
 @contextmanager
 def connected(cluster: Cluster) -> "Iterator[Client]":
-    """Connect with a scheduler; a lost one is an error in a sentence.
+    """Connect with a scheduler.
 
-    What a scheduler or a worker sends is unpickled, so whoever answers can run code here. An address that is not of
-    this machine is therefore refused before a connection is opened, unless TLS or the user vouches for it.
+    What a scheduler or a worker sends is unpickled, so whoever answers can run code here. Without TLS or the user's
+    trust, the address of another machine is therefore refused before a connection is opened.
     """
     address = cluster.scheduler
     try:
@@ -64,20 +64,19 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
     is_encrypted = where.startswith(("tls:", "wss:"))
     if is_encrypted and not Security().get_connection_args("client").get("ssl_context"):
         raise HashbenchError(
-            f"{where} asks for certificates, and Dask knows none; say where they are, as distributed.comm.tls in its "
-            "configuration."
+            f"{where} needs certificates, and Dask's configuration has none. Set distributed.comm.tls there."
         )
     if not (cluster.is_trusted or is_encrypted or is_of_this_machine(host, own_addresses())):
         raise HashbenchError(
             f"{where} is another machine, and without TLS anyone there or on the way can run code here. Use tls:// "
             "(docs/scale.md), or --trust-workers (trust_workers=True) on a network that you trust."
         )
-    with _silent("distributed"):  # it would tell in many lines what follows in one
+    with _silent("distributed"):  # it would log many lines beside the one error below
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", VersionMismatchWarning)  # of versions that matter each task tells
+                warnings.simplefilter("ignore", VersionMismatchWarning)  # each task checks the versions that matter
                 client = Client(where, timeout=_ANSWER_SECONDS, set_as_default=False)
-        except Exception as error:  # of whatever kind: nothing else is tried here
+        except Exception as error:  # of any kind, all from connecting
             raise HashbenchError(
                 f"no scheduler of Dask answers at {address}: {one_line(error).rstrip('.')}. Start one with `dask "
                 "scheduler`, and its workers with `dask worker tcp://HOST:8786 --nthreads 1`."
@@ -97,9 +96,9 @@ def connected(cluster: Cluster) -> "Iterator[Client]":
 
 
 def is_of_this_machine(host: str, own: Collection[str]) -> bool:
-    """Decide whether a host, as it stands in an address, is this machine, of which these addresses are.
+    """Return whether the host of an address is this machine, whose addresses are ``own``.
 
-    No name is looked up: other names than ``localhost`` are of other machines.
+    No name is looked up: any name but ``localhost`` counts as another machine.
     """
     if host == "localhost":
         return True
@@ -112,56 +111,58 @@ def is_of_this_machine(host: str, own: Collection[str]) -> bool:
 
 
 def own_addresses() -> set[str]:
-    """Find the addresses of this machine's network interfaces."""
+    """Return the addresses of this machine's network interfaces."""
     import psutil
 
     families = socket.AF_INET, socket.AF_INET6
-    return {one.address for many in psutil.net_if_addrs().values() for one in many if one.family in families}
+    interfaces = psutil.net_if_addrs().values()
+    return {address.address for addresses in interfaces for address in addresses if address.family in families}
 
 
 def as_ready(running: "as_completed", client: "Client", address: str, on_progress: Progress) -> "Iterator[Future]":
-    """Give what is done as it is done; tell if there is no worker, or none any more."""
-    looked, had_some = 0.0, True
+    """Yield futures as they are done; report if there is no worker, or none any more."""
+    last_check, had_workers = 0.0, True
     while not running.is_empty():
-        found = running.next_batch(block=False)
-        yield from found
-        if found or time.monotonic() - looked < 1:
-            time.sleep(0 if found else _PAUSE)
+        ready = running.next_batch(block=False)
+        yield from ready
+        if ready or time.monotonic() - last_check < 1:
+            time.sleep(0 if ready else _PAUSE)
             continue
-        looked, has_some = time.monotonic(), bool(client.scheduler_info()["workers"])
-        if had_some and not has_some:
-            told = f"`dask worker {address} --nthreads 1` starts one; what one ended of is in its own log"
-            on_progress(f"waiting for workers, there is none; {told}", 0, 0)
-        had_some = has_some
+        last_check, has_workers = time.monotonic(), bool(client.scheduler_info()["workers"])
+        if had_workers and not has_workers:
+            advice = f"`dask worker {address} --nthreads 1` starts one; the log of a lost one shows why it ended"
+            on_progress(f"waiting for workers, there is none; {advice}", 0, 0)
+        had_workers = has_workers
 
 
 class Others:
-    """Who is left for work that some workers may not do; tells once of each of these."""
+    """The workers for work that some workers refused; each of these is reported once."""
 
     def __init__(self, client: "Client", on_progress: Progress) -> None:
         self.client, self.on_progress = client, on_progress
         self.unfit: dict[Any, set[str]] = {}  # workers, by piece of work
-        self.told: set[str] = set()
+        self.notices: set[str] = set()
 
-    def than(self, found: Unfit, work: Any) -> list[str]:
-        """Give the workers that did not refuse this piece of work."""
-        self.unfit.setdefault(work, set()).add(found.worker)
-        notice = f"leaving out worker {found.worker}: it {found.why.rstrip('.')}"
-        if notice not in self.told:
-            self.told.add(notice)
+    def than(self, unfit: Unfit, work: Any) -> list[str]:
+        """Return the workers that did not refuse this piece of work, once one more did."""
+        self.unfit.setdefault(work, set()).add(unfit.worker)
+        notice = f"leaving out worker {unfit.worker}: it {unfit.why.rstrip('.')}"
+        if notice not in self.notices:
+            self.notices.add(notice)
             self.on_progress(notice, 0, 0)
-        return [one for one in self.client.scheduler_info()["workers"] if one not in self.unfit[work]]
+        return [worker for worker in self.client.scheduler_info()["workers"] if worker not in self.unfit[work]]
 
 
 def placed(workers: list[str] | None) -> dict[str, Any]:
-    """Give the keywords of `Client.submit` for work that should go to some workers, which may be gone by then."""
+    """Return the keywords of `Client.submit` for work that should go to some workers, which may be gone by then."""
     return {"workers": workers, "allow_other_workers": True} if workers else {}
 
 
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
-    """Let a library's loggers say nothing, of which several have levels of their own."""
-    logs = [logging.getLogger(one) for one in [name, *logging.root.manager.loggerDict] if one.startswith(name)]
+    """Silence a library's loggers, several of which have their own levels."""
+    names = [name, *(known for known in logging.root.manager.loggerDict if known.startswith(name))]
+    logs = [logging.getLogger(known) for known in names]
     levels = [log.level for log in logs]
     for log in logs:
         log.setLevel(logging.CRITICAL + 1)
@@ -173,15 +174,15 @@ def _silent(name: str) -> Iterator[None]:
 
 
 def of_versions(here: Mapping[str, str], there: Mapping[str, str]) -> str:
-    """Say in what versions a worker differs from the client."""
-    found = [
+    """Return in words in what versions a worker (``here``) differs from the client (``there``)."""
+    differences = [
         f"{name} {here.get(name)} and not {version}" for name, version in there.items() if here.get(name) != version
     ]
-    return f"has {', '.join(found) or 'other code of hashbench'}. Install there what is installed here."
+    return f"has {', '.join(differences) or 'other code of hashbench'}. Install there what is installed here."
 
 
 def prepared_worker() -> str | Unfit:
-    """Give the address of this worker, once it keeps to as many threads as BLAS has in it, unless it is unfit."""
+    """Return the address of this worker, limited to as many threads as BLAS has in it, unless it is unfit."""
     from distributed import get_worker
 
     worker = get_worker()

@@ -1,6 +1,6 @@
-"""Jobs on the workers of a Dask cluster: its scheduler places them, and those of a lost worker once more.
+"""Jobs on the workers of a Dask cluster, whose scheduler places them, and repeats those of a lost worker.
 
-What travels are jobs and scores; datasets are opened where they are needed.
+Jobs and scores are sent; datasets are opened where they are needed.
 """
 
 import json
@@ -27,12 +27,12 @@ _FOLDER = os.environ.get("HASHBENCH_DATA")  # a worker's own, before it takes a 
 def on_workers(
     jobs: Mapping[int, tuple[Job, Provenance]],
     cluster: Cluster,
-    how: tuple[Sequence[str], Demands],
+    demands: tuple[Sequence[str], Demands],
     on_progress: Progress = silent,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Do jobs, each with what its codes are to be made of, on workers that would make the same of them.
+    """Run jobs, each with the provenance of its codes, on workers that would give the same codes.
 
-    One that a worker returns goes to the others; one whose worker is lost is done again, until Dask gives it up.
+    A job that a worker refuses goes to the others; one whose worker is lost is repeated until Dask gives up.
     """
     with connected(cluster) as client:
         from distributed import as_completed
@@ -44,9 +44,9 @@ def on_workers(
         def submit(number: int, workers: list[str] | None = None) -> "Future":
             job, made = jobs[number]
             settings = str(data_dir().absolute()), lock_timeout.get()
-            task = _anywhere(job), (made, code_that_decides(*SCORER)), how, settings
-            priority = -number - len(jobs) * (number in killed)  # what workers died of goes after the others
-            future: Future = client.submit(_do, *task, pure=False, priority=priority, **placed(workers))
+            task = _anywhere(job), (made, code_that_decides(*SCORER)), demands, settings
+            priority = -number - len(jobs) * (number in killed)  # jobs that killed workers go last
+            future: Future = client.submit(_run_job, *task, pure=False, priority=priority, **placed(workers))
             numbers[future] = number
             return future
 
@@ -55,31 +55,31 @@ def on_workers(
             for future in as_ready(running, client, cluster.scheduler, on_progress):
                 number = numbers.pop(future)
                 job, _ = jobs[number]
-                found = _result(future, job)
-                if found is None:
-                    if number not in killed:  # or another job of its worker was the one
+                outcome = _result(future, job)
+                if outcome is None:
+                    if number not in killed:  # another job may have killed its worker
                         killed.add(number)
                         running.add(submit(number))
                         continue
                     why = "ended without a word: its workers were killed, likely for want of memory. Give them more."
-                    found = _failed(job, why)
-                if isinstance(found, Unfit):
-                    if left := others.than(found, number):
-                        running.add(submit(number, left))
+                    outcome = _failed(job, why)
+                if isinstance(outcome, Unfit):
+                    if workers := others.than(outcome, number):
+                        running.add(submit(number, workers))
                         continue
-                    found = _failed(job, f"has no worker to go to: {found.worker} {found.why}")
-                yield number, found
+                    outcome = _failed(job, f"has no worker to go to: {outcome.worker} {outcome.why}")
+                yield number, outcome
         finally:
             client.cancel(list(numbers))
 
 
 def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
-    """Give what came of a job, None if workers were killed; whatever else went wrong there is its failure."""
+    """Return the outcome of a job, None if workers were killed; any other error on a worker is its failure."""
     from distributed import KilledWorker
     from distributed.client import FutureCancelledError
 
     try:
-        found: Outcome | Unfit = future.result()
+        outcome: Outcome | Unfit = future.result()
     except KilledWorker:
         return None
     except FutureCancelledError:  # the scheduler is lost
@@ -88,7 +88,7 @@ def _result(future: "Future", job: Job) -> Outcome | Unfit | None:
         is_lacking = isinstance(error, ImportError | AttributeError)
         advice = "Install there what is here." if is_lacking else "See to that worker."
         return _failed(job, f"failed there with {type(error).__name__}: {one_line(error).rstrip('.')}. {advice}")
-    return found
+    return outcome
 
 
 def _failed(job: Job, why: str) -> Outcome:
@@ -96,18 +96,18 @@ def _failed(job: Job, why: str) -> Outcome:
 
 
 def _anywhere(job: Job) -> Job:
-    """Give the job for another folder to run in."""
+    """Return the job with the absolute path of its dataset file, for another working directory."""
     path = Path(job.dataset)
     return replace(job, dataset=str(path.absolute())) if path.is_file() else job
 
 
-def _do(
+def _run_job(
     job: Job,
     expected: tuple[Provenance, str],
-    how: tuple[Sequence[str], Demands],
+    demands: tuple[Sequence[str], Demands],
     settings: tuple[str, float],
 ) -> Outcome | Unfit:
-    """Do a job in a worker, in its own data folder or else the client's, if the same comes of it as at the client."""
+    """Run a job on a worker, in its own data folder or else the client's, if it would give the client's codes."""
     made, (folder, seconds) = expected[0], settings
     if _FOLDER is None:
         os.environ.pop("HASHBENCH_DATA", None)
@@ -123,13 +123,13 @@ def _do(
     except HashbenchError as error:
         return Unfit(worker, f"cannot take it: {error}")
     if (here, code_that_decides(*SCORER)) != expected:
-        load_once.cache_clear()  # by the next job it may have been mended
+        load_once.cache_clear()  # the dataset may be corrected before the next job
         return Unfit(worker, _difference(here, made))
-    return finish(job, dataset, *how)
+    return finish(job, dataset, *demands)
 
 
 def _difference(here: Provenance, there: Provenance) -> str:
-    """Say in what a worker differs from the client."""
+    """Return in words how a worker (``here``) differs from the client (``there``)."""
     if here.dataset_fingerprint != there.dataset_fingerprint:
         return (
             f"has another {here.dataset}, {here.dataset_fingerprint} and not {there.dataset_fingerprint}. Share the "

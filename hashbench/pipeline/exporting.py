@@ -1,4 +1,4 @@
-"""Fitted methods and codes for other programs; what is written is read by the target's own library and compared."""
+"""Fitted methods and codes in other programs' formats, read back by the target's own library and compared."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from hashbench._choices import CODES_TARGETS, MODEL_TARGETS
 from hashbench._typing import AnyArray, BoolArray, ByteArray
 from hashbench.bits import n_bytes, unpack
 from hashbench.errors import HashbenchError
-from hashbench.pipeline.models import encoded, read_inputs
+from hashbench.pipeline.encoding import encoded, read_inputs
 from hashbench.pipeline.preparation import find_by_content
 from hashbench.sources.array_files import split_spec
 from hashbench.store import hdf5
@@ -23,15 +23,15 @@ from hashbench.store.files import file_behind, replacing
 from hashbench.store.inputs import check_file
 from hashbench.store.models import SUFFIX, Model, read_model, read_origin
 
-_SAMPLE = 1000  # items that are encoded to compare
+_N_COMPARED = 1000  # items that are encoded to compare
 _TEXTS = 65536  # codes that are written as texts at a time
 
 
 @dataclass(frozen=True)
 class Report:
-    """What an exported file gives for some items: how many, and how many of their bits differ from ours."""
+    """How an exported file compares: the number of items, and how many of their bits differ from hashbench's."""
 
-    reader: str  # who read the file, such as faiss 1.15.1
+    reader: str  # what read the file, such as faiss 1.15.1
     n_items: int
     n_bits: int
     n_differing: int
@@ -46,10 +46,10 @@ def export(
     precision: str | None = None,
     items: str | None = None,
 ) -> Report:
-    """Write a model, or the codes of a codes file, in another program's form.
+    """Write a model, or the codes of a codes file, in another program's format.
 
-    ``role`` says whose codes, by default the database's. ``precision`` is of ONNX and npz, float64 if it is not given.
-    ``items`` names those that both encode to be compared, by default those of the dataset that the model learned from.
+    ``role`` is the part of a codes file, by default the database. ``precision`` is of ONNX and npz, by default float64.
+    ``items`` are encoded by both programs and compared, by default those of the dataset that the model learned from.
     """
     is_codes = _holds_codes(path)
     targets = CODES_TARGETS if is_codes else MODEL_TARGETS
@@ -70,7 +70,7 @@ def export(
 
 
 def inputs_of(path: Path, items: str | None) -> list[Path]:
-    """Tell which files `export` reads: codes or a model, and items, by default those of the model's dataset."""
+    """Return the files that `export` reads: codes or a model, and items, by default those of the model's dataset."""
     if items is not None:
         return [path, split_spec(items)[0]]
     dataset = None if _holds_codes(path) else find_by_content(read_origin(path)[0].dataset_fingerprint)
@@ -78,7 +78,7 @@ def inputs_of(path: Path, items: str | None) -> list[Path]:
 
 
 def _holds_codes(path: Path) -> bool:
-    """Tell a codes file from a model by its format, whatever it is called; refuse a file of neither."""
+    """Return whether a file holds codes, and not a model, by its format; refuse any other."""
     import h5py
 
     check_file(path)
@@ -109,35 +109,35 @@ def _needing(target: str) -> Iterator[None]:
 def _export_model(model: Model, target: str, output: Path, precision: str, items: str | None) -> Report:
     method = model.method
     write: Callable[[Model, Path, str], Any] = {"faiss": _faiss_model, "npz": _npz_model, "onnx": _onnx_model}[target]
-    some = _sample(model, items)
-    ours = encoded(method, some)
+    sample = _sample(model, items)
+    codes = encoded(method, sample)
     read, reader = _MODEL_READERS[target]
     with replacing(output) as part:
         write(model, part, precision)
-        theirs = read(part, some.astype(precision), method.n_bits)
-    return Report(reader(), len(some), method.n_bits, int((ours != theirs).sum()))
+        exported_codes = read(part, sample.astype(precision), method.n_bits)
+    return Report(reader(), len(sample), method.n_bits, int((codes != exported_codes).sum()))
 
 
 def _sample(model: Model, items: str | None) -> AnyArray:
-    """Take the first items of a file, or of the dataset that the model learned from."""
+    """Read the first items of a file, or of the dataset that the model learned from."""
     if items is not None:
-        return read_inputs(model.method, items)[:_SAMPLE]
+        return read_inputs(model.method, items)[:_N_COMPARED]
     path = find_by_content(model.made.dataset_fingerprint)
     if path is None:
         raise HashbenchError(
             f"the model learned from {model.made.dataset} with content {model.made.dataset_fingerprint}, which is not "
-            "prepared here. Give some items, by which the exported function is compared, as --from FILE."
+            "prepared here. Give items to compare the exported function on: --from FILE."
         )
     dataset = hdf5.read_dataset(path)
-    held = dataset.images if model.method.input_kind == "images" else dataset.features
-    return np.asarray(np.asarray(held)[dataset.database[:_SAMPLE]])
+    inputs = dataset.images if model.method.input_kind == "images" else dataset.features
+    return np.asarray(np.asarray(inputs)[dataset.database[:_N_COMPARED]])
 
 
 def _planes(model: Model, target: str) -> Any:
     planes = model.method.hyperplanes()
     if planes is None:
         raise HashbenchError(
-            f"{model.made.method} with these parameters is not linear, and {target} takes linear functions alone. "
+            f"{model.made.method} with these parameters is not linear, and {target} takes only linear functions. "
             "Export it to onnx, or encode with it (hashbench encode --model) and export the codes."
         )
     return planes
@@ -214,11 +214,11 @@ def _export_codes(path: Path, target: str, output: Path, role: str) -> Report:
     write, read, reader = _CODES[target]
     with hdf5.open_codes(path) as codes:
         packed, n_bits = np.asarray(getattr(codes, role)[:]), codes.n_bits
-    some = packed[:_SAMPLE]
+    sample = packed[:_N_COMPARED]
     with replacing(output) as part:
         write(packed, n_bits, part)
-        theirs = read(part, len(some), n_bits)
-    return Report(reader(), len(some), n_bits, int((unpack(some, n_bits) != theirs).sum()))
+        exported_codes = read(part, len(sample), n_bits)
+    return Report(reader(), len(sample), n_bits, int((unpack(sample, n_bits) != exported_codes).sum()))
 
 
 def _write_npy(packed: ByteArray, n_bits: int, path: Path) -> None:
@@ -242,8 +242,8 @@ def _read_faiss_codes(path: Path, n_items: int, n_bits: int) -> BoolArray:
     import faiss
 
     index = faiss.read_index_binary(str(path))
-    held = faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)
-    return unpack(held[:n_items], n_bits)
+    packed = faiss.vector_to_array(index.xb).reshape(index.ntotal, -1)
+    return unpack(packed[:n_items], n_bits)
 
 
 def _write_usearch(packed: ByteArray, n_bits: int, path: Path) -> None:
@@ -258,22 +258,18 @@ def _read_usearch(path: Path, n_items: int, n_bits: int) -> BoolArray:
     from usearch.index import Index
 
     index = Index.restore(str(path))
-    held = np.asarray(index.get(np.arange(n_items)), dtype=np.uint8).reshape(n_items, -1)
-    return np.unpackbits(held, axis=1, count=n_bits).astype(bool)
-
-
-def _bit_texts(packed: ByteArray, n_bits: int) -> list[str]:
-    """Give codes as texts of 0 and 1, the first bit first."""
-    digits = unpack(packed, n_bits).astype(np.uint8) + ord("0")
-    return [row.decode() for row in digits.view(f"S{n_bits}").ravel()]
+    packed = np.asarray(index.get(np.arange(n_items)), dtype=np.uint8).reshape(n_items, -1)
+    return np.unpackbits(packed, axis=1, count=n_bits).astype(bool)
 
 
 def _write_texts(packed: ByteArray, n_bits: int, path: Path, head: str, line: Callable[[int, str], str]) -> None:
+    """Write a line for each code, made of its number and its bits as 0 and 1, the first bit first."""
     with path.open("w", encoding="ascii", newline="\n") as file:
         file.write(head)
         for start in range(0, len(packed), _TEXTS):
-            texts = _bit_texts(packed[start : start + _TEXTS], n_bits)
-            file.writelines(line(start + number, text) for number, text in enumerate(texts))
+            digits = unpack(packed[start : start + _TEXTS], n_bits).astype(np.uint8) + ord("0")
+            texts = digits.view(f"S{n_bits}").ravel()
+            file.writelines(line(start + number, text.decode()) for number, text in enumerate(texts))
 
 
 def _write_pgvector(packed: ByteArray, n_bits: int, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Failures of plug-ins, told in a sentence; the traceback goes to a log file in the data folder."""
+"""Failures of plug-ins, reported in a sentence; the traceback goes to a log file in the data folder."""
 
 import re
 import traceback
@@ -11,9 +11,9 @@ from hashbench.store.files import data_dir, write_text
 
 @contextmanager
 def contained(plugin: str, job: str) -> Iterator[None]:
-    """Turn whatever a plug-in raises meanwhile, and a ``sys.exit`` too, into a JobFailure that names it.
+    """Turn whatever a plug-in raises, ``sys.exit`` included, into a JobFailure that names it.
 
-    Errors of ours, which say all in their own words, and the user's interrupt go on as they are.
+    A HashbenchError and the user's interrupt pass unchanged.
     """
     try:
         yield
@@ -21,13 +21,13 @@ def contained(plugin: str, job: str) -> Iterator[None]:
         raise
     except BaseException as error:
         raise JobFailure(
-            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no further words'}. "
-            f"Mend it; its traceback is in {_log(job, error)}."
+            f"{plugin} failed with {type(error).__name__}: {one_line(error) or 'no message'}. "
+            f"Fix it; its traceback is in {_log(job, error)}."
         ) from error
 
 
 def _log(job: str, error: BaseException) -> str:
-    """Write the traceback of an error and tell where; of a job that failed again, over what it left."""
+    """Write the traceback of an error, over that of the job's last failure; return the file."""
     path = data_dir() / "logs" / f"{re.sub('[^A-Za-z0-9._=-]+', '-', job)[-100:].lstrip('-.')}.log"
     try:
         write_text(path, "".join(traceback.format_exception(error)))

@@ -30,7 +30,7 @@ _NO_LITERAL = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) 
 
 
 class Identified(Protocol):
-    """A dataset, or what is known of one that is not read."""
+    """A dataset, or what identifies one that is not read."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -49,7 +49,7 @@ class Job:
     n_bits: int
     seed: int = 0  # 0 for a method without randomness
     params: Mapping[str, Any] = field(default_factory=dict)  # that differ from the method's defaults
-    n_trials: int = 0  # how many settings were tried to choose these, as a grid file says; 0 if it does not
+    n_trials: int = 0  # how many settings were tried to choose these, from a grid file; 0 if not known
 
     def __str__(self) -> str:
         params = "".join(f" {key}={value}" for key, value in sorted(self.params.items()))
@@ -62,7 +62,7 @@ class Job:
 
     @cached_property
     def estimator(self) -> "HashMethod":
-        """The method itself, not yet fitted; made once, with its parameters checked, when it is first asked for."""
+        """The method itself, not yet fitted, with its parameters checked."""
         state = {"random_state": self.seed} if "random_state" in self.card.params else {}
         estimator = get_method(self.method)(n_bits=self.n_bits, **state, **self.params)
         estimator.check_parameters()
@@ -77,7 +77,7 @@ class Job:
         return {key: params[key] for key in params if key not in ("n_bits", "random_state")}, ()
 
     def provenance(self, dataset: Identified) -> Provenance:
-        """Say what codes of this job are made of; without making the method, where its card tells all."""
+        """Return what makes codes of this job; the method is not constructed where its card suffices."""
         recorded, leaves_out = self._recorded
         return Provenance(
             dataset=dataset.name,
@@ -93,23 +93,23 @@ class Job:
         )
 
     def origin(self, device: str) -> Origin:
-        """Say where codes come from that this job makes here and now."""
+        """Return the origin of codes that this job makes here and now."""
         return Origin.here(self.card.modules, self._recorded[1], device)
 
 
 class Sweep(tuple[Any, ...]):
-    """Values of a parameter, each for jobs of its own."""
+    """Values of a parameter, each of which makes separate jobs."""
 
     __slots__ = ()
 
 
 def part_of(jobs: Sequence[Job], number: int, n_parts: int) -> list[Job]:
-    """Give the jobs of one of several parts of a grid, the same ones on any machine; ``number`` is from 1.
+    """Return the jobs of one of several parts of a grid, the same on any machine; ``number`` is from 1.
 
-    No part gets more than its share of any method on any dataset: the longest codes are dealt first, each to the part
-    with the least bits of those, and of these to the one with the fewest jobs.
+    For each method on each dataset, the longest codes are dealt first, each to the part with the fewest bits so far,
+    and among these to the one with the fewest jobs.
     """
-    mine, n_dealt = set(), [0] * n_parts
+    chosen, n_dealt = set(), [0] * n_parts
     alike = sorted(jobs, key=lambda job: (job.method, job.dataset, -job.n_bits, str(job)))
     for _, group in itertools.groupby(alike, key=lambda job: (job.method, job.dataset)):
         bits = [0] * n_parts
@@ -118,8 +118,8 @@ def part_of(jobs: Sequence[Job], number: int, n_parts: int) -> list[Job]:
             bits[part] += job.n_bits
             n_dealt[part] += 1
             if part == number - 1:
-                mine.add(id(job))
-    return [job for job in jobs if id(job) in mine]
+                chosen.add(id(job))
+    return [job for job in jobs if id(job) in chosen]
 
 
 def grid(
@@ -129,27 +129,26 @@ def grid(
     seeds: Iterable[int],
     params: Mapping[str, Any],
 ) -> list[Job]:
-    """Span a grid of jobs, each once: methods without randomness run with seed 0 alone, whatever the seeds.
+    """Span a grid of jobs, each once; methods without randomness run only with seed 0.
 
-    ``params`` are for the methods that have them, at least one; a preset stands for the settings of that name that the
-    method brings, before the others. Those called ``METHOD:NAME`` are for
-    one method, and go before those for all, as do those that a method comes with: ``(name, params)`` in its place.
-    Every value of a `Sweep` makes jobs of its own, and every combination of several. A method may come with ``tuned``
-    too, which is no parameter.
+    ``params`` apply to all methods that have them, at least one; those called ``METHOD:NAME`` to one method. Later ones
+    win in this order: a method's preset, ``params`` for all methods, those that a method comes with as ``(name,
+    params)``, and those for this method. Every combination of values of `Sweep` makes separate jobs. A method may come
+    with ``tuned`` too, which is not a parameter.
     """
     lengths, axis_of_seeds = _unique(n_bits), _unique(seeds)
     for length in lengths:
         check_n_bits(length)
     variants = by_variant(methods, params)
     jobs: dict[str, Job] = {}
-    for spec, (card, said, n_trials) in itertools.product(_unique(map(spelled, datasets)), variants):
+    for spec, (card, settings, n_trials) in itertools.product(_unique(map(spelled, datasets)), variants):
         own_seeds = axis_of_seeds if "random_state" in card.params else [0]
-        for setting, length in itertools.product(_combinations(said), lengths):
+        for setting, length in itertools.product(_combinations(settings), lengths):
             changed = _changed(card, _with_preset(card, length, setting))
             for seed in own_seeds:
                 key = f"{spec} {card.name} {length} {seed} {sorted(changed.items())}"
                 jobs.setdefault(key, Job(spec, card, length, seed, changed, n_trials))
-    for job in jobs.values():  # what is wrong shows before any work is done
+    for job in jobs.values():  # errors are raised before any work is done
         if job.params or not job.card.is_plain or not _are_installed(job.card.libraries):
             with contained(f"method {job.method!r}", str(job)):
                 _ = job.estimator
@@ -162,17 +161,19 @@ def by_variant(
     methods: Iterable[str | tuple[str, Mapping[str, Any]]], params: Mapping[str, Any]
 ) -> list[tuple[MethodCard, dict[str, Any], int]]:
     """Return for each method of a grid, as `grid` takes them, its card, all its parameters, and ``tuned`` or 0."""
-    variants: list[tuple[str, Mapping[str, Any]]] = [(one, {}) if isinstance(one, str) else one for one in methods]
+    variants: list[tuple[str, Mapping[str, Any]]] = [
+        (method, {}) if isinstance(method, str) else method for method in methods
+    ]
     cards = {name: method_card(name) for name, _ in variants}
     general, own = _by_method(params, cards)
     known = {name: settings_of(card) for name, card in cards.items()}
     _check_known(general, known)
-    found = []
+    resolved = []
     for name, brought in variants:
-        ours = {key: general[key] for key in general if key in known[name]}
-        said = {**ours, **{key: brought[key] for key in brought if key != TUNED}, **own[name]}
-        found.append((cards[name], said, _n_trials(name, brought.get(TUNED, 0))))
-    return found
+        shared = {key: value for key, value in general.items() if key in known[name]}
+        settings = {**shared, **{key: value for key, value in brought.items() if key != TUNED}, **own[name]}
+        resolved.append((cards[name], settings, _n_trials(name, brought.get(TUNED, 0))))
+    return resolved
 
 
 def _n_trials(method: str, value: Any) -> int:
@@ -209,7 +210,7 @@ def parse_params(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def _values(text: str) -> list[Any]:
-    """Read the values of a parameter that commas keep apart, outside brackets and quotes."""
+    """Read the values of a parameter, separated by commas outside brackets and quotes."""
     parts, depth = [""], 0
     for piece in _QUOTED_OR_ONE.findall(text):
         depth = max(0, depth + (piece in "([{") - (piece in ")]}"))
@@ -227,24 +228,24 @@ def _value(text: str) -> Any:
 
 
 def settings_of(card: MethodCard) -> set[str]:
-    """Give the names of all that may be said of a method, its presets too."""
+    """Return the names of a method's parameters, and ``preset`` if it has some."""
     return {*card.params, *(["preset"] if card.presets else [])}
 
 
 def spelled(spec: str) -> str:
-    """Give the one spelling of a known dataset; of others what the user typed."""
+    """Return the one spelling of a known dataset, and that of others as the user typed it."""
     return resolve_dataset(spec)[2] if is_dataset(spec.partition(":")[0]) else spec
 
 
 def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Part parameters for all methods from those of each; refuse those of others."""
+    """Separate parameters for all methods from those of one; refuse those of methods that are not here."""
     general: dict[str, Any] = {}
     own: dict[str, dict[str, Any]] = {name: {} for name in methods}
     for key, value in params.items():
         name, colon, param = key.rpartition(":")
         if colon and name not in own:
             raise HashbenchError(
-                f"parameter {key} is for {name} alone, and the methods here are {', '.join(own)}. Leave it out, or add "
+                f"parameter {key} is only for {name}, and the methods here are {', '.join(own)}. Leave it out, or add "
                 f"--method {name}."
             )
         (own[name] if colon else general)[param] = value
@@ -252,13 +253,13 @@ def _by_method(params: Mapping[str, Any], methods: Iterable[str]) -> tuple[dict[
 
 
 def _combinations(params: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Span the combinations of the values that parameters are swept over."""
+    """Return all combinations of the values of parameters."""
     values = [tuple(value) if isinstance(value, Sweep) else (value,) for value in params.values()]
     return [dict(zip(params, combination, strict=True)) for combination in itertools.product(*values)]
 
 
 def _with_preset(card: MethodCard, n_bits: int, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the settings of a preset in its place."""
+    """Replace a preset by its settings."""
     if "preset" not in params:
         return dict(params)
     others = {key: value for key, value in params.items() if key != "preset"}
@@ -274,7 +275,7 @@ def _check_known(general: Mapping[str, Any], known: Mapping[str, set[str]]) -> N
 
 
 def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the parameters that differ from a method's defaults; refuse those it has not."""
+    """Return the parameters that differ from a method's defaults; refuse unknown ones."""
     for key in params:
         if key in _OPTIONS or key not in card.params:
             raise _unknown(card.name, key, params[key], card.params)
@@ -282,9 +283,9 @@ def _changed(card: MethodCard, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unknown(methods: str, key: str, value: Any, names: Iterable[str]) -> HashbenchError:
-    """Build the error for a parameter that no method has, or that has an option of its own."""
+    """Build the error for a parameter that no method has, or that has its own option."""
     if key in _OPTIONS:
-        return HashbenchError(f"{key} is no --param, got {value!r}; it has its own option, {_OPTIONS[key]}.")
+        return HashbenchError(f"{key} is not a --param, got {value!r}; it has its own option, {_OPTIONS[key]}.")
     return unknown_name(f"{methods} parameter", key, sorted({*names} - {*_OPTIONS}) or ["(none)"])
 
 

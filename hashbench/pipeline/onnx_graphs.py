@@ -1,4 +1,4 @@
-"""Fitted methods as ONNX graphs: from items ``X`` (n, n_features) to ``codes`` (n, n_bits), bool; each formula by hand.
+"""Fitted methods as ONNX graphs, written by hand: from items ``X`` (n, n_features) to ``codes`` (n, n_bits), bool.
 
 PyTorch is not needed. A graph computes in the order of the method's own ``_project``, in float64 or in float32.
 """
@@ -21,7 +21,7 @@ _IR_VERSION = 8  # that of these sets of operators, so that old runtimes read it
 
 
 class Graph:
-    """An ONNX graph that grows by one operation at a time; values are known by their names."""
+    """An ONNX graph that grows by one operation at a time; values are named by strings."""
 
     def __init__(self, precision: str) -> None:
         self.precision = precision
@@ -29,19 +29,19 @@ class Graph:
         self.constants: list[onnx.TensorProto] = []
 
     def constant(self, value: Any) -> str:
-        """Put an array into the graph; real numbers at its precision."""
+        """Add an array to the graph, real numbers at its precision; return its name."""
         array = np.asarray(value)
         array = array.astype(self.precision) if array.dtype.kind == "f" else array
         self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), f"c{len(self.constants)}"))
         return str(self.constants[-1].name)
 
     def __call__(self, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> str:
-        """Apply an operator to values, by name, and to arrays and numbers; gives its output's name."""
+        """Apply an operator to values, by name, and to arrays and numbers; return the name of its output."""
         return self.several(1, operator, *inputs, domain=domain, **attributes)[0]
 
     def several(self, n_outputs: int, operator: str, *inputs: Any, domain: str = "", **attributes: Any) -> list[str]:
-        """Apply an operator of several outputs likewise; gives their names."""
-        names = [one if isinstance(one, str) else self.constant(one) for one in inputs]
+        """Apply an operator with several outputs likewise; return their names."""
+        names = [value if isinstance(value, str) else self.constant(value) for value in inputs]
         outputs = [f"v{len(self.nodes)}_{number}" for number in range(n_outputs)]
         self.nodes.append(helper.make_node(operator, names, outputs, domain=domain, **attributes))
         return outputs
@@ -55,9 +55,9 @@ class Graph:
 
 
 def to_onnx(method: HashMethod, precision: str, about: Mapping[str, str]) -> bytes:
-    """Write a fitted method as an ONNX model; ``precision`` is float64 or float32, ``about`` goes into its metadata.
+    """Return a fitted method as an ONNX model in float64 or float32, with ``about`` as its metadata.
 
-    Raises HashbenchError for a method that is not known to be one of the formulas here.
+    Raises HashbenchError for a method without a formula here.
     """
     graph = Graph(precision)
     values = _values(method, graph)
@@ -74,7 +74,7 @@ def to_onnx(method: HashMethod, precision: str, about: Mapping[str, str]) -> byt
 
 
 def _values(method: HashMethod, graph: Graph) -> str:
-    """Put a method's projection into a graph."""
+    """Add a method's projection to a graph."""
     planes = method.hyperplanes()
     if planes is not None:
         return _planes(planes, graph)
@@ -169,7 +169,7 @@ def _squared_distances(items: str, points: AnyArray, graph: Graph) -> str:
 
 
 def _fasthash(method: Any, graph: Graph) -> str:
-    """Write the trees of all bits as one ensemble; their thresholds, of numbers of bins, become those of features."""
+    """Add the trees of all bits as one ensemble; thresholds in numbers of bins become thresholds of features."""
     parts: dict[str, list[AnyArray]] = {}
     starts, n_trees = np.zeros(method.n_bits), 0
     for bit, trees in enumerate(method.trees_):
@@ -203,8 +203,8 @@ def _fasthash(method: Any, graph: Graph) -> str:
             parts.setdefault(name, []).append(value)
         n_trees += len(trees.roots)
     attributes: dict[str, Any] = {"base_values_as_tensor": numpy_helper.from_array(starts.astype(graph.precision))}
-    for name, found in parts.items():
-        joined = np.concatenate(found)
+    for name, of_bits in parts.items():
+        joined = np.concatenate(of_bits)
         is_real = name.endswith("_as_tensor")
         attributes[name] = numpy_helper.from_array(joined.astype(graph.precision)) if is_real else joined.tolist()
     sums = graph("TreeEnsembleRegressor", "X", domain="ai.onnx.ml", n_targets=method.n_bits, **attributes)

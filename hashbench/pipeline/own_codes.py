@@ -32,7 +32,9 @@ from hashbench.store import hdf5, score_cache
 from hashbench.store.files import HDF5_SUFFIXES, data_dir, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import OWN, check_method, check_shown, replace_own, results_path, settings_path
+from hashbench.store.result_files import check_method, results_path, settings_path
+from hashbench.store.result_rows import OWN, check_shown
+from hashbench.store.results import replace_own
 from hashbench.unseen import check_fold
 
 _RATED_QUERIES, _RATED_ITEMS = 64, 1 << 14  # whose levels are compared together

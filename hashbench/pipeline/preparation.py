@@ -1,4 +1,4 @@
-"""Prepared datasets: where they lie, made when asked for, found again by name."""
+"""Prepared datasets: where their files are, whether these are current, and preparing, finding and loading them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,135 +25,178 @@ from hashbench.store.inputs import reading, resolved
 from hashbench.store.provenance import code_that_decides
 from hashbench.unseen import UnseenClasses, check_fold, split_name
 
-_AGAIN = "re-prepared damaged"
 _REMEMBERED = {"source": str, "weights": str, "image_size": int, "stamps": dict}
 OF_USERS = {"arrays", "ann-benchmarks"}  # adapters of users' own files
 
 
 def dataset_path(spec: str) -> Path:
-    """Tell where a prepared dataset, ``NAME`` or ``NAME:FEATURES``, lies in the data folder; it need not exist."""
+    """Return the file of a prepared dataset, ``NAME`` or ``NAME:FEATURES``, in the data folder; it need not exist."""
     return data_dir() / "datasets" / f"{spec.replace(':', '-')}.h5"
 
 
-def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, str]:
-    """Make a dataset, ``NAME`` or ``NAME:FEATURES``, or find it again.
+# ---------------------------------------------------------------- current or not
 
-    Gives it, its file, and in words whether it was made now: nothing if it was found.
+
+def _current(spec_or_path: str) -> dict[str, Any] | None:
+    """Return the attributes of the file of a dataset; None if it is missing, or made of what has changed since."""
+    name = spec_or_path.partition(":")[0]
+    if not is_known(name):
+        path = _file_of(spec_or_path)
+        attributes = hdf5.read_attributes(path)
+        if attributes.get("hashbench") != "dataset":
+            hdf5.read_dataset(path)  # raises what is wrong
+        return attributes
+    spec = resolve_dataset(spec_or_path)[2] if is_dataset(name) else spec_or_path
+    attributes = hdf5.read_attributes(dataset_path(spec))
+    choices, stamps = _remembered(attributes)
+    now = _stamps(spec, choices)
+    is_same = now is not None and all(stamps.get(key) == stamp for key, stamp in now.items())
+    return attributes if is_same and _is_made_by(attributes, _code_of(name)) else None
+
+
+def _is_made_by(attributes: Mapping[str, Any], code: str) -> bool:
+    return (attributes.get("code"), attributes.get("schema_version")) == (code, hdf5.SCHEMA_VERSION)
+
+
+def _code_of(name: str) -> str:
+    """Return the digest of the code that decides a dataset."""
+    modules = ["hashbench.sources.unseen"] if split_name(name)[1] else modules_of(dataset_class(name))
+    return code_that_decides(*modules)
+
+
+def _remembered(attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the choices and stamps that a dataset file records; none if they cannot be read."""
+    try:
+        choices: Any = json.loads(attributes.get("choices", "{}"))
+    except (TypeError, ValueError, RecursionError):
+        return {}, {}
+    if not isinstance(choices, dict):
+        return {}, {}
+    if not all(isinstance(value, _REMEMBERED.get(key, ())) for key, value in choices.items()):
+        return {}, {}
+    stamps = choices.pop("stamps", {})
+    return choices, stamps
+
+
+def _chosen(options: Options) -> dict[str, Any]:
+    """Return what the user chose, as a dataset file records it."""
+    choices: dict[str, Any] = {"image_size": options.image_size} if options.image_size else {}
+    for key in ("source", "weights"):
+        if path := getattr(options, key):
+            choices[key] = str(resolved(path))
+    return choices
+
+
+def _stamps(spec: str, choices: Mapping[str, Any]) -> dict[str, str] | None:
+    """Digest what a dataset is made of, as far as it exists: sizes and times of files, or the dataset it is cut out of.
+
+    None if the latter is not current.
+    """
+    name = spec.partition(":")[0]
+    base, protocol = split_name(name)
+    if protocol:
+        whole = _current(base + spec[len(name) :])
+        return None if whole is None else {"base": whole["fingerprint"]}
+    places = {"source": data_dir() / "sources" / name, **choices}
+    stamps: dict[str, str] = {}
+    for key in ("source", "weights"):
+        if key in places:
+            path = Path(places[key])
+            with reading(path):
+                if path.exists():
+                    stamps[key] = _stamp(path)
+    return stamps
+
+
+def _stamp(path: Path) -> str:
+    """Digest a file's size and times, or those of the files of a folder."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path]
+    states = [(file.name, file.stat()) for file in files if file.is_file()]
+    stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
+    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
+
+
+# ---------------------------------------------------------------- preparing
+
+
+def prepare(spec: str, options: Options | None = None, *, force: bool = False) -> tuple[Dataset, Path, str]:
+    """Prepare a dataset, ``NAME`` or ``NAME:FEATURES``, unless its file is current.
+
+    Returns it, its file, and what was done in words: nothing if the file was current.
 
     What the options leave open stays as it was chosen the last time, unless forced.
     """
     options = options or Options()
-    base, protocol = split_name(spec.partition(":")[0])
-    if protocol:
-        return _prepare_unseen(spec, base, protocol, options, force=force)
-    if spec.partition(":")[0] not in dataset_names() and dataset_path(spec).exists():
+    name = spec.partition(":")[0]
+    protocol = split_name(name)[1]
+    if is_dataset(name):
+        _, kind, spec = resolve_dataset(spec, options.features)
+        if protocol is None:
+            _refuse_useless(name, kind, options)
+    elif protocol is not None and _chosen(options):
         raise HashbenchError(
-            f"{spec!r} is your own data, and prepared. To make it anew, say from what: hashbench prepare --name {spec} "
+            f"{name!r} is made of a dataset of your own files; leave out --source, --weights and --image-size."
+        )
+    elif protocol is None and dataset_path(spec).exists():
+        raise HashbenchError(
+            f"{spec!r} is a dataset of your own files. To prepare it again, name them: hashbench prepare --name {spec} "
             "--from ITEMS."
         )
-    name, kind, spec = resolve_dataset(spec, options.features)
-    _refuse_useless(name, kind, options)
-    path, code = dataset_path(spec), _code_of(name)
+    elif protocol is None:
+        resolve_dataset(spec)  # raises that it is unknown
+    path = dataset_path(spec)
     with locked(path):
-        found = hdf5.read_attributes(path)
-        remembered = _remembered(found)
-        stamps = remembered.pop("stamps", {})
-        how = "prepared" if found or not path.exists() else _AGAIN
+        attributes = hdf5.read_attributes(path)
+        remembered, _ = _remembered(attributes)
         choices = _chosen(options) if force else remembered | _chosen(options)
-        now = _stamps(name, choices)
-        is_same = choices == remembered and _agree(now, stamps)
-        if _is_made_by(found, code) and is_same and not force:
+        is_damaged = path.exists() and not attributes
+        if not force and choices == remembered and _current(spec) is not None:
             try:
                 return hdf5.read_dataset(path), path, ""
             except Damaged:
-                how = _AGAIN
-        paths: dict[str, Path] = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
-        for key, chosen in paths.items():
-            if getattr(options, key) is None and not chosen.exists():
-                raise HashbenchError(
-                    f"there is no {chosen} (chosen earlier; give --{key} again, or --force to start afresh)."
-                )
-        settled: dict[str, Any] = {**choices, **paths, "features": kind}
-        dataset = get_dataset(name, replace(options, **settled)).prepare()
-        if dataset.name != name:
-            raise HashbenchError(
-                f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own."
-            )
+                is_damaged = True
+        if protocol is None:
+            dataset, record = _make(spec, choices, options)
+        else:
+            dataset, record = _cut_out(spec, protocol, options, force=force)
         dataset = with_warning(dataset)
-        hdf5.write_dataset(dataset, path, code, choices | {"stamps": now})
-    return dataset, path, how
+        hdf5.write_dataset(dataset, path, _code_of(name), record)
+    return dataset, path, "re-prepared damaged" if is_damaged else "prepared"
 
 
-def _prepare_unseen(
-    spec: str, base: str, protocol: UnseenClasses, options: Options, *, force: bool
-) -> tuple[Dataset, Path, str]:
-    """Make a dataset with unseen classes out of the prepared one, which is prepared if need be, or find it again."""
+def _make(spec: str, choices: Mapping[str, Any], options: Options) -> tuple[Dataset, dict[str, Any]]:
+    """Make a known dataset by its adapter; return it with the choices and stamps to record."""
+    name, kind, _ = resolve_dataset(spec)
+    stamps = _stamps(spec, choices)  # before the files are read, which may change meanwhile
+    paths: dict[str, Path] = {key: Path(choices[key]) for key in ("source", "weights") if key in choices}
+    for key, path in paths.items():
+        if getattr(options, key) is None and not path.exists():
+            raise HashbenchError(
+                f"there is no {path} (chosen earlier; give --{key} again, or --force to start afresh)."
+            )
+    settled: dict[str, Any] = {**choices, **paths, "features": kind}
+    dataset = get_dataset(name, replace(options, **settled)).prepare()
+    if dataset.name != name:
+        raise HashbenchError(f"dataset plugin {name!r} makes a dataset called {dataset.name!r}; let it use its own.")
+    return dataset, {**choices, "stamps": stamps}
+
+
+def _cut_out(spec: str, protocol: UnseenClasses, options: Options, *, force: bool) -> tuple[Dataset, dict[str, Any]]:
+    """Cut a dataset with unseen classes out of the whole one; return it with what to record."""
+    name, colon, kind = spec.partition(":")
+    base = split_name(name)[0]
+    whole_spec = base + colon + kind
     if is_dataset(base):
-        spec = resolve_dataset(spec, options.features)[2]
-    elif _chosen(options):
-        raise HashbenchError(
-            f"{base!r} is your own data, and prepared; leave out --source, --weights and --image-size."
-        )
-    of_base, path, how = base + spec[len(protocol.name_of(base)) :], dataset_path(spec), "prepared"
-    with locked(path):
-        if not force and not _chosen(options) and _current(spec):
-            try:
-                return hdf5.read_dataset(path), path, ""
-            except Damaged:
-                how = _AGAIN
-        whole = prepare(of_base, options, force=force)[0] if is_dataset(base) else hdf5.read_dataset(_file_of(of_base))
-        dataset = with_warning(leave_out(whole, protocol))
-        hdf5.write_dataset(dataset, path, _code_of_unseen(), {"stamps": {"base": whole.fingerprint}})
-    return dataset, path, how
-
-
-def _code_of_unseen() -> str:
-    return code_that_decides("hashbench.sources.unseen")
-
-
-def _remembered(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what was chosen the last time; nothing if it cannot be read."""
-    try:
-        remembered: Any = json.loads(found.get("choices", "{}"))
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    is_ours = isinstance(remembered, dict) and all(
-        isinstance(value, _REMEMBERED.get(key, ())) for key, value in remembered.items()
-    )
-    return remembered if is_ours else {}
-
-
-def find_prepared() -> tuple[list[str], dict[str, str]]:
-    """Find the known datasets that cannot be made out of nothing: those that are prepared, and the others.
-
-    The former are those, as ``NAME`` or ``NAME:FEATURES``, whose files are up to date; the latter come each with the
-    command that would add it and what that needs.
-    """
-    prepared: list[str] = []
-    missing: dict[str, str] = {}
-    for name in sorted({*dataset_names()} - OF_USERS):
-        try:
-            cls = dataset_class(name)
-        except HashbenchError:
-            continue  # a broken plugin; whoever names it is told
-        if not cls.needs:
-            continue
-        kinds = {name if kind == cls.features[0] else f"{name}:{kind}": kind for kind in cls.features}
-        is_made = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in kinds}
-        found = [spec for spec in kinds if _is_made_by(is_made[spec], _code_of(name))]
-        stale = [spec for spec in kinds if is_made[spec] and spec not in found]
-        prepared += found
-        for spec in stale or ([] if found else [name]):
-            kind = spec.partition(":")[2]
-            command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
-            missing[spec] = f"{command} ({'made by another version' if stale else f'needs {cls.needs}'})"
-    return prepared, missing
+        whole, _, _ = prepare(whole_spec, options, force=force)
+    else:
+        whole = hdf5.read_dataset(_file_of(whole_spec))
+    return leave_out(whole, protocol), {"stamps": {"base": whole.fingerprint}}
 
 
 def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
-    """Make a dataset of the user's own files, and give it with its file; anew each time, since these may have changed.
+    """Prepare a dataset of the user's own files, each time anew since these may have changed; return it with its file.
 
-    The name of a known dataset is refused, and that of a prepared one that is to be made of its own file.
+    Refuses the name of a known dataset, and that of a prepared one that is to be made of its own file.
     """
     check_name(own.name, "a dataset's name")
     path = dataset_path(own.name)
@@ -181,12 +224,28 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     return dataset, path
 
 
+def _is_ann_benchmark(own: OwnData) -> bool:
+    """Return whether the items are an HDF5 file with the arrays of ann-benchmarks."""
+    path = Path(own.items)
+    with reading(path):
+        if not (path.is_file() and h5py.is_hdf5(path)):
+            return False
+    try:
+        with h5py.File(path, "r") as file:
+            return {"train", "test", "neighbors"} <= set(file)
+    except (OSError, RuntimeError):  # cut short, which is refused when it is read as any other file
+        return False
+
+
 def _refuse_useless(name: str, kind: str, options: Options) -> None:
     """Refuse options that a dataset with such features cannot use."""
-    given = kind == "features"
-    useless = {"weights": given or kind in {*extraction.KINDS} - {*extraction.NETWORKS}, "image_size": given}
-    takes = [key for key in dataset_class(name).takes if not useless.get(key)]
-    needs = {key: key for key in ("source", "weights", "image_size")} | {"device": "weights"}  # a network's
+    are_features = kind == "features"
+    is_useless = {
+        "weights": are_features or kind in {*extraction.KINDS} - {*extraction.NETWORKS},
+        "image_size": are_features,
+    }
+    takes = [key for key in dataset_class(name).takes if not is_useless.get(key)]
+    needs = {"source": "source", "weights": "weights", "image_size": "image_size", "device": "weights"}  # a network's
     for key, needed in needs.items():
         if getattr(options, key) not in (None, "auto") and needed not in takes:
             raise HashbenchError(
@@ -195,86 +254,27 @@ def _refuse_useless(name: str, kind: str, options: Options) -> None:
             )
 
 
-def _code_of(name: str) -> str:
-    """Digest the code that decides a dataset."""
-    return code_that_decides(*modules_of(dataset_class(name)))
-
-
-def _stamps(name: str, choices: Mapping[str, Any]) -> dict[str, str]:
-    """Digest sizes and times of the files a dataset is made of, as far as they are there."""
-    places = {"source": data_dir() / "sources" / name, **choices}
-    paths = {key: Path(places[key]) for key in ("source", "weights") if key in places}
-    stamps: dict[str, str] = {}
-    for key, path in paths.items():
-        with reading(path):
-            if path.exists():
-                stamps[key] = _stamp(path)
-    return stamps
-
-
-def _agree(now: Mapping[str, str], then: Mapping[str, str]) -> bool:
-    """Tell whether the files that are there are as they were."""
-    return all(then.get(key) == stamp for key, stamp in now.items())
-
-
-def _stamp(path: Path) -> str:
-    """Digest a file's size and times, or those of the files of a folder."""
-    files = sorted(path.iterdir()) if path.is_dir() else [path]
-    states = [(file.name, file.stat()) for file in files if file.is_file()]
-    stamp = [[name, state.st_size, state.st_mtime_ns, state.st_ctime_ns] for name, state in states]
-    return sha256(json.dumps(stamp).encode()).hexdigest()[:16]
-
-
-def _is_made_by(found: Mapping[str, Any], code: str) -> bool:
-    return (found.get("code"), found.get("schema_version")) == (code, hdf5.SCHEMA_VERSION)
-
-
-def _is_ann_benchmark(own: OwnData) -> bool:
-    """Whether the items are an HDF5 file with the arrays of ann-benchmarks."""
-    path = Path(own.items)
-    with reading(path):
-        if not (path.is_file() and h5py.is_hdf5(path)):
-            return False
-    try:
-        with h5py.File(path, "r") as file:
-            return {"train", "test", "neighbors"} <= set(file)
-    except (OSError, RuntimeError):  # cut short; whoever reads it as any other file says so
-        return False
-
-
-def _chosen(options: Options) -> dict[str, Any]:
-    """Give what the user decided, as a dataset file remembers it."""
-    chosen: dict[str, Any] = {"image_size": options.image_size} if options.image_size else {}
-    for key in ("source", "weights"):
-        if path := getattr(options, key):
-            chosen[key] = str(resolved(path))
-    return chosen
-
-
-def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:
-    """Find the file of a prepared dataset by its content's fingerprint, among ``first`` before the data folder."""
-    paths = [*first, *sorted((data_dir() / "datasets").glob("*.h5"))]
-    return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
+# ---------------------------------------------------------------- finding and loading
 
 
 def load_dataset(spec_or_path: str, on_progress: Progress = silent) -> tuple[Dataset, str]:
-    """Open a dataset file, or prepare a named dataset if need be; give it, and what of it was made now.
+    """Load a dataset, which is prepared if need be; return it, and what was done in words: nothing if it was current.
 
-    Besides a path, ``NAME`` and ``NAME:FEATURES``, the name of a dataset that the user prepared from own files will do.
+    Takes ``NAME``, ``NAME:FEATURES``, the name of a dataset of the user's own files, or the path of a dataset file.
     """
     name, _, kind = spec_or_path.partition(":")
     if is_known(name):
         _refuse_unclear(name, kind)
-        dataset, _, how = prepare(spec_or_path, Options(on_progress=on_progress))
-        return dataset, how
+        dataset, _, words = prepare(spec_or_path, Options(on_progress=on_progress))
+        return dataset, words
     path = _file_of(spec_or_path)
     dataset = hdf5.read_dataset(path)
-    _demand_same_content(dataset, path)
+    _refuse_other_content(dataset, path)
     return dataset, ""
 
 
 def is_known(name: str) -> bool:
-    """Tell whether a dataset is made when it is asked for by this name: a known one, or one with unseen classes."""
+    """Return whether a dataset can be prepared by this name alone: a known one, or one with unseen classes."""
     return is_dataset(name) or split_name(name)[1] is not None
 
 
@@ -284,37 +284,60 @@ def _refuse_unclear(name: str, kind: str) -> None:
     if kind or not is_dataset(base):
         return
     kinds = dataset_class(base).features
-    for one in dict.fromkeys((name, base)):
-        stems = sorted(path.stem.removeprefix(f"{one}-") for path in dataset_path(one).parent.glob(f"{one}-*.h5"))
+    for prefix in dict.fromkeys((name, base)):
+        stems = sorted(
+            path.stem.removeprefix(f"{prefix}-") for path in dataset_path(prefix).parent.glob(f"{prefix}-*.h5")
+        )
         others = [stem for stem in stems if stem in kinds]
-        if others and not dataset_path(one).exists():
+        if others and not dataset_path(prefix).exists():
             raise HashbenchError(
-                f"dataset {one!r} is prepared with features {', '.join(others)} alone. Say which ones you mean: "
+                f"dataset {prefix!r} is prepared only with features {', '.join(others)}. Name the ones you mean: "
                 f"{name}:{others[0]} (or {name}:{kinds[0]} to prepare those)."
             )
 
 
+def _refuse_other_content(dataset: Dataset, path: Path) -> None:
+    """Refuse a file that takes the name of a known dataset, but holds something else."""
+    if dataset.name not in dataset_names():
+        return
+    for known_path in dataset_path(dataset.name).parent.glob(f"{dataset.name}*.h5"):
+        known = hdf5.read_attributes(known_path)
+        is_alike = (known.get("name"), known.get("features_name")) == (dataset.name, dataset.features_name)
+        if is_alike and known.get("fingerprint") != dataset.fingerprint:
+            raise HashbenchError(
+                f"{path} calls itself {dataset.name!r} but holds {dataset.fingerprint}, and the dataset of that name "
+                f"holds {known.get('fingerprint')}. Give yours another name."
+            )
+
+
 def _file_of(spec_or_path: str) -> Path:
-    """Find the file of a dataset that is none of the known ones: the user's, or one prepared from the user's data."""
+    """Return the file of a dataset of the user's: a path, or one prepared from own files; refuse an unknown name."""
     path = Path(spec_or_path)
     if path.suffix in HDF5_SUFFIXES or path.is_file():
         return path
     if dataset_path(spec_or_path).is_file():
         return dataset_path(spec_or_path)
     check_fold(spec_or_path)
-    raise unknown_name("dataset", spec_or_path, [*dataset_names(), *_own_names()])
+    built_in = dataset_names()
+    stems = sorted(path.stem for path in (data_dir() / "datasets").glob("*.h5"))
+    own_names = [
+        stem
+        for stem in stems
+        if not split_name(stem)[1] and not any(stem == name or stem.startswith(f"{name}-") for name in built_in)
+    ]
+    raise unknown_name("dataset", spec_or_path, [*built_in, *own_names])
 
 
 @dataclass(frozen=True)
-class Found:
-    """What identifies a prepared dataset, as its file says without being read whole."""
+class PreparedDataset:
+    """What identifies a prepared dataset, read from its file's attributes only."""
 
     name: str
     features_name: str
     fingerprint: str
 
 
-def find_dataset(spec_or_path: str) -> Found | None:
+def find_dataset(spec_or_path: str) -> PreparedDataset | None:
     """Find a dataset as `load_dataset` does, but prepare nothing: None if that is still to be done."""
     name, _, kind = spec_or_path.partition(":")
     if is_known(name):
@@ -322,63 +345,50 @@ def find_dataset(spec_or_path: str) -> Found | None:
     attributes = _current(spec_or_path)
     if attributes is None:
         return None
-    return Found(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
+    return PreparedDataset(*(str(attributes.get(key)) for key in ("name", "features_name", "fingerprint")))
 
 
 def find_warning(spec_or_path: str) -> str:
-    """Read the warning of copies in the file of a dataset that was read without error; "" if it has none."""
+    """Read the warning about copies from a dataset file that was read without error; "" if it has none."""
     attributes = _current(spec_or_path) or {}
     return str(json.loads(attributes.get("about", "{}")).get(WARNING, ""))
 
 
-def _current(spec_or_path: str) -> dict[str, Any] | None:
-    """Read what the file of a dataset says of itself; None if it is not there, or was made of what has changed."""
-    name = spec_or_path.partition(":")[0]
-    base, protocol = split_name(name)
-    if not is_known(name):
-        path = _file_of(spec_or_path)
-        attributes = hdf5.read_attributes(path)
-        if attributes.get("hashbench") != "dataset":
-            hdf5.read_dataset(path)  # says what is wrong
-        return attributes
-    spec = resolve_dataset(spec_or_path)[2] if is_dataset(base) else spec_or_path
-    attributes = hdf5.read_attributes(dataset_path(spec))
-    choices = _remembered(attributes)
-    stamps = choices.pop("stamps", {})
-    if protocol:
-        whole = _current(base + spec[len(name) :])
-        is_same = whole is not None and stamps == {"base": whole["fingerprint"]}
-    else:
-        is_same = _agree(_stamps(name, choices), stamps)
-    code = _code_of_unseen() if protocol else _code_of(name)
-    return attributes if is_same and _is_made_by(attributes, code) else None
+def find_prepared() -> tuple[list[str], dict[str, str]]:
+    """List the known datasets that need files or a download: those that are prepared, and the others.
+
+    The former, ``NAME`` or ``NAME:FEATURES``, were made by this version of the code; the latter come each with the
+    command that would prepare it and what that needs.
+    """
+    prepared: list[str] = []
+    missing: dict[str, str] = {}
+    for name in sorted({*dataset_names()} - OF_USERS):
+        try:
+            cls = dataset_class(name)
+        except HashbenchError:
+            continue  # a broken plugin, which is reported where it is named
+        if not cls.needs:
+            continue
+        specs = [name if kind == cls.features[0] else f"{name}:{kind}" for kind in cls.features]
+        attributes = {spec: hdf5.read_attributes(dataset_path(spec)) for spec in specs}
+        current = [spec for spec in specs if _is_made_by(attributes[spec], _code_of(name))]
+        stale = [spec for spec in specs if attributes[spec] and spec not in current]
+        prepared += current
+        for spec in stale or ([] if current else [name]):
+            kind = spec.partition(":")[2]
+            command = f"hashbench prepare {name}{f' --features {kind}' if kind else ''}"
+            missing[spec] = f"{command} ({'made by another version' if stale else f'needs {cls.needs}'})"
+    return prepared, missing
+
+
+def find_by_content(fingerprint: str, first: Sequence[Path] = ()) -> Path | None:
+    """Find the file of a prepared dataset by its content's fingerprint, among ``first`` before the data folder."""
+    paths = [*first, *sorted((data_dir() / "datasets").glob("*.h5"))]
+    return next((path for path in paths if hdf5.read_attributes(path).get("fingerprint") == fingerprint), None)
 
 
 def results_name(spec_or_path: str) -> str:
-    """Tell under which name the results of a dataset, as `load_dataset` takes it, are kept."""
+    """Return the name under which the results of a dataset, as `load_dataset` takes it, are kept."""
     path = Path(spec_or_path)
-    held = hdf5.read_attributes(path).get("name") if path.is_file() else None
-    return str(held or spec_or_path.partition(":")[0])
-
-
-def _own_names() -> list[str]:
-    """Names of the datasets that users prepared from own files."""
-    stems = sorted(path.stem for path in (data_dir() / "datasets").glob("*.h5"))
-    stems = [stem for stem in stems if not split_name(stem)[1]]
-    built_in = dataset_names()
-    return [stem for stem in stems if not any(stem == name or stem.startswith(f"{name}-") for name in built_in)]
-
-
-def _demand_same_content(dataset: Dataset, path: Path) -> None:
-    """Refuse a file that takes the name of a named dataset, but holds something else."""
-    if dataset.name not in dataset_names():
-        return
-    for known in (data_dir() / "datasets").glob(f"{dataset.name}*.h5"):
-        found = hdf5.read_attributes(known)
-        if (found.get("name"), found.get("features_name")) == (dataset.name, dataset.features_name) and found.get(
-            "fingerprint"
-        ) != dataset.fingerprint:
-            raise HashbenchError(
-                f"{path} calls itself {dataset.name!r} but holds {dataset.fingerprint}, and the dataset of that name "
-                f"holds {found.get('fingerprint')}. Give yours another name."
-            )
+    stored = hdf5.read_attributes(path).get("name") if path.is_file() else None
+    return str(stored or spec_or_path.partition(":")[0])

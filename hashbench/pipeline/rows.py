@@ -1,12 +1,12 @@
-"""From the scores of codes to rows of results."""
+"""Rows of results from the scores of codes."""
 
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import Row
+from hashbench.store.result_rows import Row
 
 
 def rows_of(made: Provenance, scored: Evaluation) -> tuple[Row, ...]:
-    """Give a row a metric of codes of that provenance; numbers have six decimals."""
+    """Return one row per metric for codes of that provenance; numbers have six decimals."""
     return tuple(
         Row(
             metric=name,

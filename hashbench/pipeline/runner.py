@@ -1,4 +1,4 @@
-"""Run grids of jobs, one after the other, whatever of each is not done yet."""
+"""Running the jobs of a grid one after the other; finished steps are skipped."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,37 +18,38 @@ from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.models import holds_model
 from hashbench.store.origin import Made
-from hashbench.store.results import Row, read_rows
+from hashbench.store.result_rows import Row
+from hashbench.store.results import read_rows
 
 
 @dataclass(frozen=True)
 class Demands:
-    """What is asked of a run besides what is not done yet."""
+    """What a run is to do besides unfinished steps."""
 
-    force: bool = False  # finished steps again
-    resume: bool = False  # interrupted training goes on where its last epoch ended
-    keep_models: bool = False  # fitted methods are kept beside their codes
+    force: bool = False  # repeat finished steps
+    resume: bool = False  # continue interrupted training after its last epoch
+    keep_models: bool = False  # keep fitted methods beside their codes
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What became of a job."""
+    """The result of a job."""
 
     job: Job
-    evaluation: Evaluation | None  # None if the method refused, or if only codes were asked for
-    refusal: str = ""  # why it refused
-    has_failed: bool = False  # whether it refused because something went wrong, such as training or a plug-in
+    evaluation: Evaluation | None  # None if the method refused or failed, or only codes were wanted
+    refusal: str = ""  # why it refused or failed
+    has_failed: bool = False  # whether something went wrong, such as training or a plug-in
     codes: Path | None = None  # their file
-    model: Path | None = None  # that of the fitted method, if it was kept and only codes were asked for
+    model: Path | None = None  # file of the fitted method, if it was kept and only codes were wanted
     rows: tuple[Row, ...] = ()  # for the results files
-    made: Made | None = None  # what made them, if codes found again say so
-    n_neighbours: int = 0  # listed for each query, and relevant; 0 if another rule says what is
-    notes: tuple[str, ...] = ()  # what was done and what was found again
+    made: Made | None = None  # what made them, if the codes record it
+    n_neighbours: int = 0  # listed for each query, and relevant; 0 for other rules of relevance
+    notes: tuple[str, ...] = ()  # what was done and what was reused
     held_out: tuple[str, float] | None = None  # metric and score of the items that chose the epoch, if any did
 
     @property
     def is_new(self) -> bool:
-        """Whether anything was done, and not all found again."""
+        """Whether anything was done, and not everything reused."""
         return self.has_failed or not all(note.startswith("reused") for note in self.notes)
 
 
@@ -58,7 +59,7 @@ def run(
     demands: Demands = Demands(),
     on_progress: Progress = silent,
 ) -> Iterator[Outcome]:
-    """Do the jobs of a grid one after the other, and yield what became of each; none that fails stops the next.
+    """Run the jobs of a grid one after the other, and yield the outcome of each; a failure does not stop the next.
 
     Without metrics they end with their codes.
     """
@@ -68,20 +69,20 @@ def run(
         notes = []
         if job.dataset not in datasets:
             datasets.clear()  # one dataset in memory at a time
-            datasets[job.dataset], how = load(job.dataset, on_progress)
-            notes.append(f"{how or 'reused'} dataset")
+            datasets[job.dataset], words = load(job.dataset, on_progress)
+            notes.append(f"{words or 'reused'} dataset")
         outcome = finish(job, datasets[job.dataset], names, demands, on_progress)
         yield replace(outcome, notes=(*notes, *outcome.notes))
 
 
 def in_order(outcomes: Iterable[Outcome], jobs: Sequence[Job]) -> list[Outcome]:
-    """Sort outcomes as their jobs are, those of jobs side by side too."""
+    """Sort outcomes as their jobs are."""
     places = {id(job): place for place, job in enumerate(jobs)}
     return sorted(outcomes, key=lambda outcome: places[id(outcome.job)])
 
 
 def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | HashbenchError, str]:
-    """Load a dataset for jobs, and say what of it was made now; or give why that cannot be."""
+    """Load a dataset for jobs as `load_dataset` does; return the error if that fails."""
     try:
         with contained(f"dataset {spec!r}", spec):
             return load_dataset(spec, on_progress)
@@ -91,10 +92,10 @@ def load(spec: str, on_progress: Progress = silent) -> tuple[Dataset | Hashbench
 
 @lru_cache(maxsize=1)
 def load_once(spec: str, fingerprint: str) -> Dataset:
-    """Load a dataset for all jobs that come one after the other; ``fingerprint`` tells another content apart."""
+    """Load a dataset for all jobs that follow each other; ``fingerprint`` distinguishes another content."""
     dataset, _ = load(spec)
     if isinstance(dataset, HashbenchError):
-        raise dataset  # which is not kept: the next job may find it
+        raise dataset  # which is not cached: the next job may find the dataset
     return dataset
 
 
@@ -105,38 +106,43 @@ def finish(
     demands: Demands,
     on_progress: Progress = silent,
 ) -> Outcome:
-    """Do what of a job is not done yet, as in `run`; what it ends in if there is no dataset, or anything fails."""
+    """Do the unfinished steps of a job, and return its outcome, also if there is no dataset or anything fails."""
     notes = []
     try:
         if isinstance(dataset, HashbenchError):
             raise dataset
         with contained(f"method {job.method!r}", str(job)):
-            path, how = ensure_codes(
-                *(dataset, job),
+            path, words = ensure_codes(
+                dataset,
+                job,
                 force=demands.force,
                 resume=demands.resume,
                 keep_model=demands.keep_models,
                 on_progress=on_progress,
             )
-        notes.append(f"{how or 'reused'} codes")
+        notes.append(f"{words or 'reused'} codes")
         if not names:
             model = model_path(dataset, job) if demands.keep_models else None
             return Outcome(job, None, codes=path, model=model, notes=tuple(notes))
         with contained("scoring", str(job)):
-            scored, how, made = ensure_scores(dataset, path, names, force=demands.force, on_progress=on_progress)
+            scored, words, made = ensure_scores(dataset, path, names, force=demands.force, on_progress=on_progress)
     except HashbenchError as error:
         has_failed = isinstance(error, JobFailure) or not isinstance(error, Refusal)
         return Outcome(job, None, str(error), has_failed, notes=tuple(notes))
-    notes.append(f"{how or 'reused'} scores")
-    said = hdf5.read_attributes(path)
+    notes.append(f"{words or 'reused'} scores")
+    attributes = hdf5.read_attributes(path)
+    held_out = None
+    if "held_out" in attributes:
+        held_out = attributes["held_out_metric"], float(attributes["held_out"])
     return Outcome(
-        *(job, scored),
+        job,
+        scored,
         codes=path,
         rows=rows_of(job.provenance(dataset), scored),
         made=made and made._replace(trials=job.n_trials),
         n_neighbours=dataset.n_neighbours,
         notes=tuple(notes),
-        held_out=(said["held_out_metric"], float(said["held_out"])) if "held_out" in said else None,
+        held_out=held_out,
     )
 
 
@@ -146,14 +152,13 @@ def remaining(
     demands: Demands = Demands(),
     results: Path | None = None,
 ) -> Iterator[str]:
-    """Tell of each job what `run` would still do, nothing if it is done; without doing or writing anything.
+    """Yield for each job what `run` would still do, empty if it is done; nothing is done or written.
 
-    ``results`` is the folder for the rows, if they are to be written. Whether a method refuses shows only when it is
-    run.
+    ``results`` is the folder for the rows, if they are to be written. A refusal of a method shows only when it is run.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     datasets = {spec: find_dataset(spec) for spec in dict.fromkeys(job.dataset for job in jobs)}
-    written = {spec: {*read_rows(results, found.name)} for spec, found in datasets.items() if results and found}
+    written = {spec: {*read_rows(results, dataset.name)} for spec, dataset in datasets.items() if results and dataset}
     for job in jobs:
         dataset = datasets[job.dataset]
         scores = None if dataset is None or demands.force else kept_scores(dataset, job)

@@ -1,4 +1,4 @@
-"""Encode and score: each step is found again by its provenance and not repeated."""
+"""Encoding and scoring one job: each step is cached by its provenance."""
 
 import re
 import time
@@ -30,26 +30,28 @@ if TYPE_CHECKING:
     from hashbench.method import HashMethod
     from hashbench.scoring.reranking import Vectors
 
-_AGAIN = "re-encoded damaged"
 BATCH = {"features": 16384, "labels": 16384, "images": 512}  # items encoded at a time
 
 
 def codes_path(dataset: Identified, job: Job) -> Path:
-    """Tell where the codes of a job lie, inside the data folder; they need not exist."""
-    kind = job.dataset.removeprefix(f"{dataset.name}:") if job.dataset.startswith(f"{dataset.name}:") else ""
+    """Return the codes file of a job in the data folder; it need not exist."""
+    folder = dataset.name
+    if job.dataset.startswith(f"{dataset.name}:"):  # the kind of features follows
+        folder = job.dataset.replace(":", "-", 1)
     suffix = f"-{digest(job.params)[:8]}" if job.params else ""
-    folder = "-".join([dataset.name, *([kind] if kind else [])])
     return data_dir() / "codes" / folder / f"{job.method}-{job.n_bits}-s{job.seed}{suffix}.h5"
 
 
 def seconds_taken(dataset: Identified, job: Job) -> float:
-    """Tell how long it took to fit and encode a job's codes, or those it had earlier; infinity if there are none."""
-    found = hdf5.read_attributes(codes_path(dataset, job))
-    return float(found["fit_seconds"] + found["encode_seconds"]) if "fit_seconds" in found else float("inf")
+    """Return how long fitting and encoding took for a job's codes, or its earlier ones; infinity if there are none."""
+    attributes = hdf5.read_attributes(codes_path(dataset, job))
+    if "fit_seconds" not in attributes:
+        return float("inf")
+    return float(attributes["fit_seconds"] + attributes["encode_seconds"])
 
 
 def model_path(dataset: Identified, job: Job) -> Path:
-    """Tell where the fitted method of a job is kept, beside its codes; it need not exist."""
+    """Return the model file of a job, beside its codes; it need not exist."""
     return codes_path(dataset, job).with_suffix(SUFFIX)
 
 
@@ -58,9 +60,9 @@ def encode(
 ) -> Codes:
     """Fit a job's method on a dataset's training items and encode queries and database.
 
-    ``resume`` goes on from the checkpoint that an interrupted training left, if there is one. Progress is of epochs
-    done, with how the last one went, then of items encoded. ``model`` is the file in which the fitted method is kept,
-    if it is to be. Raises Refusal if the method cannot run on this dataset.
+    ``resume`` continues from the checkpoint of an interrupted training, if there is one. ``model`` is the file for the
+    fitted method, if it is to be kept. Progress counts epochs, then encoded items. Raises Refusal if the method cannot
+    run on this dataset.
     """
     from sklearn.base import clone
     from sklearn.utils import gen_batches
@@ -70,10 +72,10 @@ def encode(
     if reason is not None:
         raise Refusal(reason)
     made = job.provenance(dataset)
-    _let_resume(method, made, _checkpoint_path(dataset, job), resume, on_progress)
+    _open_session(method, made, _checkpoint_path(dataset, job), resume, on_progress)
     start = time.perf_counter()
     method.fit(_inputs(dataset, method, dataset.train), _supervision(dataset, method))
-    fitted = time.perf_counter()
+    fit_end = time.perf_counter()
     n_items, n_done = len(dataset.query) + len(dataset.database), 0
     packed: dict[str, ByteArray] = {}
     for role in ("query", "database"):
@@ -92,15 +94,15 @@ def encode(
         query=packed["query"],
         database=packed["database"],
         made=made,
-        fit_seconds=fitted - start + getattr(method, "resumed_seconds_", 0.0),
-        encode_seconds=time.perf_counter() - fitted,
+        fit_seconds=fit_end - start + getattr(method, "resumed_seconds_", 0.0),
+        encode_seconds=time.perf_counter() - fit_end,
         origin=job.origin(_device_of(method)),
         **_held_out(method),
     )
 
 
 def _device_of(method: "HashMethod") -> str:
-    """Tell the kind of device that a method ran on."""
+    """Return the kind of device that a method ran on."""
     device = str(getattr(method, "device", "cpu"))
     return find_device(device).type if device == "auto" else device.partition(":")[0]
 
@@ -114,30 +116,30 @@ def ensure_codes(
     keep_model: bool = False,
     on_progress: Progress = silent,
 ) -> tuple[Path, str]:
-    """Encode, or find the codes again; gives the file, and in words whether it was made now: nothing if it was found.
+    """Encode unless the codes are cached; return their file, and what was done in words: nothing if they were cached.
 
-    A file that is damaged, of codes or a checkpoint, is made again; so are codes whose model is to be kept and is not.
-    A model of other codes does not outlive them.
+    Damaged codes and checkpoints are made again, and so are codes whose model is missing and is to be kept. A model of
+    earlier codes is removed.
     """
-    path, made, how = codes_path(dataset, job), job.provenance(dataset), "encoded"
+    path, made, words = codes_path(dataset, job), job.provenance(dataset), "encoded"
     model = model_path(dataset, job)
     if is_one_of(Path(job.dataset), [path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
     with locked(path):
         try:
             if not force:
-                with hdf5.find_codes(path, made) as found:
-                    if found and (not keep_model or holds_model(model, made)):
+                with hdf5.find_codes(path, made) as cached:
+                    if cached and (not keep_model or holds_model(model, made)):
                         return path, ""
         except Damaged:
-            how = _AGAIN
-        checkpoint, kept = _checkpoint_path(dataset, job), model if keep_model else None
+            words = "re-encoded damaged"
+        checkpoint, new_model = _checkpoint_path(dataset, job), model if keep_model else None
         try:
             try:
-                codes = encode(dataset, job, model=kept, resume=resume, on_progress=on_progress)
+                codes = encode(dataset, job, model=new_model, resume=resume, on_progress=on_progress)
             except Damaged:
-                how = "encoded afresh (checkpoint damaged)"
-                codes = encode(dataset, job, model=kept, on_progress=on_progress)
+                words = "encoded afresh (checkpoint damaged)"
+                codes = encode(dataset, job, model=new_model, on_progress=on_progress)
         except TrainingFailure:
             checkpoint.unlink(missing_ok=True)
             raise
@@ -145,23 +147,20 @@ def ensure_codes(
             model.unlink(missing_ok=True)
         hdf5.write_codes(codes, path)
         checkpoint.unlink(missing_ok=True)
-    return path, how
+    return path, words
 
 
 def kept_scores(dataset: Identified, job: Job) -> dict[str, AnyArray] | None:
-    """Find the scores that are kept of a job, by metric; None if its codes are not there. Nothing is done or written.
-
-    Codes and scores are found as `ensure_codes` and `ensure_scores` find them.
-    """
+    """Return the cached scores of a job, by metric; None if its codes are not cached. Nothing is written."""
     try:
         with hdf5.find_codes(codes_path(dataset, job), job.provenance(dataset)) as codes:
             if codes is None:
                 return None
-            kept = score_cache.score_file(codes)
+            score_file = score_cache.score_file(codes)
     except Damaged:
         return None
     with suppress(Damaged):
-        return kept.read()
+        return score_file.read()
     return {}
 
 
@@ -174,13 +173,13 @@ def score(
     random_orders: int = 0,
     on_progress: Progress = silent,
 ) -> Evaluation:
-    """Score a codes file, which must have been made from this dataset; options as in `hashbench.evaluate`."""
+    """Score a codes file of this dataset; options as in `hashbench.evaluate`."""
     with hdf5.open_codes(path) as codes:
         return _score(dataset, path, codes, metric_names, undefined, random_orders, on_progress)
 
 
 def check_content(dataset: Dataset, made: Provenance, path: Path) -> None:
-    """Refuse codes that were not made from what this dataset holds."""
+    """Refuse codes that were made from another content of this dataset."""
     if made.dataset_fingerprint != dataset.fingerprint:
         spec = dataset_spec(dataset.name, dataset.features_name)
         raise HashbenchError(
@@ -198,30 +197,34 @@ def ensure_scores(
     force: bool = False,
     on_progress: Progress = silent,
 ) -> tuple[Evaluation, str, Made | None]:
-    """Score a codes file of the data folder, or find the scores of every query again.
+    """Score a codes file of the data folder in the metrics that are not cached.
 
-    Gives the scores, in words whether any metric was scored now: nothing if none was; and what made the codes.
+    Returns the scores, what was done in words (nothing if all were cached), and what made the codes.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
-    with hdf5.open_codes(path) as codes, score_cache.opened(codes) as kept:
-        how = "computed"
+    with hdf5.open_codes(path) as codes, score_cache.opened(codes) as score_file:
+        words = "computed"
         try:
-            known = {} if force else kept.read()
+            known = {} if force else score_file.read()
         except Damaged:
-            known, how = {}, "recomputed damaged"
+            known, words = {}, "recomputed damaged"
         missing = [name for name in names if name not in known]
         if missing:
             scored = _score(dataset, path, codes, missing, "skip", 0, on_progress)
             known |= {name: np.stack(values) for name, values in scored.scores.items()}
             known[score_cache.KINDS] = scored.kind
-            ours = {name: known[name] for name in known if name == score_cache.KINDS or get_metric(name).is_built_in}
-            if len(ours) > 1:
-                kept.write(ours)
-    return evaluation_of(known, names), how if missing else "", codes.line
+            cached = {
+                name: values
+                for name, values in known.items()
+                if name == score_cache.KINDS or get_metric(name).is_built_in
+            }
+            if len(cached) > 1:
+                score_file.write(cached)
+    return evaluation_of(known, names), words if missing else "", codes.line
 
 
 def evaluation_of(known: Mapping[str, AnyArray], metric_names: Sequence[str]) -> Evaluation:
-    """Give kept scores, as `score_cache.ScoreFile` has them, as an evaluation in some of the metrics."""
+    """Return an evaluation in some of the metrics from scores as `score_cache.ScoreFile` reads them."""
     n_undefined = int(np.isnan(known[metric_names[0]][0]).sum())
     scores = {name: Scores(*known[name]) for name in metric_names}
     return Evaluation(scores, n_undefined, kinds=known[score_cache.KINDS])
@@ -240,7 +243,11 @@ def _score(
 
     check_content(dataset, codes.made, path)
     return evaluate_packed(
-        *(codes.query, codes.database, codes.n_bits, dataset.affinity(), metric_names),
+        codes.query,
+        codes.database,
+        codes.n_bits,
+        dataset.affinity(),
+        metric_names,
         undefined=undefined,
         vectors=vectors_of(dataset, metric_names),
         random_orders=random_orders,
@@ -249,7 +256,7 @@ def _score(
 
 
 def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None":
-    """Give the features, if there are any, for metrics that re-rank by them."""
+    """Return the features for metrics that re-rank by them; None if no metric does, or there are no features."""
     from hashbench.scoring.reranking import Vectors
 
     if dataset.features is None or not needs_vectors(metric_names):
@@ -265,12 +272,14 @@ def vectors_of(dataset: Dataset, metric_names: Iterable[str]) -> "Vectors | None
 
 
 def needs_vectors(metric_names: Iterable[str]) -> bool:
-    """Tell whether any metric re-ranks."""
+    """Return whether any metric re-ranks."""
     return any(get_metric(name).family.needs_candidates for name in metric_names)
 
 
-def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress) -> None:
-    """Tell a method that learns in epochs, and so has a ``session``, where to leave its state and whom to tell."""
+def _open_session(
+    method: "HashMethod", made: Provenance, checkpoint: Path, resume: bool, on_progress: Progress
+) -> None:
+    """Set the checkpoint and progress of a method that learns in epochs, and so has a ``session``."""
     if hasattr(method, "session"):
         method.session = replace(
             method.session,
@@ -283,7 +292,7 @@ def _let_resume(method: "HashMethod", made: Provenance, checkpoint: Path, resume
 
 
 def _held_out(method: Any) -> dict[str, Any]:
-    """Return the best score of held-out items, whose epoch is kept, and its metric; nothing if none were held out."""
+    """Return the best score of held-out items, whose epoch is used, and its metric; empty if none were held out."""
     scores = [epoch.score for epoch in method.history_] if hasattr(method, "session") else []
     return {"held_out": max(scores), "held_out_metric": method.criterion} if np.isfinite(scores).any() else {}
 

@@ -1,4 +1,4 @@
-"""A study: all that spans a grid of jobs, as options or a TOML file say it."""
+"""A study: all that spans a grid of jobs, from options or a TOML file."""
 
 import tomllib
 import warnings
@@ -19,30 +19,14 @@ DEFAULT_DATASETS = ("digits",)
 
 @dataclass(frozen=True)
 class Study:
-    """What to run: each combination of dataset, method with its parameters, code length and seed is a job.
+    """What to run: each combination of dataset, method with its parameters, code length and seed is a job."""
 
-    Parameters
-    ----------
-    datasets : tuple of str
-        Names or files; if empty, the default one.
-    methods : tuple of (str, mapping)
-        Each with parameters of its own; a method may come several times.
-    n_bits : tuple of int
-        Code lengths.
-    seeds : tuple of int
-        Random states.
-    metrics : tuple of str
-        If empty, the default ones.
-    params : mapping
-        Parameters of all methods that have them, of one as ``METHOD:NAME``; see `hashbench.pipeline.grid.grid`.
-    """
-
-    datasets: tuple[str, ...] = ()
-    methods: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    n_bits: tuple[int, ...] = ()
+    datasets: tuple[str, ...] = ()  # names or files; if empty, the default one
+    methods: tuple[tuple[str, Mapping[str, Any]], ...] = ()  # each with its own parameters; may come several times
+    n_bits: tuple[int, ...] = ()  # code lengths
     seeds: tuple[int, ...] = (0,)
-    metrics: tuple[str, ...] = ()
-    params: Mapping[str, Any] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()  # if empty, the default ones
+    params: Mapping[str, Any] = field(default_factory=dict)  # as `hashbench.pipeline.grid.grid` takes them
 
     def changed(
         self,
@@ -51,50 +35,52 @@ class Study:
         params: Mapping[str, Any] | None = None,
         **others: Any,
     ) -> "Study":
-        """Give this study with what is said besides in place of what it says itself.
+        """Return this study with other values for what is given.
 
-        Methods and datasets are picked among its own, where it has some. Methods keep the parameters that it has for
-        them; parameters go before its own of the same name, also before those of one method, and its parameters of
-        methods that are not picked are left out. A method with other parameters is no longer ``tuned``.
+        Methods and datasets are chosen among those of the study, if it has some. Methods keep the parameters that the
+        study has for them, unless ``params`` has one of the same name; parameters of methods that are not chosen are
+        left out. A method with other parameters is no longer ``tuned``.
         """
         _refuse_others("method", methods, [name for name, _ in self.methods])
         _refuse_others("dataset", map(spelled, datasets), [*map(spelled, self.datasets)])
-        said = params or {}
-        kept = {key: value for key, value in self.params.items() if self._still_holds(key, said, methods)}
+        new = params or {}
+        unchanged = {key: value for key, value in self.params.items() if self._still_holds(key, new, methods)}
         variants = [
-            (name, {key: value for key, value in own.items() if key not in {*said, *_untuned(name, said)}})
+            (name, {key: value for key, value in own.items() if key not in {*new, *_untuned(name, new)}})
             for name, own in self.methods or [(name, {}) for name in methods]
             if not methods or name in methods
         ]
-        given = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
-        return replace(self, methods=tuple(variants), params={**kept, **said}, **given)
+        changes = {key: tuple(values) for key, values in {"datasets": datasets, **others}.items() if values}
+        return replace(self, methods=tuple(variants), params={**unchanged, **new}, **changes)
 
-    def _still_holds(self, key: str, said: Mapping[str, Any], methods: Sequence[str]) -> bool:
-        """Tell whether a parameter, ``NAME`` or ``METHOD:NAME``, is neither said anew nor of unchosen methods alone."""
+    def _still_holds(self, key: str, new: Mapping[str, Any], methods: Sequence[str]) -> bool:
+        """Return whether a parameter, ``NAME`` or ``METHOD:NAME``, is neither given anew nor only of other methods."""
         method, _, name = key.rpartition(":")
+        if name in new:
+            return False
         if method or not methods:
-            return name not in said and (not methods or method in methods)
-        owners = {one for one, _ in self.methods if key in settings_of(method_card(one))}
-        return name not in said and (not owners or not owners.isdisjoint(methods))
+            return not methods or method in methods
+        owners = {owner for owner, _ in self.methods if key in settings_of(method_card(owner))}
+        return not owners or not owners.isdisjoint(methods)
 
     def jobs(self) -> list[Job]:
-        """Span the grid; refuse what cannot be run before any work is done, and warn of seeds that nothing draws by."""
+        """Span the grid; refuse what cannot run before any work is done, and warn of seeds that have no effect."""
         jobs = grid(self.datasets or DEFAULT_DATASETS, self.methods, self.n_bits, self.seeds, self.params)
         idle = [str(seed) for seed in self.seeds if seed != 0]
         if idle and not any("random_state" in job.card.params for job in jobs):
             names = ", ".join(dict.fromkeys(job.method for job in jobs))
-            warnings.warn(f"seed 0 alone is run, not {', '.join(idle)}: nothing is drawn by {names}.", stacklevel=3)
+            warnings.warn(f"only seed 0 is run, not {', '.join(idle)}: no randomness in {names}.", stacklevel=3)
         return jobs
 
 
-def _untuned(method: str, said: Mapping[str, Any]) -> set[str]:
-    """Return the key of tuned settings if parameters of the method are said anew; the device is no setting."""
-    names = [key.rpartition(":") for key in said]
+def _untuned(method: str, new: Mapping[str, Any]) -> set[str]:
+    """Return the key of tuned settings if parameters of the method are given anew; the device is not a setting."""
+    names = [key.rpartition(":") for key in new]
     return {TUNED} if any(owner in ("", method) and name != "device" for owner, _, name in names) else set()
 
 
 def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
-    """Refuse a name that is none of a study's own, if it has any."""
+    """Refuse a name that is not among those of a study, if it has some."""
     for name in names:
         if own and name not in own:
             raise HashbenchError(
@@ -104,21 +90,23 @@ def _refuse_others(kind: str, names: Iterable[str], own: Sequence[str]) -> None:
 
 
 def read_study(path: Path) -> Study:
-    """Read a study from a TOML file; refuse what it cannot mean."""
+    """Read a study from a TOML file."""
     check_file(path)
     with reading(path, "TOML"):
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     for key in content:
         if key not in _KEYS:
             raise HashbenchError(f"{path}: {unknown_name('key', key, _KEYS)}")
-    found = {key: _KEYS[key](value, f"{path}: {key}") for key, value in content.items()}
-    params = found.pop("params", {})
+    fields = {key: _KEYS[key](value, f"{path}: {key}") for key, value in content.items()}
+    params = fields.pop("params", {})
     for key in FOR_SOME:
-        if key in found and key in params:
+        if key in fields and key in params:
             raise HashbenchError(f"{path} gives {key} twice, once in [params]. Leave one out.")
-        if key in found:
-            params[key] = found.pop(key)
-    return Study(**{_FIELDS.get(key, key): value for key, value in found.items()}, params=params)
+        if key in fields:
+            params[key] = fields.pop(key)
+    if "bits" in fields:
+        fields["n_bits"] = fields.pop("bits")
+    return Study(**fields, params=params)
 
 
 def _texts(value: Any, what: str) -> tuple[str, ...]:
@@ -140,19 +128,19 @@ def _seeds(value: Any, what: str) -> tuple[int, ...]:
 def _listed(value: Any, what: str, kind: type, words: str) -> tuple[Any, ...]:
     """Read one value or a list of them, all of a kind."""
     values = nonempty_tuple(value, what)
-    for one in values:
-        if type(one) is not kind:
-            raise HashbenchError(f"{what} must be {words}, got {one!r}.")
+    for item in values:
+        if type(item) is not kind:
+            raise HashbenchError(f"{what} must be {words}, got {item!r}.")
     return values
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """Give the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
+    """Return the values of a sequence as a tuple, or one value, such as a text or a table, as a tuple of one."""
     return tuple(value) if np.iterable(value) and not isinstance(value, str | Mapping) else (value,)
 
 
 def nonempty_tuple(value: Any, what: str) -> tuple[Any, ...]:
-    """Give the values of a sequence as a tuple, or one value as a tuple of one; refuse an empty sequence."""
+    """Return what `as_tuple` does; refuse an empty sequence."""
     values = as_tuple(value)
     if not values:
         raise HashbenchError(f"{what} is an empty list. Leave it out, or put something into it.")
@@ -160,7 +148,7 @@ def nonempty_tuple(value: Any, what: str) -> tuple[Any, ...]:
 
 
 def read_methods(value: Any, what: str) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Read names, or for each method a table of parameters, or several."""
+    """Read names of methods, or for each method one or several tables of parameters."""
     if not isinstance(value, Mapping):
         return tuple((name, {}) for name in _listed(value, what, str, "names in quotes, or a table for each"))
     variants = {name: nonempty_tuple(tables, f"{what}.{name}") for name, tables in value.items()}
@@ -171,11 +159,11 @@ def read_params(value: Any, what: str) -> dict[str, Any]:
     """Read parameters; a list of values is a sweep."""
     if not isinstance(value, Mapping):
         raise HashbenchError(f"{what} must be a table of parameters, got {value!r}.")
-    return {key: _values(one, f"{what}.{key}") for key, one in value.items()}
+    return {key: _values(setting, f"{what}.{key}") for key, setting in value.items()}
 
 
 def _values(value: Any, what: str) -> Any:
-    values = tuple(None if one == "None" else one for one in nonempty_tuple(value, what))  # which TOML has not
+    values = tuple(None if item == "None" else item for item in nonempty_tuple(value, what))  # TOML has no None
     return Sweep(values) if len(values) > 1 else values[0]
 
 
@@ -190,4 +178,3 @@ _KEYS: dict[str, Callable[[Any, str], Any]] = {
     "validation": _values,
     "device": _values,
 }
-_FIELDS = {"bits": "n_bits"}

@@ -1,4 +1,4 @@
-"""Choose settings of methods on held-out training items, never on queries, with the same effort for every method."""
+"""Choosing settings on held-out training items, never on queries, with the same effort for every method."""
 
 import csv
 import json
@@ -29,7 +29,7 @@ from hashbench.scoring.metrics import get_metric, is_error
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir, file_behind, locked, write_text
 from hashbench.store.inputs import reading
-from hashbench.store.results import csv_text
+from hashbench.store.result_files import csv_text
 
 HELD_OUT = 0.2  # of the training items
 LEAD = 0.01  # by more than this, the best settings must lead the default ones: docs/explanation/numbers.md
@@ -48,7 +48,7 @@ class Trial:
     """A job on a split of training items."""
 
     job: Job
-    dataset: str  # whose training items they are, as users call it
+    dataset: str  # of the training items, as users call it
     fingerprint: str
     seed: int  # of the split, and of training if that draws
 
@@ -69,42 +69,44 @@ class Trial:
 
 @dataclass(frozen=True)
 class Choice:
-    """The settings chosen for a method, and what it took to find them.
-
-    ``params`` are the settings chosen, ``best`` those with the best score; both are None if no settings went through
-    all their trials. ``default_score`` is NaN if the default ones did not. ``lead`` is how much better the best are.
-    """
+    """The settings chosen for a method, and the trials that chose them."""
 
     method: str
-    params: Mapping[str, Any] | None
-    best: Mapping[str, Any] | None
+    params: Mapping[str, Any] | None  # the chosen settings; None if none finished all their trials
+    best: Mapping[str, Any] | None  # the settings with the best score, likewise
     best_score: float
-    default_score: float
-    lead: float
+    default_score: float  # NaN if the default settings did not finish all their trials
+    lead: float  # how much better the best settings are
     n_trials: int
     n_failed: int
 
 
 def hold_out(dataset: Dataset, seed: int) -> Dataset:
-    """Return a dataset of training items alone: a fifth of them are its queries, all others its database.
+    """Return a dataset of only training items: a fifth of them are its queries, all others its database.
 
     The first half of the queries can be ranked against the second one: see `among_held_out`.
     """
     if dataset.rule == "explicit" or (dataset.rule == "neighbours" and dataset.features is None):
         raise HashbenchError(
-            f"dataset {dataset.name!r} says which database items are relevant to its queries, and nothing of held-out "
-            "training items. Tune on a dataset with labels, or with features to compare."
+            f"dataset {dataset.name!r} defines which database items are relevant to its queries, but nothing for "
+            "held-out training items. Tune on a dataset with labels, or with features to compare."
         )
     order = np.random.default_rng(seed).permutation(len(dataset.train))
-    held, kept = np.split(order, [round(HELD_OUT * len(order))])
-    if len(held) < 2:
+    held_out, others = np.split(order, [round(HELD_OUT * len(order))])
+    if len(held_out) < 2:
         raise HashbenchError(
             f"dataset {dataset.name!r} has {len(order)} training items, and at least 8 are needed to hold out a fifth."
         )
-    whole = {key: getattr(dataset, key) for key in ("features", "images", "labels", "coarse_labels")}
-    items: dict[str, Any] = {key: None if part is None else part[dataset.train] for key, part in whole.items()}
+    items: dict[str, Any] = {}
+    for key in ("features", "images", "labels", "coarse_labels"):
+        array = getattr(dataset, key)
+        items[key] = None if array is None else array[dataset.train]
     return _with_roles(
-        *(dataset, held, kept, kept, dataset.n_neighbours / len(dataset.database)),
+        dataset,
+        held_out,
+        others,
+        others,
+        dataset.n_neighbours / len(dataset.database),
         **items,
         name=f"{dataset.name[:60]}-held-out-{dataset.fingerprint}-s{seed}",
         part_of="",
@@ -121,14 +123,14 @@ def among_held_out(split: Dataset) -> Dataset:
 def _with_roles(
     dataset: Dataset, query: IntArray, database: IntArray, train: IntArray, share: float, **changes: Any
 ) -> Dataset:
-    """Give items other roles; where each query has a list of neighbours, it is that share of the database."""
+    """Change the roles of items; where each query has a list of neighbours, it is that share of the database."""
     features = changes.get("features", dataset.features)
     if dataset.rule == "neighbours" and features is not None:
         from hashbench.sources.neighbours import find_neighbours
 
         n_neighbours = max(1, round(share * len(database)))
-        found, _ = find_neighbours(features[query], features[database], n_neighbours, dataset.true_distance)
-        changes["neighbours"] = found
+        neighbours, _ = find_neighbours(features[query], features[database], n_neighbours, dataset.true_distance)
+        changes["neighbours"] = neighbours
     return replace(dataset, query=query, database=database, train=train, **changes)
 
 
@@ -143,7 +145,8 @@ def settings_to_try(
     [{}, {'rate': 0.3}]
     """
     default = tuple(
-        next((place for place, value in enumerate(space[key]) if value == defaults.get(key)), -1) for key in space
+        list(values).index(defaults[key]) if key in defaults and defaults[key] in values else -1
+        for key, values in space.items()
     )
     n_others = n_settings(space, defaults) - 1
     n_drawn = min(n_others, n_trials - 1)
@@ -160,7 +163,8 @@ def settings_to_try(
             drawn = tuple(int(share * size) for share, size in zip(sampler.random()[0], sizes, strict=True))
             if drawn != default:
                 places[drawn] = None
-    return [{}, *({key: space[key][place] for key, place in zip(space, one, strict=True)} for one in places)]
+    drawn_settings = [{key: space[key][place] for key, place in zip(space, drawn, strict=True)} for drawn in places]
+    return [{}, *drawn_settings]
 
 
 def n_settings(space: Mapping[str, Sequence[Any]], defaults: Mapping[str, Any]) -> int:
@@ -175,11 +179,11 @@ def spaces(study: Study) -> Iterator[tuple[MethodCard, dict[str, Any], Mapping[s
     Parameters that the study gives one value are fixed. If it lists values of others, only these are tried, else those
     that the method declares.
     """
-    for card, said, _ in by_variant(study.methods, study.params):
-        if "preset" in said:
+    for card, params, _ in by_variant(study.methods, study.params):
+        if "preset" in params:
             raise HashbenchError("tune starts from the defaults, and takes no preset. Give its values by --param.")
-        fixed = {key: value for key, value in said.items() if not isinstance(value, Sweep)}
-        listed = {key: _distinct(value) for key, value in said.items() if isinstance(value, Sweep)}
+        fixed = {key: value for key, value in params.items() if not isinstance(value, Sweep)}
+        listed = {key: _distinct(value) for key, value in params.items() if isinstance(value, Sweep)}
         declared = {key: values for key, values in card.tunable.items() if key not in fixed}
         yield card, fixed, listed or declared, bool(listed)
 
@@ -209,7 +213,7 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
             )
     jobs = {key: grid([key[0]], variants, study.n_bits, [key[1]], {}) for key in product(specs, seeds)}
     trials = []
-    for spec in specs:  # what is wrong with a job has shown before anything is written
+    for spec in specs:  # errors of jobs have been raised before anything is written
         dataset, _ = load_dataset(spec)
         for seed in seeds:
             split = str(split_file(dataset, seed))
@@ -218,7 +222,7 @@ def plan(study: Study, n_trials: int) -> list[Trial]:
 
 
 def split_file(dataset: Dataset, seed: int) -> Path:
-    """Write the split of a dataset, unless it is there."""
+    """Write the split of a dataset, unless it is written, and return its file."""
     split = hold_out(dataset, seed)
     path = data_dir() / "held-out" / f"{split.name}.h5"
     with locked(path):
@@ -239,21 +243,23 @@ def run_trials(
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
 ) -> Iterator[tuple[Trial, Rows, bool]]:
-    """Do trials, and add the rows of each to a file as soon as it is done; yield as `judged` does.
+    """Run trials, and add the rows of each to a file as soon as it is done; yield as `judged` does.
 
-    Those that are done already are found again, as jobs are; with ``resume`` all that the file holds, failed ones too.
+    Finished jobs are skipped; with ``resume`` also all trials in the file, failed ones too.
     """
     known = read_trials(path)
-    left = []
+    unknown = []
     for trial in trials:
         keys = [trial.key(name) for name in metric_names]
         if resume and known.keys() >= {*keys}:
             yield trial, {key: known[key] for key in keys}, False
         else:
-            left.append(trial)
-    for done in judged(left, metric_names, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster):
-        add_trials(path, done[1])
-        yield done
+            unknown.append(trial)
+    for trial, rows, is_new in judged(
+        unknown, metric_names, n_jobs, resume=resume, on_progress=on_progress, cluster=cluster
+    ):
+        add_trials(path, rows)
+        yield trial, rows, is_new
 
 
 def judged(
@@ -265,9 +271,9 @@ def judged(
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
 ) -> Iterator[tuple[Trial, Rows, bool]]:
-    """Do trials as `hashbench.pipeline.workers.run_side_by_side` does jobs.
+    """Run trials as `hashbench.pipeline.workers.run_side_by_side` runs jobs.
 
-    Yields each with its rows, one a metric, and whether it was done now and not found again.
+    Yields each with its rows, one per metric, and whether anything was done and not reused.
     """
     names = list(dict.fromkeys(get_metric(name).name for name in metric_names))
     by_job = {id(trial.job): trial for trial in trials}
@@ -287,7 +293,7 @@ def judged(
 
 
 def _scores(outcome: Outcome, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return both scores of an outcome in each metric, and the seconds that its codes took; nothing if it has none."""
+    """Return both scores of an outcome in each metric, and the seconds that its codes took; empty if it has none."""
     from hashbench.scoring.evaluator import evaluate_packed
 
     if outcome.evaluation is None or outcome.codes is None:
@@ -295,12 +301,16 @@ def _scores(outcome: Outcome, names: Sequence[str]) -> dict[str, tuple[str, ...]
     with hdf5.open_codes(outcome.codes) as codes:
         split = _read_among_held_out(outcome.job.dataset, codes.made.dataset_fingerprint)
         among = evaluate_packed(
-            *(codes.query[: len(split.query)], codes.query[len(split.query) :], codes.n_bits, split.affinity(), names),
+            codes.query[: len(split.query)],
+            codes.query[len(split.query) :],
+            codes.n_bits,
+            split.affinity(),
+            names,
             vectors=vectors_of(split, names),
         )
         seconds = f"{codes.fit_seconds + codes.encode_seconds:.1f}"
-    both = among.summary, outcome.evaluation.summary
-    return {name: (*(f"{one[name].mean:.6f}".replace("nan", "") for one in both), seconds) for name in names}
+    means = {name: [summary[name].mean for summary in (among.summary, outcome.evaluation.summary)] for name in names}
+    return {name: (*(f"{mean:.6f}".replace("nan", "") for mean in both), seconds) for name, both in means.items()}
 
 
 @lru_cache(maxsize=1)
@@ -321,18 +331,20 @@ def check_folder(folder: Path) -> None:
 
 
 def read_trials(path: Path) -> Rows:
-    """Read a file of trials; none if there is no file."""
+    """Read a file of trials; empty if there is no file."""
     if not path.exists():
         return {}
     with reading(path, "CSV"), path.open(newline="", encoding="utf-8") as file:
         header, *rows = csv.reader(file)
         if header != [*COLUMNS] or any(len(row) != len(COLUMNS) for row in rows):
-            raise HashbenchError(f"{path} is no file of trials, which has the columns {', '.join(COLUMNS)}. Move it.")
+            raise HashbenchError(
+                f"{path} is not a file of trials, which has the columns {', '.join(COLUMNS)}. Move it."
+            )
         return {tuple(row[: len(KEY)]): dict(zip(COLUMNS, row, strict=True)) for row in rows}
 
 
 def add_trials(path: Path, rows: Rows) -> None:
-    """Put rows of trials into their place in a file, over those of the same trials."""
+    """Add rows of trials to a file, sorted by key; they replace those of the same trials."""
     with locked(path):
         known = (read_trials(path) | rows).values()
         in_order = sorted(known, key=lambda row: [row[key].zfill(9) if key in _NUMBERS else row[key] for key in KEY])
@@ -357,10 +369,10 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
     choices = []
     for method, of_method in scores.items():
         means = {setting: float(np.mean(values)) for setting, values in of_method.items()}
-        whole = {setting: mean for setting, mean in means.items() if not math.isnan(mean)}
+        finished = {setting: mean for setting, mean in means.items() if not math.isnan(mean)}
         default = next(iter(means))
-        best = (min if less else max)(whole, key=lambda setting: whole[setting], default=None)
-        best_score = math.nan if best is None else whole[best]
+        best = (min if less else max)(finished, key=lambda setting: finished[setting], default=None)
+        best_score = math.nan if best is None else finished[best]
         lead = means[default] - best_score if less else best_score - means[default]
         chosen = default if round(lead, 9) <= LEAD else best  # best if the default failed: NaN
         choices.append(
@@ -372,7 +384,7 @@ def choose(trials: Sequence[Trial], metric_names: Sequence[str], rows: Rows) -> 
                 default_score=means[default],
                 lead=lead,
                 n_trials=len(means),
-                n_failed=len(means) - len(whole),
+                n_failed=len(means) - len(finished),
             )
         )
     return choices
@@ -384,7 +396,7 @@ def less_is_better(metric_names: Sequence[str]) -> bool:
 
 
 def criterion(metric_names: Sequence[str]) -> str:
-    """Return the names of what settings are judged by, as it is averaged."""
+    """Return the names of the metrics that settings are judged by, as they are averaged."""
     less = less_is_better(metric_names)
     return ", ".join(f"1 - {name}" if is_error(name) and not less else name for name in metric_names)
 
@@ -395,7 +407,7 @@ def conclude(
     """Choose settings for each method, and write them as a grid file into the folder of the trials."""
     choices = choose(trials, metric_names, rows)
     if all(choice.params is None for choice in choices):
-        raise HashbenchError(f"no settings went through all their trials; {folder / TRIALS} says why of each.")
+        raise HashbenchError(f"no settings finished all their trials. {folder / TRIALS} shows the failure of each.")
     write_text(folder / GRID, grid_text(study, choices, metric_names))
     return choices
 
@@ -407,7 +419,7 @@ def _score(row: Mapping[str, str]) -> float:
 
 
 def shown(row: Mapping[str, str]) -> str:
-    """Return what came of a trial in a metric, in words."""
+    """Return the score of a trial in a metric, or its failure, in words."""
     return f"failed. {row['failure']}" if row["failure"] else f"{row['metric']} {_score(row):.4f}"
 
 
@@ -433,7 +445,7 @@ def _key(name: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Write a value as TOML has it; None, which it has not, as the text that a study reads as None."""
+    """Return a value as TOML; None, which TOML lacks, as the text that a study reads as None."""
     if isinstance(value, list):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Run grids of jobs side by side, in processes of joblib's or on the workers of a cluster."""
+"""Running the jobs of a grid side by side, in processes of joblib or on the workers of a cluster."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,16 +28,18 @@ def run_side_by_side(
     on_progress: Progress = silent,
     cluster: Cluster | None = None,
 ) -> Iterator[Outcome]:
-    """Do the jobs of a grid as `hashbench.pipeline.runner.run` does, ``n_jobs`` at a time, -1 for one a processor.
+    """Run the jobs of a grid as `hashbench.pipeline.runner.run` does, ``n_jobs`` at a time, -1 for one per processor.
 
-    What is done already is found again first; then those that took longest go first, and those never done before them.
-    Each has its share of the processors. A process that dies, as for want of memory, fails the job alone that it dies
-    of. Outcomes come as they are ready. With a ``cluster`` they are done on its workers.
+    Finished jobs come first, then new ones, then those that took longest. Each has its share of the processors. If a
+    process is killed (out of memory, say), only its job fails. Outcomes come as they are ready. With a ``cluster`` the
+    jobs run on its workers.
     """
     if n_jobs != -1 and n_jobs < 1:
-        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor.")
+        raise HashbenchError(f"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor.")
     if cluster is not None and n_jobs != 1:
-        raise HashbenchError(f"n_jobs is {n_jobs}, but workers do as many jobs as there are of them; leave one out.")
+        raise HashbenchError(
+            f"n_jobs is {n_jobs}, but a cluster runs one job per worker. Leave out n_jobs or the cluster."
+        )
     n_jobs = n_processors() if n_jobs == -1 else n_jobs
     todo = [] if n_jobs == 1 and cluster is None else [*_undone(jobs, metric_names, demands)]
     if not todo or (len(todo) == 1 and cluster is None):
@@ -46,28 +48,28 @@ def run_side_by_side(
     undone = {id(job) for job in todo}
     yield from run([job for job in jobs if id(job) not in undone], metric_names, demands)
     names = [get_metric(name).name for name in metric_names]
-    left: dict[int, tuple[Job, Provenance]] = {}
+    numbered: dict[int, tuple[Job, Provenance]] = {}
     for job, made in _prepared(todo, on_progress):
         if isinstance(made, HashbenchError):
             yield finish(job, made, names, demands)
         else:
-            left[len(left)] = job, made
+            numbered[len(numbered)] = job, made
     if cluster is not None:
         from hashbench.pipeline.cluster_jobs import on_workers  # which imports what counts
 
-        outcomes = on_workers(left, cluster, (names, demands), on_progress)
+        outcomes = on_workers(numbered, cluster, (names, demands), on_progress)
     else:
-        outcomes = _surviving(left, n_jobs, (names, demands))
+        outcomes = _surviving(numbered, n_jobs, (names, demands))
     for number, outcome in outcomes:
-        yield replace(outcome, job=left[number][0])
+        yield replace(outcome, job=numbered[number][0])
 
 
 def _undone(jobs: Sequence[Job], metric_names: Sequence[str], demands: Demands) -> Iterator[Job]:
-    """Give the jobs that are not done, all of a dataset that cannot be read among them."""
+    """Yield the jobs that are not done, and all of a dataset that cannot be read."""
     for of_dataset in _by_dataset(jobs):
         try:
             plan = [*remaining(of_dataset, metric_names, demands)]
-        except HashbenchError:  # whoever loads the dataset says why
+        except HashbenchError:  # raised again when the dataset is loaded
             yield from of_dataset
         else:
             yield from (job for job, steps in zip(of_dataset, plan, strict=True) if steps)
@@ -78,52 +80,53 @@ def _by_dataset(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def _prepared(jobs: Sequence[Job], on_progress: Progress) -> Iterator[tuple[Job, Provenance | HashbenchError]]:
-    """Prepare the datasets; give the jobs, the longest of each dataset first, with their provenance or why it lacks."""
+    """Prepare the datasets; yield the jobs, the longest of each dataset first, with their provenance or an error."""
     for of_dataset in _by_dataset(jobs):
         spec = of_dataset[0].dataset
         try:
-            found = find_dataset(spec) or load(spec, on_progress)[0]
+            dataset = find_dataset(spec) or load(spec, on_progress)[0]
         except HashbenchError as error:
-            found = error
-        if isinstance(found, HashbenchError):
-            yield from ((job, found) for job in of_dataset)
+            dataset = error
+        if isinstance(dataset, HashbenchError):
+            yield from ((job, dataset) for job in of_dataset)
             continue
-        seconds = {id(job): (seconds_taken(found, job), job.n_bits) for job in of_dataset}
-        yield from ((job, job.provenance(found)) for job in sorted(of_dataset, key=lambda job: seconds[id(job)])[::-1])
+        seconds = {id(job): (seconds_taken(dataset, job), job.n_bits) for job in of_dataset}
+        longest_last = sorted(of_dataset, key=lambda job: seconds[id(job)])
+        yield from ((job, job.provenance(dataset)) for job in reversed(longest_last))
 
 
 def _surviving(
-    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, how: tuple[Sequence[str], Demands]
+    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, demands: tuple[Sequence[str], Demands]
 ) -> Iterator[tuple[int, Outcome]]:
-    """Do jobs in processes. If one dies, those that it may have died of are done one by one before the others go on."""
-    left, suspects = dict(jobs), list[int]()
-    while left:
-        batch = suspects[:1] or list(left)
+    """Run jobs in processes. If one is killed, the jobs that ran then are repeated one by one before the others."""
+    unfinished, suspects = dict(jobs), list[int]()
+    while unfinished:
+        batch = suspects[:1] or list(unfinished)
         try:
-            for number, outcome in _in_processes({number: left[number] for number in batch}, n_jobs, how):
-                del left[number]
+            for number, outcome in _in_processes({number: unfinished[number] for number in batch}, n_jobs, demands):
+                del unfinished[number]
                 yield number, outcome
         except BrokenProcessPool:
             if suspects:
-                job, _ = left.pop(suspects[0])
+                job, _ = unfinished.pop(suspects[0])
                 why = "its process was killed, most likely for want of memory. Give it more, or fewer --jobs."
                 yield suspects[0], Outcome(job, None, f"{job} ended without a word: {why}", has_failed=True)
             else:
-                suspects = list(left)[:n_jobs]
+                suspects = list(unfinished)[:n_jobs]
                 continue
         suspects = suspects[1:]
 
 
 def _in_processes(
-    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, how: tuple[Sequence[str], Demands]
+    jobs: Mapping[int, tuple[Job, Provenance]], n_jobs: int, demands: tuple[Sequence[str], Demands]
 ) -> Iterator[tuple[int, Outcome]]:
     from joblib import Parallel, delayed, parallel_config
 
     _hush_new_tracker()
     n_threads = max(1, n_processors() // n_jobs)
-    there = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
+    environment = {"HASHBENCH_DATA": str(data_dir().absolute()), "LOKY_MAX_CPU_COUNT": str(n_threads)}
     tasks = (
-        delayed(_do)(number, job, made.dataset_fingerprint, how, there, lock_timeout.get())
+        delayed(_run_job)(number, job, made.dataset_fingerprint, demands, environment, lock_timeout.get())
         for number, (job, made) in jobs.items()
     )
     with parallel_config(backend="loky", inner_max_num_threads=n_threads):
@@ -132,9 +135,9 @@ def _in_processes(
 
 
 def _hush_new_tracker() -> None:
-    """Keep joblib's tracker of semaphores from stderr, should it be killed: a new one has a KeyError for each older.
+    """Keep joblib's semaphore tracker off stderr: after one is killed, its successor prints a KeyError per semaphore.
 
-    What it inherits as stderr is all that decides; joblib has no setting for it.
+    Joblib has no setting for it, so the tracker is started with another stderr to inherit.
     """
     from joblib.externals.loky.backend import resource_tracker
 
@@ -161,19 +164,19 @@ def _hush_new_tracker() -> None:
     tracker._launch = launch_silently
 
 
-def _do(
+def _run_job(
     number: int,
     job: Job,
     fingerprint: str,
-    how: tuple[Sequence[str], Demands],
-    there: Mapping[str, str],
+    demands: tuple[Sequence[str], Demands],
+    environment: Mapping[str, str],
     seconds: float,
 ) -> tuple[int, Outcome]:
-    """Do a job in a process of its own, where the parent's settings hold."""
-    os.environ.update(there)
+    """Run a job in its own process, with the parent's settings."""
+    os.environ.update(environment)
     lock_timeout.set(seconds)
     try:
         dataset: Dataset | HashbenchError = load_once(job.dataset, fingerprint)
     except HashbenchError as error:
         dataset = error
-    return number, finish(job, dataset, *how)
+    return number, finish(job, dataset, *demands)

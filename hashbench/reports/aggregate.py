@@ -14,7 +14,7 @@ from hashbench.cards import MethodCard, method_card
 from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import method_names
-from hashbench.store.results import OWN, SHOWN
+from hashbench.store.result_rows import OWN, SHOWN
 
 BLOCK = ("dataset", "features", "dataset_fingerprint")  # what is never mixed in one picture
 LINE = ("method", "params", "method_version")  # what is never averaged

@@ -16,7 +16,7 @@ from hashbench.reports.significance import ALPHA, N_RESAMPLES, PairedTest, can_f
 from hashbench.reports.ties import Score
 from hashbench.reports.ties import compare as compare_ties
 from hashbench.scoring.metrics import is_error
-from hashbench.store.results import NUMBERS, UNKNOWN, Row
+from hashbench.store.result_rows import NUMBERS, UNKNOWN, Row
 from hashbench.store.score_cache import find_scores
 
 

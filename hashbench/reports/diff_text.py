@@ -17,7 +17,7 @@ from hashbench.reports.formatting import (
 )
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
-from hashbench.store.results import COLUMNS, NUMBERS, Row
+from hashbench.store.result_rows import COLUMNS, NUMBERS, Row
 
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long

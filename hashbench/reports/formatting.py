@@ -75,7 +75,7 @@ def markdown_text(text: str) -> str:
 
 def sheet_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
     """Write CSV for people, who may open it in a spreadsheet: no cell is computed there. It is not to be read back."""
-    from hashbench.store.results import csv_text
+    from hashbench.store.result_files import csv_text
 
     return csv_text(map(as_text, header), (map(as_text, row) for row in rows))
 

@@ -12,7 +12,9 @@ from hashbench.registry import is_built_in
 from hashbench.reports.aggregate import known_card, rank_settings
 from hashbench.reports.formatting import plain_table
 from hashbench.store.origin import Made
-from hashbench.store.results import COLUMNS, made_key, made_path, read_made, read_rows, results_path
+from hashbench.store.result_files import made_key, made_path, read_made, results_path
+from hashbench.store.result_rows import COLUMNS
+from hashbench.store.results import read_rows
 
 OURS = 9  # settings tried, per dataset, to choose the defaults of a built-in method: benchmarks/tuning.csv
 

@@ -14,7 +14,8 @@ from hashbench.pipeline.study import Study, as_tuple, nonempty_tuple, read_metho
 from hashbench.pipeline.workers import run_side_by_side
 from hashbench.scoring.evaluation import DEFAULT_METRICS
 from hashbench.scoring.metrics import get_metric
-from hashbench.store.results import merge_rows, to_frame
+from hashbench.store.result_rows import to_frame
+from hashbench.store.results import merge_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,18 +11,18 @@ from typing import Any
 
 from hashbench.errors import HashbenchError
 from hashbench.store.inputs import resolved
-from hashbench.store.results import (
+from hashbench.store.result_files import (
     ResultsFile,
-    Row,
     Unreadable,
     find_files,
     is_earlier,
     is_results_file,
     read_file,
-    read_folder,
     settings_path,
     unite,
 )
+from hashbench.store.result_rows import Row
+from hashbench.store.results import read_folder
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,12 +22,8 @@ from hashbench.registry import dataset_class, dataset_spec, is_built_in, is_data
 from hashbench.scoring.metrics import get_metric
 from hashbench.store.origin import Made
 from hashbench.store.provenance import digest
-from hashbench.store.results import (
-    COLUMNS,
-    NUMBERS,
-    UNKNOWN,
+from hashbench.store.result_files import (
     ResultsFile,
-    Row,
     csv_text,
     earlier_path,
     find_files,
@@ -40,6 +36,7 @@ from hashbench.store.results import (
     rows_text,
     unite,
 )
+from hashbench.store.result_rows import COLUMNS, NUMBERS, UNKNOWN, Row
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")

@@ -1,11 +1,14 @@
-"""What lies on disk, whole or not at all, and what made it.
+"""What is on disk, written whole or not at all, and what made it.
 
-files        where things lie, locks between processes, writing whole or not at all
-provenance   the one value that says what made a file, from which all keys derive
-origin       the commit, machine and day behind codes and rows
-hdf5         the layout of dataset, codes and score files, checked on reading
-models       fitted methods as files of plain arrays
-array_cache  arrays that are computed once, such as features of images
-score_cache  the scores of every query, of a job's earlier codes too
-results      the committed rows, results/<dataset>/<method>.csv
+files         the data folder, locks between processes, writing whole or not at all
+inputs        checks of files before they are read, and of free memory
+provenance    the one value that says what made a file, from which all keys derive
+origin        the commit, machine and day behind codes and rows
+hdf5          dataset, codes and score files, checked on reading
+models        fitted methods as files of plain arrays
+array_cache   arrays that are computed once, such as features of images
+score_cache   the scores of every query, of a job's earlier codes too
+result_rows   what a row of results is
+result_files  where rows of results are, and the text of their files
+results       the committed rows of a folder: reading, adding, converting
 """

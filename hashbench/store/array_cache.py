@@ -1,4 +1,4 @@
-"""Arrays that are computed once and kept: each a file of NumPy's with the SHA-256 of its content behind it."""
+"""Arrays that are computed once and cached: each a NumPy file followed by the SHA-256 of its content."""
 
 import hashlib
 import logging
@@ -16,14 +16,12 @@ _log = logging.getLogger("hashbench")
 
 
 def kept(path: Path, shape: tuple[int, ...], dtype: type[np.generic], blocks: Iterable[AnyArray]) -> AnyArray:
-    """Find an array, mapped into memory, or make it of blocks of its rows, which are computed if need be alone.
+    """Return a cached array, mapped into memory; compute it from blocks of its rows if its file is missing or damaged.
 
-    One that is not as it was written, whole and of this shape, is made again, and that is told. The caller holds the
-    file's lock.
+    The caller holds the file's lock.
     """
-    is_there = path.exists()
-    if not (is_there and _is_whole(path, shape, dtype)):
-        if is_there:
+    if not _is_whole(path, shape, dtype):
+        if path.exists():
             _log.warning("%s is damaged, or was written by another version of hashbench: it is made again.", path)
         with replacing(path) as part:
             _write(part, shape, np.dtype(dtype), blocks)
@@ -33,13 +31,13 @@ def kept(path: Path, shape: tuple[int, ...], dtype: type[np.generic], blocks: It
 def _is_whole(path: Path, shape: tuple[int, ...], dtype: type[np.generic]) -> bool:
     try:
         content = np.memmap(path, np.uint8, mode="r")
-    except (OSError, ValueError):  # such as of an empty file
+    except (OSError, ValueError):  # such as a missing or an empty file
         return False
     digest = hashlib.sha256(content[:-_DIGEST_BYTES].data).digest()
     if digest != content[-_DIGEST_BYTES:].tobytes():
         return False
-    found = np.load(path, mmap_mode="r")
-    return bool((found.shape, found.dtype) == (shape, dtype))
+    array = np.load(path, mmap_mode="r")
+    return bool((array.shape, array.dtype) == (shape, dtype))
 
 
 def _write(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], blocks: Iterable[AnyArray]) -> None:

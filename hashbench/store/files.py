@@ -1,4 +1,4 @@
-"""Files: where they lie, locks between processes, and writing whole or not at all."""
+"""Files: the data folder, locks between processes, and writing whole or not at all."""
 
 import errno
 import glob
@@ -23,18 +23,18 @@ _FULL = "free some space or choose another folder (for the cache: HASHBENCH_DATA
 _HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
     errno.ENAMETOOLONG: "choose a shorter name",
-    errno.ELOOP: "choose a name that is no link to itself",
+    errno.ELOOP: "choose a name that is not a link to itself",
     errno.EISDIR: "choose the name of a file",
 }
 lock_timeout: ContextVar[float] = ContextVar("lock_timeout", default=math.inf)  # seconds to wait for another process
 _DESCRIPTORS = Path("/dev/fd")  # on Linux a link to /proc/self/fd
 _MOST_LINKS = 40
-_PATIENCE = 2.0  # seconds after which one says for whom one waits
+_PATIENCE = 2.0  # seconds of waiting after which a warning names the other process
 _log = logging.getLogger("hashbench")
 
 
 def data_dir() -> Path:
-    """Find the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""
+    """Return the folder for datasets, codes and scores: ``$HASHBENCH_DATA``, else the user's cache folder."""
     chosen = Path(os.environ.get("HASHBENCH_DATA") or platformdirs.user_cache_path("hashbench"))
     try:
         return chosen.expanduser()
@@ -53,21 +53,17 @@ def locked(path: Path) -> Iterator[None]:
 
 @contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from replacing files in a folder, by ``.lock`` inside; the same one may enter again.
-
-    To be held for short.
-    """
+    """Keep other processes from replacing files in a folder, by ``.lock`` inside; the same one may enter again."""
     with _holding(folder / ".lock"):
         yield
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Write a file whole or not at all, to a temporary name beside it that takes its place in the end.
+    """Write a file whole or not at all: yield a temporary path beside it, which replaces it at the end.
 
-    Who may read the old file may read the new one, and no one else. On an error the temporary file is removed and
-    ``path`` stays as it was; what a killed process left behind goes too.
-    Raises HashbenchError if the file cannot be written: disk full, no permission.
+    The new file has the permissions of the old one. On an error the temporary file is removed and ``path`` stays as it
+    was; what a killed process left behind is removed, too. Raises HashbenchError if the file cannot be written.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     with writing(path):
@@ -75,7 +71,7 @@ def replacing(path: Path) -> Iterator[Path]:
         _remove_leftovers(path)
         try:
             yield part
-            with part.open("r+b") as written:  # Windows flushes what is open for writing alone
+            with part.open("r+b") as written:  # Windows flushes only what is open for writing
                 os.fsync(written.fileno())
             if path.exists():
                 shutil.copymode(path, part)
@@ -85,14 +81,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file (UTF-8, LF) whole or not at all; one that holds just this text stays untouched."""
+    """Write a text file (UTF-8, LF) as `write_bytes` does."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; one that holds just these bytes stays untouched.
+    """Write a file whole or not at all; one that already holds these bytes stays untouched.
 
-    A link is followed, and what is no file, such as a pipe or a device, is written through.
+    A link is followed, and a pipe or a device is written through.
     """
     with writing(path):
         _follow(path)
@@ -109,7 +105,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def check_output(path: Path, *, is_folder: bool = False) -> None:
-    """Refuse, before any work is done for it, a file whose folder is none or takes no files; or such a folder."""
+    """Refuse, before any work is done for it, a file or folder that cannot be written."""
     with writing(path):
         _follow(path)
         number = descriptor(path)
@@ -119,8 +115,10 @@ def check_output(path: Path, *, is_folder: bool = False) -> None:
             return
         if path.is_dir() and not is_folder:
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        places = (path.absolute(), *path.absolute().parents)
-        folder = next(place for place in places[0 if is_folder else 1 :] if place.exists())
+        absolute = path.absolute()
+        folder = absolute if is_folder else absolute.parent
+        while not folder.exists():
+            folder = folder.parent
         if not folder.is_dir():
             raise OSError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         if not os.access(folder, os.W_OK | os.X_OK):
@@ -128,10 +126,7 @@ def check_output(path: Path, *, is_folder: bool = False) -> None:
 
 
 def file_behind(path: Path) -> Path:
-    """Follow a link to the file that is to be written whole; refuse, before any work, what `check_output` does.
-
-    A pipe or a device is refused, too: a file would take its place.
-    """
+    """Follow a link to the file that is to be written whole; refuse what `check_output` does, a pipe and a device."""
     check_output(path)
     if _is_special(path):
         raise HashbenchError(f"cannot write {path}: it is a pipe or a device, expected a name for a file.")
@@ -139,15 +134,16 @@ def file_behind(path: Path) -> Path:
 
 
 def is_one_of(output: Path, inputs: Iterable[Path]) -> bool:
-    """Tell whether a file is one of others that exist, by whatever name or link."""
+    """Return whether a file is one of others that exist, by whatever name or link."""
     output = Path(os.path.realpath(output))  # of nowhere/../FILE the folder may be made before it is written
     return output.exists() and any(path.exists() and output.samefile(path) for path in inputs)
 
 
 def descriptor(path: Path) -> int | None:
-    """Tell the number of the open file of this process that a path names, such as /dev/stdout; None for any other."""
-    place = _open_file(path)
-    return int(place.name) if place and place.parent == _DESCRIPTORS.resolve() and place.name.isdigit() else None
+    """Return the number of the open file of this process that a path names, such as /dev/stdout; None for any other."""
+    opened = _open_file(path)
+    is_own = opened is not None and opened.parent == _DESCRIPTORS.resolve() and opened.name.isdigit()
+    return int(opened.name) if opened is not None and is_own else None
 
 
 def _open_file(path: Path) -> Path | None:
@@ -169,7 +165,7 @@ def _follow(path: Path) -> None:
 
 
 def _is_special(path: Path) -> bool:
-    """Tell what is written through, such as a pipe or an open file, from a file that another takes the place of."""
+    """Return whether a path is written through, such as a pipe or an open file, instead of being replaced."""
     is_file = path.is_file() or path.is_dir() or not path.exists()
     return not is_file or _open_file(path) is not None
 
@@ -185,7 +181,7 @@ def _holding(path: Path) -> Iterator[None]:
             _wait(lock, path)
     holder = _holder_of(path)
     try:
-        with suppress(OSError):  # it is for people alone; the lock's own file is its library's
+        with suppress(OSError):  # it is only for people to read
             holder.write_text(f"process {os.getpid()} on {node()}", encoding="utf-8")
         yield
     finally:
@@ -195,12 +191,12 @@ def _holding(path: Path) -> Iterator[None]:
 
 
 def _holder_of(path: Path) -> Path:
-    """Tell where a lock's holder leaves its name."""
+    """Return the file in which a lock's holder leaves its name."""
     return path.with_name(f"{path.name}.by")
 
 
 def _wait(lock: FileLock, path: Path) -> None:
-    """Wait for another process's lock, and say so; it ends with that process, whatever becomes of it."""
+    """Wait for another process's lock, with a warning; the lock ends with that process, even if it is killed."""
     holder = "another process"
     with suppress(OSError):
         holder = _holder_of(path).read_text(encoding="utf-8", errors="replace")[:200] or holder
@@ -211,14 +207,14 @@ def _wait(lock: FileLock, path: Path) -> None:
         lock.acquire(timeout=-1 if limit == math.inf else max(limit - _PATIENCE, 0))
     except Timeout:
         raise JobFailure(
-            f"gave up after {limit:g} seconds of waiting for {holder}, which holds {path}. Let it end or stop it, or "
+            f"gave up after {limit:g} seconds of waiting for {holder}, which holds {path}. Let it end, stop it, or "
             "wait longer: --lock-timeout."
         ) from None
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn a failure to write or remove a file into a sentence."""
+    """Turn a failure to write or remove a file into a HashbenchError."""
     try:
         yield
     except OSError as error:
@@ -233,12 +229,13 @@ def _remove_leftovers(path: Path) -> None:
     for part in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         pid = part.name.split(".")[-2]
         if pid.isdigit() and not _is_alive(int(pid)):
-            part.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows keeps a file that is open
+                part.unlink(missing_ok=True)
 
 
 def _is_alive(pid: int) -> bool:
-    if sys.platform == "win32":  # where os.kill(pid, 0) interrupts; an open file cannot be removed there anyhow
-        return _is_alive_on_windows(pid)
+    if sys.platform == "win32":  # where os.kill(pid, 0) would interrupt it
+        return pid == os.getpid()
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -246,15 +243,3 @@ def _is_alive(pid: int) -> bool:
     except OSError:
         return True
     return True
-
-
-def _is_alive_on_windows(pid: int) -> bool:
-    import ctypes
-
-    kernel = ctypes.windll.kernel32  # type: ignore[attr-defined,unused-ignore]
-    handle = kernel.OpenProcess(0x00100000, False, pid)  # SYNCHRONIZE
-    if not handle:
-        return False
-    is_running: bool = kernel.WaitForSingleObject(handle, 0) == 0x102  # WAIT_TIMEOUT
-    kernel.CloseHandle(handle)
-    return is_running

@@ -1,4 +1,4 @@
-"""The HDF5 files, dataset, codes and scores: their layout, and checks on reading."""
+"""HDF5 files of datasets, codes and scores: their layout, and checks on reading."""
 
 import hashlib
 import io
@@ -24,7 +24,7 @@ from hashbench.errors import Damaged, HashbenchError, one_line
 from hashbench.store.files import data_dir, replacing
 from hashbench.store.inputs import check_file, check_stored, open_hdf5, whole
 from hashbench.store.origin import Made, Origin
-from hashbench.store.provenance import Provenance
+from hashbench.store.provenance import REQUIRED, Provenance
 
 SCHEMA_VERSION = 2  # 1, of before the first release, had attributes of any length
 _MAPPED = 1 << 20  # bytes
@@ -35,32 +35,16 @@ _DATASET_ARRAYS = ("features", "images", "labels", "coarse_labels", "neighbours"
 
 @dataclass(frozen=True, eq=False)
 class Codes:
-    """Codes of a dataset's queries and database by one method, and how they were made.
-
-    Parameters
-    ----------
-    query, database : ndarray or h5py.Dataset of shape (n, ceil(n_bits / 8)), uint8
-        Packed codes in the order of the dataset's ``query`` and ``database``.
-    made : Provenance
-        Who made them, from what, with what.
-    fit_seconds, encode_seconds : float
-        Wall-clock time of learning, and of encoding queries and database.
-    origin : Origin or None
-        Commit, machine and day; None if that is not known, as of codes of one's own.
-    held_out : float
-        Score of the training items that were held out to choose the epoch, as queries to the others; None if none were.
-    held_out_metric : str
-        The metric of this score.
-    """
+    """Packed codes (n, ceil(n_bits / 8)) of a dataset's queries and database, in its order, and what made them."""
 
     query: ByteArray
-    database: Any
+    database: Any  # an array, or what can be sliced like one
     made: Provenance
     fit_seconds: float = float("nan")
-    encode_seconds: float = float("nan")
-    origin: Origin | None = None
-    held_out: float | None = None
-    held_out_metric: str = ""
+    encode_seconds: float = float("nan")  # of queries and database
+    origin: Origin | None = None  # None if not known, as for users' own codes
+    held_out: float | None = None  # score of items that were held out to choose the epoch, as queries to the others
+    held_out_metric: str = ""  # of this score
 
     @property
     def n_bits(self) -> int:
@@ -76,7 +60,7 @@ class Codes:
 
     @property
     def line(self) -> Made | None:
-        """What made them, as it stands beside results; None if that is not known."""
+        """What made them, as recorded beside results; None if not known."""
         return Made.of(self.made, self.origin, self.fit_seconds + self.encode_seconds) if self.origin else None
 
     @cached_property
@@ -91,7 +75,7 @@ class Codes:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[h5py.File]:
-    """Write an HDF5 file by way of memory: HDF5 itself does not survive a full disk well."""
+    """Write an HDF5 file in memory first: HDF5 itself does not survive a full disk well."""
     buffer = io.BytesIO()
     with h5py.File(buffer, "w", alignment_threshold=_MAPPED, alignment_interval=_ALIGNED) as file:
         file.attrs["schema_version"] = SCHEMA_VERSION
@@ -101,7 +85,7 @@ def _writing(path: Path) -> Iterator[h5py.File]:
 
 
 def _put(file: h5py.File, attributes: Mapping[str, Any]) -> None:
-    """Write attributes, texts at a fixed length; the longest as arrays of bytes."""
+    """Write attributes, texts with a fixed length and the longest as arrays of bytes."""
     for key, value in attributes.items():
         text = value.encode() if isinstance(value, str) else None
         if text is None:
@@ -113,7 +97,7 @@ def _put(file: h5py.File, attributes: Mapping[str, Any]) -> None:
 
 
 def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping[str, Any] | None = None) -> None:
-    """Write a dataset file; ``code`` is the digest of its adapter's, ``choices`` what the user chose."""
+    """Write a dataset file; ``code`` is the digest of its adapter's code, ``choices`` what the user chose."""
     with _writing(path) as file:
         words = {key: getattr(dataset, key) for key in ("name", "rule", "features_name", "fingerprint")}
         if dataset.part_of:
@@ -126,18 +110,15 @@ def write_dataset(dataset: Dataset, path: Path, code: str = "", choices: Mapping
                 file[key] = getattr(dataset, key)
         if is_sparse(dataset.matrix):
             matrix = dataset.matrix.tocsr()
-            file["matrix/data"], file["matrix/indices"], file["matrix/indptr"] = (
-                matrix.data,
-                matrix.indices,
-                matrix.indptr,
-            )
+            for key in ("data", "indices", "indptr"):
+                file[f"matrix/{key}"] = getattr(matrix, key)
             file["matrix"].attrs["shape"] = matrix.shape
         elif dataset.matrix is not None:
             file["matrix"] = np.asarray(dataset.matrix)
 
 
 def read_dataset(path: Path) -> Dataset:
-    """Read a dataset file; refuse one that is cut short, or not what its fingerprint says."""
+    """Read a dataset file; refuse one that is cut short, or whose content is not what its fingerprint says."""
     with _opened(path, "dataset") as (file, attributes), _parsing(path, "dataset"):
         matrix = file.get("matrix")
         if isinstance(matrix, h5py.Group):
@@ -168,7 +149,7 @@ def read_dataset(path: Path) -> Dataset:
 
 
 def _mapped(file: h5py.File, name: str) -> Any:
-    """Map a large array of the data folder into memory, where all processes that do so share it; read another.
+    """Map a large array of the data folder into memory, which processes share; read any other.
 
     Files there are replaced, never changed, so what is mapped stays as it was; Windows replaces none that is mapped.
     """
@@ -205,7 +186,7 @@ def open_codes(path: Path) -> Iterator[Codes]:
 
 @contextmanager
 def find_codes(path: Path, made: Provenance) -> Iterator[Codes | None]:
-    """Open a codes file as `open_codes` does if there is one of this provenance; of others no code is read."""
+    """Open a codes file as `open_codes` does, if it exists and has this provenance."""
     if not path.exists():
         yield None
         return
@@ -216,7 +197,7 @@ def find_codes(path: Path, made: Provenance) -> Iterator[Codes | None]:
 
 
 def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Codes:
-    """Give the codes of an open file; refuse those that are not what it says."""
+    """Return the codes of an open file; refuse those that are not what it records."""
     with _parsing(path, "codes"):
         made = Provenance.read(attributes)
         times: dict[str, Any] = {key: float(attributes[key]) for key in _TIMES}
@@ -234,7 +215,7 @@ def _codes_of(file: h5py.File, attributes: Mapping[str, Any], path: Path) -> Cod
 
 
 class _OnDisk:
-    """A two-dimensional HDF5 dataset that is read slice by slice; failures become sentences."""
+    """A two-dimensional HDF5 dataset that is read slice by slice."""
 
     def __init__(self, stored: h5py.Dataset, path: Path) -> None:
         check_stored(stored, f"{stored.name} of {path}")
@@ -250,7 +231,7 @@ class _OnDisk:
 
 
 def write_scores(path: Path, scores: Mapping[str, AnyArray], made: Mapping[str, Any]) -> None:
-    """Keep the scores of every query, by metric; ``made`` says what they were computed from."""
+    """Write the scores of every query, by metric; ``made`` is what they were computed from."""
     with _writing(path) as file:
         _put(file, {**made, "hashbench": "scores", "scores_content": _content_of(scores)})
         for name, values in scores.items():
@@ -258,7 +239,7 @@ def write_scores(path: Path, scores: Mapping[str, AnyArray], made: Mapping[str, 
 
 
 def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, AnyArray]:
-    """Find what `write_scores` wrote; nothing if it is not there or of something else. Refuse a damaged file."""
+    """Read what `write_scores` wrote; empty if there is no file, or one made from something else."""
     if not path.exists():
         return {}
     with _opened(path, "scores") as (file, attributes), _parsing(path, "scores"):
@@ -267,7 +248,7 @@ def read_scores(path: Path, made: Mapping[str, Any]) -> dict[str, AnyArray]:
         scores = {name: whole(file["scores"], name) for name in file["scores"]}
         is_whole = attributes.get("scores_content") == _content_of(scores)
     if not is_whole:
-        raise Damaged(f"{path} does not hold the scores that it says: it is damaged. Score again (--force).")
+        raise Damaged(f"{path} is damaged: its scores are not those that were written. Score again (--force).")
     return scores
 
 
@@ -279,83 +260,79 @@ def _content_of(scores: Mapping[str, AnyArray]) -> str:
 
 
 def read_attributes(path: Path) -> dict[str, Any]:
-    """Read the attributes of a hashbench file alone; none if it is missing or damaged."""
+    """Read only the attributes of a hashbench file; none if it is missing or damaged."""
     try:
         with open_hdf5(path) as file:
-            attributes = _attributes(file)
+            return _attributes(file)
     except _UNREADABLE:
         return {}
-    return attributes
 
 
 _TIMES = ("fit_seconds", "encode_seconds")
 _HELD_OUT: dict[str, type] = {"held_out": float, "held_out_metric": str}
 _REQUIRED = {
-    "codes": (*Provenance.REQUIRED, *_TIMES, "content", "query/codes", "database/codes"),
+    "codes": (*REQUIRED, *_TIMES, "content", "query/codes", "database/codes"),
     "scores": ("scores",),
-    "dataset": (
-        *("name", "rule", "rule_params", "features_name", "about", "fingerprint"),
-        *("query", "database", "train"),
-    ),
+    "dataset": ("name", "rule", "rule_params", "features_name", "about", "fingerprint", "query", "database", "train"),
 }
 
 
 def _attributes(file: h5py.File) -> dict[str, Any]:
-    """Read what `_put` wrote, single values alone."""
-    found = {key: value for key, value in _fixed(file).items() if np.ndim(value) == 0}
-    if "hashbench" in found:
+    """Read what `_put` wrote, single values only."""
+    attributes = {key: value for key, value in _fixed(file).items() if np.ndim(value) == 0}
+    if "hashbench" in attributes:
         texts = file.get("texts", {})
-        found |= {key: whole(texts, key).tobytes().decode() for key in texts}
-    return found
+        attributes |= {key: whole(texts, key).tobytes().decode() for key in texts}
+    return attributes
 
 
 def _fixed(holder: h5py.Group) -> dict[str, Any]:
     """Read attributes of fixed length, texts as texts.
 
-    Others lie in a heap, in which HDF5 runs in circles once it is damaged; they are no attributes of ours.
+    Others are in a heap, in which HDF5 loops forever once it is damaged; hashbench writes none.
     """
-    found = {}
+    attributes = {}
     for number in range(h5a.get_num_attrs(holder.id)):  # by name each takes twice as long
         attribute = h5a.open(holder.id, index=number)
         if not attribute.dtype.hasobject:
             value = np.empty(attribute.shape, attribute.dtype)
             attribute.read(value)
             single = value[()]
-            found[attribute.name.decode()] = single.decode() if isinstance(single, bytes) else single
-    return found
+            attributes[attribute.name.decode()] = single.decode() if isinstance(single, bytes) else single
+    return attributes
 
 
 @contextmanager
 def _opened(path: Path, kind: str) -> Iterator[tuple[h5py.File, dict[str, Any]]]:
-    """Open an HDF5 file of one of our kinds; give it with its attributes.
+    """Open an HDF5 file of one of hashbench's kinds, and yield it with its attributes.
 
-    One of another kind or version is damaged, too: in its place in the cache there should be none.
+    A file of another kind or version counts as damaged, too: it should not be at its place in the cache.
     """
     check_file(path)
     with ExitStack() as stack:
         with _parsing(path, kind):
             file = stack.enter_context(open_hdf5(path))
             attributes = _attributes(file)
-            found = str(attributes.get("hashbench", ""))
+            actual_kind = str(attributes.get("hashbench", ""))
             version = int(attributes.get("schema_version", 0))
             lacking = [key for key in _REQUIRED[kind] if key not in attributes and key not in file]
         if version < SCHEMA_VERSION and "hashbench" in file.attrs:
             raise Damaged(f"{path} was made before the first release of hashbench. Make it again.")
-        if found != kind:
-            what = f"a {found} file" if found else "an HDF5 file of another program"
+        if actual_kind != kind:
+            what = f"a {actual_kind} file" if actual_kind else "an HDF5 file of another program"
             raise Damaged(f"{path} is {what}, expected a {kind} file of hashbench.")
         if version > SCHEMA_VERSION:
             raise Damaged(
                 f"{path} has schema version {version}, this hashbench reads up to {SCHEMA_VERSION}. Upgrade hashbench."
             )
         if lacking:
-            raise Damaged(f"{path} lacks {', '.join(lacking)}: no complete {kind} file. Make it again.")
+            raise Damaged(f"{path} lacks {', '.join(lacking)}, which a {kind} file has. Make it again.")
         yield file, attributes
 
 
 @contextmanager
 def _parsing(path: Path, kind: str) -> Iterator[None]:
-    """Turn whatever h5py and json raise on a damaged file into a sentence."""
+    """Turn whatever h5py and json raise on a damaged file into `Damaged`."""
     try:
         yield
     except _UNREADABLE as error:

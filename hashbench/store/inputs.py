@@ -1,4 +1,4 @@
-"""Files of any origin, looked at before they are read: regular, whole in themselves, no larger than memory."""
+"""Files of any origin, checked before they are read: regular, without links to others, no larger than memory."""
 
 import math
 import os
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import h5py
 
 _SMALLER = "give a part of it, or take a larger machine. If it should be small, the file is damaged"
-_SMALL = 1 << 14  # bytes for which nobody is asked how much memory is free, which takes longer than to read them
+_SMALL = 1 << 14  # bytes that are read without a check of free memory, which takes longer than to read them
 _GROUPS = {  # control groups that limit memory: folder, limit, usage, and what of it is cache that can go
     "": ("", "memory.max", "memory.current", "inactive_file"),
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -22,7 +22,7 @@ _GROUPS = {  # control groups that limit memory: folder, limit, usage, and what 
 
 
 def check_file(path: Path) -> None:
-    """Refuse what is no regular file that can be read; a pipe or a device may never end."""
+    """Refuse what is not a regular file that can be read; a pipe or a device may never end."""
     with reading(path):
         try:
             mode = path.stat().st_mode
@@ -47,20 +47,20 @@ def resolved(path: Path) -> Path:
 
 
 def near_file(path: Path) -> str:
-    """Ask whether a file beside the missing one was meant, in a sentence with a space before; else nothing."""
+    """Return a question whether a file beside the missing one was meant, after a space; empty if none is alike."""
     from difflib import get_close_matches
 
     try:
-        there = [one.name for one in path.parent.iterdir() if one.is_file()]
+        names = [file.name for file in path.parent.iterdir() if file.is_file()]
     except OSError:
         return ""
-    near = get_close_matches(path.name, there, n=1, cutoff=0.8)
+    near = get_close_matches(path.name, names, n=1, cutoff=0.8)
     return f" Did you mean {str(path.parent / near[0])!r}?" if near else ""
 
 
 @contextmanager
 def reading(path: Path, what: str = "") -> Iterator[None]:
-    """Turn whatever libraries raise on a file that they cannot read into a sentence; ``what`` it was to be."""
+    """Turn whatever libraries raise on a file that they cannot read as ``what`` into a HashbenchError."""
     try:
         yield
     except HashbenchError:
@@ -81,9 +81,10 @@ def check_fits(n_bytes: int, what: str, advice: str = _SMALLER) -> None:
 
 
 def free_memory(root: Path = Path("/")) -> int:
-    """Tell how many bytes of memory this process may still take, of the machine and of its control groups.
+    """Return how many bytes of memory this process may still take, of the machine and of its control groups.
 
-    Where the system does not say, all there are. Containers and Slurm limit memory by control groups.
+    It is the machine's whole memory where the system does not report that. Containers and Slurm limit memory by control
+    groups.
     """
     return max(0, min([_free_of_machine(root), *_free_of_groups(root)]))
 
@@ -99,25 +100,25 @@ def _free_of_machine(root: Path) -> int:
 
 
 def _free_of_groups(root: Path) -> Iterator[int]:
-    """Give what is left below the limit of each control group around this process, of version 2 or 1."""
+    """Yield the bytes left below the limit of each control group around this process, of version 2 or 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:  # such as on other systems
         return
     for line in lines:
-        _, kinds, place = line.split(":", 2)
+        _, kinds, group_path = line.split(":", 2)
         for kind in _GROUPS.keys() & set(kinds.split(",")):
-            folder, limit, used, cache = _GROUPS[kind]
-            group = Path(place.lstrip("/"))
-            for one in (group, *group.parents):  # in a container the last is its own
-                here = root / "sys/fs/cgroup" / folder / one
+            subfolder, limit, used, cache = _GROUPS[kind]
+            group = Path(group_path.lstrip("/"))
+            for part in (group, *group.parents):  # in a container the last is its own
+                folder = root / "sys/fs/cgroup" / subfolder / part
                 with suppress(OSError, ValueError):  # such as the limit "max", which is none
-                    taken = int((here / used).read_text()) - _numbers(here / "memory.stat").get(cache, 0)
-                    yield int((here / limit).read_text()) - taken
+                    taken = int((folder / used).read_text()) - _numbers(folder / "memory.stat").get(cache, 0)
+                    yield int((folder / limit).read_text()) - taken
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """Read the lines of a file of the system: a name, a number, perhaps a unit."""
+    """Read a system file with a name, a number and perhaps a unit on each line."""
     lines = map(str.split, path.read_text(encoding="utf-8").splitlines())
     return {words[0]: int(words[1]) for words in lines if len(words) > 1}
 
@@ -134,9 +135,9 @@ def open_hdf5(path: Path) -> "Iterator[h5py.File]":
 
 
 def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) -> None:
-    """Refuse an array of HDF5, called ``name``, that lies elsewhere, was never written or does not fit into memory.
+    """Refuse an array of HDF5 that is stored elsewhere, was never written or does not fit into memory.
 
-    Of one that is read ``in_slices``, a chunk must fit.
+    ``name`` is for errors. Of one that is read ``in_slices``, only a chunk must fit.
     """
     import h5py
 
@@ -157,19 +158,19 @@ def check_stored(stored: "h5py.Dataset", name: str, *, in_slices: bool = False) 
         n_chunks = math.prod(-(-length // step) for length, step in zip(stored.shape, stored.chunks, strict=True))
         raise HashbenchError(
             f"{name} declares shape {stored.shape}, but only {stored.id.get_num_chunks():,} of its {n_chunks:,} chunks "
-            "were ever written. Write the others too; if they are meant to be zeros, say so by a fill value."
+            "were ever written. Write the others too; if they are meant to be zeros, set a fill value."
         )
 
 
 def whole(file: "h5py.Group", name: str) -> Any:
-    """Read an array of HDF5, once it is checked."""
+    """Check and read an array of HDF5."""
     stored = file[name]
     check_stored(stored, f"{name} of {file.file.filename}")
     return stored[:]
 
 
 def _check_links(file: "h5py.File", path: Path) -> None:
-    """Go through all links by hand, since HDF5 walks in circles where a damaged group holds itself."""
+    """Check all links by hand, since HDF5 loops forever where a damaged group holds itself."""
     import h5py
 
     seen, waiting = set(), [file.id]
@@ -178,9 +179,9 @@ def _check_links(file: "h5py.File", path: Path) -> None:
         for name in group:
             kind = group.links.get_info(name).type
             if kind == h5py.h5l.TYPE_HARD:
-                found = h5py.h5o.get_info(group, name)
-                if found.type == h5py.h5o.TYPE_GROUP and found.addr not in seen:
-                    seen.add(found.addr)
+                info = h5py.h5o.get_info(group, name)
+                if info.type == h5py.h5o.TYPE_GROUP and info.addr not in seen:
+                    seen.add(info.addr)
                     waiting.append(h5py.h5g.open(group, name))
             elif kind != h5py.h5l.TYPE_SOFT:
                 raise HashbenchError(

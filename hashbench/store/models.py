@@ -1,6 +1,6 @@
-"""The model files: what a method learned, in an .npz of plain arrays, of which ``about`` tells in JSON what they are.
+"""Model files: what a method learned, in an .npz of plain arrays, which the array ``about`` describes in JSON.
 
-Nothing of it is code: no pickles are written or read.
+Nothing in them is code: no pickles are written or read.
 """
 
 import hashlib
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 SUFFIX = ".model.npz"
 _FORMAT = 2  # 1, of before the first release, had no digest
-_OURS = ("about", "content")  # arrays that no method may have
+_RESERVED = ("about", "content")  # arrays that no method may have
 _PLAIN = (bool, int, float, str, type(None))
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A fitted method, and who made it from what.
+    """A fitted method, and what made it.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Model:
 
 
 def write_model(method: "HashMethod", made: Provenance, path: Path) -> None:
-    """Write a fitted method, whole or not at all; raises HashbenchError if its state holds what no file can."""
+    """Write a fitted method; raises HashbenchError if its state cannot be kept in a file."""
     about = {
         "format": _FORMAT,
         "hashbench": version("hashbench"),
@@ -79,7 +79,7 @@ def read_model(path: str | Path) -> Model:
     Raises
     ------
     HashbenchError
-        If the file is none of ours, damaged, or of a method that is not installed or another version.
+        If the file is not a model, is damaged, or is of a method that is not installed or of another version.
     """
     path = Path(path)
     arrays, made, writer = _read(path)
@@ -95,12 +95,12 @@ def read_model(path: str | Path) -> Model:
 
 
 def read_origin(path: Path) -> tuple[Provenance, str]:
-    """Tell what a model was made from, and the version of hashbench that kept it, without making the method."""
+    """Read what made a model, and the version of hashbench that wrote it, without the method."""
     return _read(path)[1:]
 
 
 def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
-    """Read the arrays of a model, what it was made from and who kept it; refuse one that is not what it says."""
+    """Read the arrays of a model, what made it and the version of hashbench that wrote it; refuse a damaged one."""
     check_file(path)
     kind = hdf5.read_attributes(path).get("hashbench")
     if kind is not None:
@@ -113,12 +113,13 @@ def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
             check_fits(sum(member.file_size for member in archive.infolist()), str(path))
         with np.load(path, allow_pickle=False) as file:
             about = json.loads(str(file["about"]))
-            found, writer = int(about["format"]), str(about["hashbench"])
-            if found > _FORMAT:
+            model_format, writer = int(about["format"]), str(about["hashbench"])
+            if model_format > _FORMAT:
                 raise HashbenchError(
-                    f"{path} is a model of format {found}, this hashbench reads up to {_FORMAT}. Upgrade hashbench."
+                    f"{path} is a model of format {model_format}, this hashbench reads up to {_FORMAT}. Upgrade "
+                    "hashbench."
                 )
-            if found < _FORMAT:
+            if model_format < _FORMAT:
                 raise Damaged(
                     f"{path} was kept before the first release of hashbench, without a digest of its content. Fit it "
                     "again with --keep-model."
@@ -134,7 +135,7 @@ def _read(path: Path) -> tuple[dict[str, AnyArray], Provenance, str]:
 
 
 def _content_of(arrays: Mapping[str, AnyArray]) -> str:
-    """Give 16 hex digits of a SHA-256 over all arrays, ``about`` too: their names, kinds, shapes and values."""
+    """Return 16 hex digits of a SHA-256 over all arrays, ``about`` too: their names, dtypes, shapes and values."""
     content = hashlib.sha256()
     for name in sorted(arrays):
         array = np.asarray(arrays[name])
@@ -143,7 +144,7 @@ def _content_of(arrays: Mapping[str, AnyArray]) -> str:
 
 
 def holds_model(path: Path, made: Provenance) -> bool:
-    """Tell whether a file is there, and a sound model of this provenance."""
+    """Return whether a file exists and is a sound model of this provenance."""
     try:
         return path.exists() and read_model(path).made == made
     except HashbenchError:
@@ -151,18 +152,18 @@ def holds_model(path: Path, made: Provenance) -> bool:
 
 
 def to_arrays(method: "HashMethod", about: Mapping[str, Any]) -> dict[str, AnyArray]:
-    """Take a fitted method apart into arrays by name; ``about`` is told together with what they are."""
+    """Take a fitted method apart into arrays by name; ``about`` is written together with what they are."""
     arrays: dict[str, AnyArray] = {}
     state = {
         name: _taken_apart(value, name, arrays, type(method)) for name, value in sorted(method.fitted_state().items())
     }
-    if taken := sorted(arrays.keys() & _OURS):
-        raise HashbenchError(f"{type(method).__name__} cannot be kept: {taken[0]} is a name of ours; choose another.")
+    if taken := sorted(arrays.keys() & _RESERVED):
+        raise HashbenchError(f"{type(method).__name__} cannot be kept: {taken[0]} is reserved; choose another name.")
     return {"about": np.array(json.dumps({**about, "state": state}, sort_keys=True)), **arrays}
 
 
 def from_arrays(cls: "type[HashMethod]", arrays: Mapping[str, AnyArray]) -> "HashMethod":
-    """Put a fitted method together of what `to_arrays` gave."""
+    """Put a fitted method together from what `to_arrays` returned."""
     about = json.loads(str(arrays["about"]))
     method = cls(**about["parameters"])
     method.set_fitted_state({name: _put_together(value, arrays, cls) for name, value in about["state"].items()})
@@ -170,13 +171,13 @@ def from_arrays(cls: "type[HashMethod]", arrays: Mapping[str, AnyArray]) -> "Has
 
 
 def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) -> Any:
-    """Give JSON for a value called ``name``; arrays are put aside under their names."""
+    """Return JSON for a value called ``name``; its arrays are added to ``arrays`` under their names."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, np.ndarray):
-        is_text = value.dtype == object and all(isinstance(one, str) for one in value.flat)
+        is_text = value.dtype == object and all(isinstance(item, str) for item in value.flat)
         if value.dtype.hasobject and not is_text:
             raise HashbenchError(f"{cls.__name__} cannot be kept: {name} is an array of objects, expected numbers.")
         arrays[name] = value.astype(str) if is_text else value
@@ -184,14 +185,14 @@ def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) 
     parts = _parts(value)
     if parts is None:
         raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is of kind {type(value).__name__}, expected arrays, numbers, "
-            "texts, lists, dicts, dataclasses. Give others in fitted_state and set_fitted_state."
+            f"{cls.__name__} cannot be kept: {name} is a {type(value).__name__}, expected arrays, numbers, texts, "
+            "lists, dicts or dataclasses. Convert it in fitted_state and set_fitted_state."
         )
     kind, content = parts
     if odd := [key for key in content if not isinstance(key, str)] if isinstance(content, dict) else []:
         raise HashbenchError(
-            f"{cls.__name__} cannot be kept: {name} is a dict with the key {odd[0]!r}, expected texts as keys. Give it "
-            "otherwise in fitted_state and set_fitted_state."
+            f"{cls.__name__} cannot be kept: {name} is a dict with the key {odd[0]!r}, expected texts as keys. Convert "
+            "it in fitted_state and set_fitted_state."
         )
     named = content.items() if isinstance(content, dict) else enumerate(content)
     inner = {str(key): _taken_apart(part, f"{name}.{key}", arrays, cls) for key, part in named}
@@ -201,10 +202,12 @@ def _taken_apart(value: Any, name: str, arrays: dict[str, AnyArray], cls: type) 
 
 
 def _parts(value: Any) -> tuple[str, Any] | None:
-    """Give the kind of a value that has parts, and the parts; None for any other."""
+    """Return the kind of a value that has parts, and the parts; None for any other."""
     cls = type(value)
     if is_dataclass(value):
-        return f"{cls.__module__}:{cls.__qualname__}", {one.name: getattr(value, one.name) for one in fields(value)}
+        return f"{cls.__module__}:{cls.__qualname__}", {
+            field.name: getattr(value, field.name) for field in fields(value)
+        }
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return f"{cls.__module__}:{cls.__qualname__}", value._asdict()
     return (cls.__name__, value) if cls in (list, tuple, dict) else None
@@ -227,25 +230,27 @@ def _put_together(value: Any, arrays: Mapping[str, AnyArray], cls: type) -> Any:
 
 
 def _class_called(name: str, cls: type) -> Any:
-    """Find a dataclass or named tuple that a method brought along; a file makes nothing else, and imports nothing."""
+    """Return a dataclass or named tuple of hashbench or the method's package; refuse any other, and import nothing."""
     module, _, qualname = name.partition(":")
-    found = getattr(sys.modules.get(module), qualname, None)
-    is_ours = module.partition(".")[0] in ("hashbench", cls.__module__.partition(".")[0])
-    is_record = isinstance(found, type) and (is_dataclass(found) or (issubclass(found, tuple) and found is not tuple))
-    if not (is_ours and is_record):
+    record = getattr(sys.modules.get(module), qualname, None)
+    is_trusted = module.partition(".")[0] in ("hashbench", cls.__module__.partition(".")[0])
+    is_record = isinstance(record, type) and (
+        is_dataclass(record) or (issubclass(record, tuple) and record is not tuple)
+    )
+    if not (is_trusted and is_record):
         raise ValueError(f"it holds a {name!r}, which {cls.__name__} does not use")
-    return found
+    return record
 
 
 @contextmanager
 def _parsing(path: Path) -> Iterator[None]:
-    """Turn whatever is raised on a damaged file into a sentence."""
+    """Turn whatever is raised on a damaged file into `Damaged`."""
     try:
         yield
     except HashbenchError:
         raise
     except Exception as error:  # readers meet damaged files with errors of any kind
         raise Damaged(
-            f"{path} is no model that hashbench kept, or a damaged one ({one_line(error) or type(error).__name__}). "
+            f"{path} is not a model that hashbench kept, or is damaged ({one_line(error) or type(error).__name__}). "
             "Fit it again with --keep-model."
         ) from error

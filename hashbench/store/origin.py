@@ -1,4 +1,4 @@
-"""Where codes come from: the commit, machine and day that made them, none of which may decide what is found again."""
+"""Where codes come from: the commit, machine and day that made them, none of which affects what is cached."""
 
 import json
 import os
@@ -20,45 +20,29 @@ _LEVELS = {"AVX512F": "avx512", "AVX2": "avx2", "AVX": "avx", "SSE42": "sse4.2",
 
 @dataclass(frozen=True)
 class Origin:
-    """What made codes besides what `Provenance` says; no host and no person.
+    """What made codes besides what `Provenance` records; no host and no person."""
 
-    Parameters
-    ----------
-    commit : str
-        Of hashbench's source tree, with ``+`` if a file that decides the codes differs from it; empty elsewhere.
-    hashbench : str
-        Its version.
-    processor : str
-        Architecture, vendor and instruction level.
-    threads : int
-        Of numerical libraries.
-    device : str
-        ``cpu`` or ``cuda``.
-    date : str
-        The day, in UTC.
-    """
-
-    commit: str
-    hashbench: str
-    processor: str
-    threads: int
-    device: str
-    date: str
+    commit: str  # of hashbench's source tree, with + if a file that decides the codes differs; empty if installed
+    hashbench: str  # its version
+    processor: str  # architecture, vendor and instruction level
+    threads: int  # of numerical libraries
+    device: str  # cpu or cuda
+    date: str  # the day, in UTC
 
     @classmethod
     def here(cls, modules: Sequence[str], leaves_out: Sequence[str] = (), device: str = "cpu") -> Self:
-        """Say where codes come from that the methods in ``modules`` make now, on this machine."""
+        """Return the origin of codes that the methods in ``modules`` make now, on this machine."""
         today = datetime.now(UTC).date().isoformat()
         commit = _commit(tuple(modules), tuple(leaves_out))
         return cls(commit, version("hashbench"), processor_class(), _n_threads(), device, today)
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Read what `text` gives; ValueError or TypeError if it is damaged."""
+        """Read what `text` returns; ValueError or TypeError if it is damaged."""
         return cls(**json.loads(text))
 
     def text(self) -> str:
-        """Write it as JSON."""
+        """Return it as JSON."""
         return canonical_json(asdict(self))
 
 
@@ -80,11 +64,11 @@ class Made(NamedTuple):
     device: str
     date: str
     seconds: str  # to fit and encode
-    trials: int = 0  # settings that were tried to choose these; 0 if none, or if that is not known
+    trials: int = 0  # settings that were tried to choose these; 0 if none, or if not known
 
     @classmethod
     def of(cls, made: Provenance, origin: Origin, seconds: float) -> Self:
-        """Say what made the rows of codes of that provenance and origin."""
+        """Return the record for rows of codes of that provenance and origin."""
         key = made.dataset, made.features, settings_name(made.params), made.n_bits, made.seed
         libraries = " ".join(f"{name}={version}" for name, version in sorted(json.loads(made.libraries).items()))
         place = origin.processor, origin.threads, origin.device, origin.date
@@ -93,16 +77,16 @@ class Made(NamedTuple):
 
     @classmethod
     def read(cls, cells: Sequence[str]) -> Self:
-        """Read the cells of a line; ValueError if one is none of ours."""
+        """Read the cells of a line; ValueError if one is not as `of` writes it."""
         if len(cells) != len(cls._fields):
             raise ValueError(f"it has {len(cells)} cells, expected {len(cls._fields)}")
         values: list[Any] = list(cells)
         for name in ("n_bits", "seed", "method_version", "threads", "trials"):
-            place = cls._fields.index(name)
-            values[place] = int(values[place])
-        made = cls(*values)
-        float(made.seconds)
-        return made
+            column = cls._fields.index(name)
+            values[column] = int(values[column])
+        record = cls(*values)
+        float(record.seconds)
+        return record
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -110,16 +94,19 @@ class Made(NamedTuple):
         return self[:5]
 
     def differences(self, other: Self) -> list[str]:
-        """Say what may have led to other digits: in what this differs from ``other``, which was made here."""
-        told = []
+        """List what may have led to other digits: in what this differs from ``other``, which was made here."""
+        differences = []
         if self.processor != other.processor:
-            told.append(f"made on another processor class ({self.processor}, here {other.processor})")
-        ours, theirs = (dict(pair.split("=", 1) for pair in one.libraries.split()) for one in (self, other))
-        pairs = {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in sorted(ours | theirs)}
-        pairs |= {name: (str(getattr(self, name)), str(getattr(other, name))) for name in ("device", "threads")}
-        versions = (f"{one.hashbench}{' at ' * bool(one.commit)}{one.commit}" for one in (self, other))
-        pairs["hashbench"] = next(versions), next(versions)
-        return told + [f"{name} {then} (here {now})" for name, (then, now) in pairs.items() if then != now]
+            differences.append(f"made on another processor class ({self.processor}, here {other.processor})")
+        then, now = (dict(pair.split("=", 1) for pair in record.libraries.split()) for record in (self, other))
+        pairs = {name: (then.get(name, "none"), now.get(name, "none")) for name in sorted(then | now)}
+        pairs["device"] = self.device, other.device
+        pairs["threads"] = str(self.threads), str(other.threads)
+        pairs["hashbench"] = self._version(), other._version()
+        return differences + [f"{name} {old} (here {new})" for name, (old, new) in pairs.items() if old != new]
+
+    def _version(self) -> str:
+        return f"{self.hashbench} at {self.commit}" if self.commit else self.hashbench
 
 
 @cache
@@ -127,7 +114,7 @@ def processor_class() -> str:
     """Name the class of this processor, on which the last bits of sums may depend.
 
     Architecture, vendor and the highest instruction level of those NumPy looks for, such as ``x86_64 AuthenticAMD
-    avx512``; ``unknown`` stands for a part that cannot be told.
+    avx512``; ``unknown`` stands for a part that is not known.
     """
     from numpy._core._multiarray_umath import __cpu_features__ as features  # type: ignore[import-not-found,unused-ignore]
 
@@ -161,7 +148,7 @@ def _commit(modules: tuple[str, ...], leaves_out: tuple[str, ...]) -> str:
 
 
 def _git(tree: Path, *arguments: str) -> str:
-    """Give what git says in a folder; nothing if it fails or is missing."""
+    """Return what git prints in a folder; nothing if it fails or is missing."""
     environment: Mapping[str, str] = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     command = ["git", "--no-optional-locks", "-C", str(tree), *arguments]
     try:

@@ -1,6 +1,6 @@
-"""The scores of every query, kept by what they were computed from; those of a job's earlier codes too.
+"""The scores of every query, cached by what they were computed from; those of a job's earlier codes too.
 
-A job (dataset, features, method, parameters, length, seed) has a folder in the data folder, and in it a file for each
+A job (dataset, features, method, parameters, length, seed) has a folder in the data folder, with a file for each
 content that its codes had, so that `hashbench.reports.diff` finds the queries behind a row of an earlier commit.
 """
 
@@ -17,27 +17,27 @@ from hashbench.errors import HashbenchError
 from hashbench.store.files import data_dir, locked
 from hashbench.store.hdf5 import SCHEMA_VERSION, Codes, read_scores, write_scores
 from hashbench.store.provenance import digest
-from hashbench.store.results import Row, unshown
+from hashbench.store.result_rows import Row, unshown
 
-N_KEPT = 20  # files a job; the oldest goes first
-KINDS = "(kinds)"  # no name of a metric
+N_KEPT = 20  # files per job; the oldest goes first
+KINDS = "(kinds)"  # not a metric's name
 
 
 @dataclass(frozen=True)
 class ScoreFile:
-    """The file, perhaps still to be made, of the scores of one content of codes, and what they are computed from."""
+    """The file, which need not exist yet, of the scores of one content of codes, and what they are computed from."""
 
     path: Path
     made: Mapping[str, Any]
 
     def read(self) -> dict[str, AnyArray]:
-        """Read what `write` wrote; none yet, none; refuse a damaged file."""
+        """Read what `write` wrote, empty if there is no file; refuse a damaged one."""
         return read_scores(self.path, self.made)
 
     def write(self, scores: Mapping[str, AnyArray]) -> None:
-        """Write the parts of `Scores`, (4, n_queries) by metric, and forget the job's oldest of over ``N_KEPT`` files.
+        """Write the parts of `Scores`, (4, n_queries) by metric, and remove the job's oldest of over ``N_KEPT`` files.
 
-        Under ``KINDS`` stands the kind of each query, (n_queries,).
+        ``KINDS`` holds the kind of each query, (n_queries,).
         """
         write_scores(self.path, scores, self.made)
         newest_first = sorted(self.path.parent.glob("*.h5"), key=lambda path: -path.stat().st_mtime_ns)
@@ -47,13 +47,13 @@ class ScoreFile:
 
 @contextmanager
 def opened(codes: Codes) -> Iterator[ScoreFile]:
-    """Give the file for the scores of some codes, and keep other processes from its job's folder."""
+    """Yield the file for the scores of some codes, and keep other processes out of its job's folder."""
     with locked(_folder(codes.made.job)):
         yield score_file(codes)
 
 
 def score_file(codes: Codes) -> ScoreFile:
-    """Tell where the scores of some codes are, or will be."""
+    """Return where the scores of some codes are, or will be."""
     made = {"schema_version": SCHEMA_VERSION, **codes.made.of_scores(codes.content)}
     return ScoreFile(_folder(codes.made.job) / f"{digest(made)}.h5", made)
 
@@ -63,21 +63,24 @@ def find_scores(row: Row) -> AnyArray | None:
 
     Returns the mean over tie orders of each query, NaN where it is undefined, from the file of the row's job with its
     fingerprint and method version, in which the metric's number of queries is the row's, and mean, low and high agree
-    with it to six decimals; None if there is no such file, or if several that tell different queries apart.
+    with it to six decimals; None if there is no such file, or several whose queries differ.
     """
     made = {"dataset_fingerprint": row.dataset_fingerprint, "method_version": row.method_version}
-    found = []
+    candidates = []
     for path in sorted(_folder(row.key[:6]).glob("*.h5")):
         try:
             values = read_scores(path, made).get(row.metric)
-        except HashbenchError:  # whoever scores next makes it again
+        except HashbenchError:  # the next scoring replaces it
             continue
         if values is None or values.shape[1] != row.n_queries:
             continue
         if _summary(values) == (row.value, row.low, row.high):
-            found.append(values[0])
-    is_clear = all(np.allclose(found[0], other, rtol=0, atol=1e-9, equal_nan=True) for other in found[1:])
-    return found[0] if found and is_clear else None
+            candidates.append(values[0])
+    if not candidates:
+        return None
+    first, *others = candidates
+    is_clear = all(np.allclose(first, other, rtol=0, atol=1e-9, equal_nan=True) for other in others)
+    return first if is_clear else None
 
 
 def _summary(values: AnyArray) -> tuple[str, ...]:
@@ -86,7 +89,7 @@ def _summary(values: AnyArray) -> tuple[str, ...]:
 
 
 def _folder(job: tuple[Any, ...]) -> Path:
-    """Find the folder of a job, given as the key of its rows without the metric."""
+    """Return the folder of a job, given as the key of its rows without the metric."""
     dataset, features, method, params, n_bits, seed = job
     job = dataset, features, method, unshown(params), n_bits, seed
     return data_dir() / "scores" / str(dataset) / f"{method}-{n_bits}-s{seed}-{digest(job)[:8]}"

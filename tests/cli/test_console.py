@@ -20,7 +20,7 @@ from hashbench.pipeline.grid import Job
 from hashbench.pipeline.runner import Demands, Outcome
 from hashbench.registry import get_method
 from hashbench.store import hdf5
-from hashbench.store.results import Row
+from hashbench.store.result_rows import Row
 
 CODES = np.array([[0, 0], [0, 1], [1, 1], [1, 1]])
 # Query 00 finds ranks 1 (level 0), 2 (level 1), then a tie of one relevant and one irrelevant item.

@@ -15,7 +15,7 @@ from hashbench.cli.main import COMMANDS, cli
 from hashbench.errors import HashbenchError
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
-from hashbench.store.results import COLUMNS
+from hashbench.store.result_rows import COLUMNS
 
 HEAVY = ["numpy", "pandas", "torch", "scipy", "sklearn", "h5py", "numba", "rich", "matplotlib"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashbench.store.results import FILE_COLUMNS
+from hashbench.store.result_files import FILE_COLUMNS
 
 
 @pytest.fixture

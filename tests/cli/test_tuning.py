@@ -126,7 +126,7 @@ def test_trials_side_by_side_are_the_same(digits_data, hashbench, tmp_path, monk
 def test_no_settings_that_went_through_is_an_error(fits, hashbench, tmp_path):
     done = hashbench("tune", "--method", "mine", "--bits", 8, "--param", "shift=3.0")
     assert done.exit_code == 1
-    assert "no settings went through all their trials" in done.stderr
+    assert "no settings finished all their trials" in done.stderr
     assert not (tmp_path / "tuning" / "grid.toml").exists()
     assert len(read_trials(tmp_path / "tuning" / "trials.csv")) == 1
 

@@ -16,7 +16,7 @@ from hashbench import registry
 from hashbench.adapter import Options, OwnData
 from hashbench.errors import HashbenchError
 from hashbench.store import hdf5
-from hashbench.store.results import COLUMNS
+from hashbench.store.result_rows import COLUMNS
 
 rng = np.random.default_rng(0)
 LABELS = rng.permutation(np.arange(60) % 3)

@@ -77,9 +77,8 @@ def serial(jobs, folder, monkeypatch):
 def test_jobs_make_the_rows_of_one_after_the_other(address, data, monkeypatch, tmp_path):
     jobs = grid(["digits", "digits-unlabelled"], ["lsh", "pcah"], [4, 8], [0, 1], {})
     found = rows(on(address, jobs), jobs)
-    assert {note for one in on(address, jobs) for note in one.notes} == {
-        *("reused dataset", "reused codes", "reused scores")
-    }
+    notes = {note for outcome in on(address, jobs) for note in outcome.notes}
+    assert notes == {"reused dataset", "reused codes", "reused scores"}
     assert serial(jobs, tmp_path, monkeypatch) == found
 
 
@@ -148,9 +147,8 @@ def test_counts_of_shards_are_those_of_one_process(address, rule):
 
 def test_a_worker_that_is_killed_while_it_counts_loses_nothing(address, tmp_path):
     fragile = Fragile(pack(database), tmp_path / "read")
-    codes = ShardedCodes(
-        *(pack(query), fragile, N_BITS, RULES["hierarchy"]), partial(count_on_workers, cluster=Cluster(address))
-    )
+    count = partial(count_on_workers, cluster=Cluster(address))
+    codes = ShardedCodes(pack(query), fragile, N_BITS, RULES["hierarchy"], count)
     assert_same_scores(codes.evaluate(METRICS), evaluate(query, database, RULES["hierarchy"], METRICS))
     assert fragile.place.exists()
 
@@ -165,9 +163,8 @@ def test_workers_that_would_not_make_these_numbers_are_refused_by_name(hashbench
         assert f"no worker to go to: {address.rpartition(':')[0]}:" in of_mine
         assert "cannot take it" in of_mine
         assert f"has numpy 1.0 and not {np.__version__}" in of_digits
-        codes = ShardedCodes(
-            *(pack(query), pack(database), N_BITS, RULES["csr"]), partial(count_on_workers, cluster=Cluster(address))
-        )
+        count = partial(count_on_workers, cluster=Cluster(address))
+        codes = ShardedCodes(pack(query), pack(database), N_BITS, RULES["csr"], count)
         with pytest.raises(HashbenchError, match=r"worker tcp://\S+ has numpy 1\.0 and not"):
             codes.evaluate(["AP"])
 
@@ -302,7 +299,7 @@ def test_jobs_go_over_tls_where_the_certificate_is_ours(data, tmp_path, monkeypa
         ("", "expected the address of a scheduler"),
         ("nowhere", "expected the address of a scheduler"),
         ("{folder}/other.json", "expected the address of a scheduler, such as tcp://127.0.0.1:8786, or the file"),
-        ("tls://127.0.0.1:8786", "asks for certificates, and Dask knows none"),
+        ("tls://127.0.0.1:8786", "needs certificates, and Dask's configuration has none"),
     ],
 )
 def test_what_is_no_address_of_a_scheduler_is_refused(given, told, tmp_path):

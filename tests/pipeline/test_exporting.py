@@ -127,7 +127,7 @@ def test_by_default_items_are_those_of_the_dataset_if_it_is_prepared(model, tmp_
 
 def test_without_the_dataset_items_are_asked_for(model, tmp_path):
     path, _ = model("lsh")
-    with pytest.raises(HashbenchError, match=r"not prepared here. Give some items"):
+    with pytest.raises(HashbenchError, match=r"not prepared here. Give items"):
         export(path, "npz", tmp_path / "m.npz")
     assert not (tmp_path / "m.npz").exists()
 
@@ -184,8 +184,8 @@ def test_codes_written_in_another_order_of_bits_are_told(codes_file, tmp_path, m
 @pytest.mark.parametrize(
     ("name", "target", "options", "message"),
     [
-        ("sklsh", "faiss", {}, "sklsh with these parameters is not linear, and faiss takes linear functions alone"),
-        ("sklsh", "npz", {}, "npz takes linear functions alone"),
+        ("sklsh", "faiss", {}, "sklsh with these parameters is not linear, and faiss takes only linear functions"),
+        ("sklsh", "npz", {}, "npz takes only linear functions"),
         ("random", "onnx", {}, "random cannot be written as ONNX here"),
         ("lsh", "pgvector", {}, "holds a model, which can be written for faiss, npz, onnx, got 'pgvector'"),
         ("lsh", "npz", {"role": "query"}, "--role has no effect"),

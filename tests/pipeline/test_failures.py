@@ -39,7 +39,7 @@ OVERRIDES = {
     "exits in words": (EXIT.replace("0", "'bye'"), "SystemExit: bye"),
     "divides": ("def _fit(self, X, y):\n        1 / 0", "ZeroDivisionError: division by zero"),
     "exits late": ("def _project(self, X):\n        sys.exit(0)", "SystemExit: 0"),
-    "says nothing": ("def _fit(self, X, y):\n        raise KeyError", "KeyError: no further words"),
+    "says nothing": ("def _fit(self, X, y):\n        raise KeyError", "KeyError: no message"),
     "refuses oddly": ("def refusal(self, dataset):\n        raise OSError(28, 'full')", r"OSError: [Errno 28] full"),
 }
 RUN = ["run", "--method", "mine", "--method", "lsh", "--bits", 8, "--metric", "AP"]
@@ -54,7 +54,7 @@ def test_whatever_a_method_raises_is_the_failure_of_its_job_alone(hashbench, plu
     assert result.exit_code == 1
     assert result.stderr.splitlines() == [
         f"[1/2] digits mine 8 bits seed 0: failed. method 'mine' failed with {told}. "
-        f"Mend it; its traceback is in {log}.",
+        f"Fix it; its traceback is in {log}.",
         "[2/2] digits lsh 8 bits seed 0: encoded codes, computed scores",
         "Error: 1 of the 2 jobs failed; the reasons are above.",
     ]
@@ -68,7 +68,7 @@ def test_a_single_job_that_fails_is_one_sentence(hashbench, plugin, tmp_path):
     plugin("mine", METHOD.format(what="exits", override=EXIT))
     result = hashbench("run", "--method", "mine", "--bits", 8, "--results", tmp_path / "results")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0. Mend it; ")
+    assert result.stderr.startswith("Error: method 'mine' failed with SystemExit: 0. Fix it; ")
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -82,7 +82,7 @@ def test_a_dataset_that_cannot_be_loaded_leaves_the_others_alone(hashbench, tiny
     first, second, third, last = result.stderr.splitlines()
     assert result.exit_code == 1
     assert f"failed. cannot read {broken}" in first
-    assert "failed. dataset 'mine' failed with SystemExit: 0. Mend it" in second
+    assert "failed. dataset 'mine' failed with SystemExit: 0. Fix it" in second
     assert "computed scores" in third
     assert last == "Error: 2 of the 3 jobs failed; the reasons are above."
     assert (tmp_path / "results" / "tiny" / "lsh.csv").exists()
@@ -155,7 +155,7 @@ class Mute(Exception):
         raise ValueError("nothing to say")
 
 
-@pytest.mark.parametrize(("error", "told"), [(Stop("now"), "Stop: now."), (Mute(), "Mute: no further words.")])
+@pytest.mark.parametrize(("error", "told"), [(Stop("now"), "Stop: now."), (Mute(), "Mute: no message.")])
 def test_an_exception_of_any_class_is_the_failure_of_its_job(error, told):
     with pytest.raises(JobFailure, match=f"^x failed with {told}"), contained("x", "job"):
         raise error
@@ -180,7 +180,7 @@ def test_whatever_scoring_raises_is_the_failure_of_its_job_alone(hashbench, tmp_
     options = ["--bits", 8, "--bits", 12, "--metric", "AP", "--results", tmp_path / "results"]
     result = hashbench("run", "--method", "lsh", *options)
     first, second, last = result.stderr.splitlines()
-    assert first.startswith("[1/2] digits lsh 8 bits seed 0: failed. scoring failed with MemoryError: no further words")
+    assert first.startswith("[1/2] digits lsh 8 bits seed 0: failed. scoring failed with MemoryError: no message")
     assert second == "[2/2] digits lsh 12 bits seed 0: encoded codes, computed scores"
     assert (result.exit_code, last) == (1, "Error: 1 of the 2 jobs failed; the reasons are above.")
     (row,) = rows_in(tmp_path / "results" / "digits")

@@ -1,4 +1,3 @@
-import csv
 import json
 
 import numpy as np
@@ -11,11 +10,6 @@ from hashbench.store import hdf5
 from hashbench.store.files import data_dir
 
 NAME = "NDCG@3:reranked=9"
-
-
-def rows_of(path):
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("true_distance", ["euclidean", "dot"])

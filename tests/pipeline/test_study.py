@@ -192,7 +192,7 @@ def test_a_parameter_said_for_a_method_that_is_not_chosen_is_refused(hashbench, 
     path = study('bits = 8\nmethods = ["lsh", "itq"]\nparams = {"itq:n_iter" = 20}')
     command = ["encode", "--grid", path, "--dry-run", "--method", "lsh"]
     assert hashbench(*command).stdout.startswith("digits lsh 8 bits seed 0: ")
-    assert "itq:n_iter is for itq alone" in hashbench(*command, "--param", "itq:n_iter=5").stderr
+    assert "itq:n_iter is only for itq" in hashbench(*command, "--param", "itq:n_iter=5").stderr
     changed = hashbench("encode", "--grid", path, "--dry-run", "--method", "itq", "--param", "n_iter=5").stdout
     assert changed.startswith("digits itq n_iter=5 8 bits seed 0: ")
 
@@ -220,10 +220,10 @@ def test_parameters_of_all_methods_are_for_those_that_have_them(hashbench, study
 def test_seeds_that_no_method_draws_by_are_told_once(hashbench):
     command = ["encode", "--dry-run", "--bits", 8, "--bits", 16, "--seed", 0, "--seed", 5, "--method", "pcah"]
     told = hashbench(*command)
-    assert told.stderr == "seed 0 alone is run, not 5: nothing is drawn by pcah.\n"
+    assert told.stderr == "only seed 0 is run, not 5: no randomness in pcah.\n"
     assert told.stdout.splitlines()[-1] == "0 of 2 jobs done, 2 to do."
     assert hashbench(*command, "--method", "lsh").stderr == ""
-    with pytest.warns(UserWarning, match="seed 0 alone is run, not 5, 6: nothing is drawn by pcah, sh"):
+    with pytest.warns(UserWarning, match="only seed 0 is run, not 5, 6: no randomness in pcah, sh"):
         Study(methods=(("pcah", {}), ("sh", {})), n_bits=(8,), seeds=(5, 6)).jobs()
 
 

@@ -114,7 +114,7 @@ def test_the_longest_go_first_and_those_never_done_before_them(data):
 @pytest.mark.parametrize("n_jobs", [0, -2])
 def test_a_number_of_jobs_that_is_none_is_refused(n_jobs):
     jobs = grid(["digits"], ["lsh"], [4, 8], [0], {})
-    with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected 1 or more, or -1 for one a processor"):
+    with pytest.raises(HashbenchError, match=rf"n_jobs is {n_jobs}, expected 1 or more, or -1 for one per processor"):
         next(run_side_by_side(jobs, ["AP"], n_jobs, Demands()))
 
 

@@ -32,7 +32,7 @@ from hashbench.reports.plots.result_figures import spread
 from hashbench.reports.plots.selection import Block, Selection, choose_blocks
 from hashbench.reports.plots.style import Layout, choose_looks, in_rows, make_panels
 from hashbench.reports.plots.unseen_figure import place_names
-from hashbench.store import results
+from hashbench.store import result_files, result_rows, results
 
 pytestmark = pytest.mark.slow  # make test-figures
 BASELINES = {"constant", "oracle-label", "random"}
@@ -120,7 +120,7 @@ def folds(tmp_path_factory):
             value = rng.uniform(0.2, 0.4) if method in ("lsh", "itq", "random") else rng.uniform(0.5, 0.8)
             texts = [f"{number:.6f}" for number in (value, 0.001, value - 0.02, value + 0.03)]
             rows.append(
-                results.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, "89abcdef" + dataset, 1)
+                result_rows.Row(dataset, "pixels", method, "{}", 32, 0, "AP", *texts, 200, 0, "89abcdef" + dataset, 1)
             )
     results.merge_rows(folder, rows)
     return folder
@@ -583,9 +583,9 @@ def test_tables_of_a_dataset_without_any_value_leave_the_others_alone(hashbench,
 
 def test_results_of_an_older_version_are_drawn_without_ranges(hashbench, tmp_path):
     rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method in ("itq", "lsh")]
-    header = [column for column in results.COLUMNS if column not in ("low", "high")]
+    header = [column for column in result_rows.COLUMNS if column not in ("low", "high")]
     (tmp_path / "digits.csv").write_text(
-        results.csv_text(header, ([getattr(row, column) for column in header] for row in rows))
+        result_files.csv_text(header, ([getattr(row, column) for column in header] for row in rows))
     )
     for name in ("tie-ranges", "ap-bits"):
         drawing = draw(name, tmp_path)

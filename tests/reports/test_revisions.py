@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from diffing import commit, git, needs_git, row, write
 
-from hashbench.store.results import COLUMNS
+from hashbench.store.result_rows import COLUMNS
 
 
 @needs_git

@@ -8,7 +8,7 @@ from tabulating import ITQ, cell, chosen, ranged, table
 
 from hashbench.errors import HashbenchError
 from hashbench.reports import tables
-from hashbench.store import results
+from hashbench.store import result_rows, results
 
 OF_PAPERS = ("-published.csv", "-orders.csv")
 ENDS = (".csv", ".md", ".tex", "-tie-range.csv", *OF_PAPERS)
@@ -253,7 +253,7 @@ def folder(tmp_path):
         for n_bits in (16, 32)
         for metric in ("AP", "AP@1000", "NDCG")
     ]
-    rows = [results.Row(**{**one, **{key: f"{one[key]:.6f}" for key in results.NUMBERS}}) for one in cells]
+    rows = [result_rows.Row(**{**one, **{key: f"{one[key]:.6f}" for key in result_rows.NUMBERS}}) for one in cells]
     results.merge_rows(tmp_path, rows)
     return tmp_path
 

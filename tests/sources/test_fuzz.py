@@ -20,7 +20,8 @@ from hashbench.errors import HashbenchError
 from hashbench.sources.array_files import read_array, read_items, read_matrix
 from hashbench.store import hdf5, inputs
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import COLUMNS, Row, csv_text, read_file, unite
+from hashbench.store.result_files import csv_text, read_file, unite
+from hashbench.store.result_rows import COLUMNS, Row
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 4)).astype(np.float32)

@@ -244,7 +244,7 @@ def test_an_array_of_which_chunks_were_never_written_is_refused_unless_it_says_w
     np.testing.assert_array_equal(read_array(f"{path}:filled", ())[:20], X[:20])
     assert complaint(read_array, f"{path}:half", ()) == (
         f"half of {path} declares shape (40, 3), but only 4 of its 6 chunks were ever written. Write the others too; "
-        "if they are meant to be zeros, say so by a fill value."
+        "if they are meant to be zeros, set a fill value."
     )
 
 

@@ -120,7 +120,7 @@ def test_a_file_tells_its_provenance_and_knows_no_other():
 @pytest.mark.parametrize("text", ["[1]", '"x"', "null"])
 def test_attributes_that_hold_no_object_are_damaged(key, text):
     made = Provenance("d", "f", "itq", "{}", 4, 0, "abc", 1, '{"numpy": "2"}', "code")
-    with pytest.raises(ValueError, match="no JSON object"):
+    with pytest.raises(ValueError, match="not a JSON object"):
         Provenance.read({**made.attributes(), key: text})
 
 

@@ -8,7 +8,7 @@ from hashbench.errors import Damaged
 from hashbench.store import provenance, score_cache
 from hashbench.store.hdf5 import Codes
 from hashbench.store.provenance import Provenance
-from hashbench.store.results import Row
+from hashbench.store.result_rows import Row
 
 VALUES = np.array([0.25, np.nan, 0.75, 1.0])
 JOB = {
@@ -119,6 +119,6 @@ def test_damaged_scores_are_not_given(key):
             file[key][0, 0] += 0.125
         else:
             file.attrs[key] = "0" * 16
-    with score_cache.opened(codes()) as kept, pytest.raises(Damaged, match="does not hold the scores that it says"):
+    with score_cache.opened(codes()) as kept, pytest.raises(Damaged, match="is damaged: its scores"):
         kept.read()
     assert score_cache.find_scores(row()) is None

@@ -20,7 +20,7 @@ from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
-from hashbench.store.results import as_row
+from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
 _USUAL_BITS = 32  # whose queries are shown

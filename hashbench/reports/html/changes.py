@@ -10,7 +10,7 @@ from hashbench.reports.diff import Diff
 from hashbench.reports.diff_text import footnotes, headline, summarise
 from hashbench.reports.html.content import coded, whole
 from hashbench.reports.ties import ANSWERS
-from hashbench.store.results import Row
+from hashbench.store.result_rows import Row
 
 _COLUMNS = ("status", "data", "label", "bits", "seed", "metric", "old", "new", "ties", "p", "low", "high", "other")
 _NUMBERS = ("old", "new", "p", "low", "high")

@@ -16,7 +16,7 @@ from hashbench.reports.tables.published import published_values
 from hashbench.reports.ties import N_DEVIATIONS, N_QUERIES
 from hashbench.scoring.metrics import is_error
 from hashbench.store.origin import Made
-from hashbench.store.results import COLUMNS, NUMBERS
+from hashbench.store.result_rows import COLUMNS, NUMBERS
 
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 

@@ -24,7 +24,8 @@ from hashbench.reports.made import read_lines
 from hashbench.reports.plots.selection import Block
 from hashbench.reports.revisions import read_sides
 from hashbench.store.files import check_output, data_dir, write_bytes, write_text
-from hashbench.store.results import find_files, read_results
+from hashbench.store.result_files import find_files
+from hashbench.store.results import read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
 USUAL_QUERIES = {"file": 20, "folder": 500}  # of each dataset, whose tie groups are there

@@ -18,7 +18,7 @@ from hashbench.reports.aggregate import BLOCK, LINE, changed_params
 from hashbench.reports.plots.selection import Block
 from hashbench.scoring.code_statistics import bucket_sizes
 from hashbench.scoring.curves import curve_metrics, lay_out
-from hashbench.store import hdf5, results
+from hashbench.store import hdf5, result_rows
 from hashbench.store.files import data_dir
 
 _KEY = (*BLOCK, *LINE, "n_bits", "seed")
@@ -122,7 +122,7 @@ def _kept_codes() -> dict[tuple[Any, ...], Path]:
 
 def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
     """Return the values of ``_KEY``; users' own codes are the same however they are shown."""
-    return tuple(results.unshown(str(fields.get(key))) if key == "params" else fields.get(key) for key in _KEY)
+    return tuple(result_rows.unshown(str(fields.get(key))) if key == "params" else fields.get(key) for key in _KEY)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -168,7 +168,7 @@ def _commands(block: Block, missing: pd.DataFrame) -> Iterator[str]:
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:
         yield _preparation(block)
-    is_own = missing["params"].map(results.is_own)
+    is_own = missing["params"].map(result_rows.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):
         yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"
     missing = missing[~is_own]

@@ -16,7 +16,7 @@ from hashbench.reports.tables.published import Published, is_own, published_valu
 from hashbench.reports.tables.selection import Selection
 from hashbench.reports.ties import compare
 from hashbench.scoring.metrics import is_error
-from hashbench.store.results import NUMBERS
+from hashbench.store.result_rows import NUMBERS
 
 COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # what is compared: the cells of a column, or a method's own
 

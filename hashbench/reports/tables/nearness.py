@@ -18,7 +18,7 @@ from scipy.stats import kendalltau
 from hashbench._typing import FloatArray
 from hashbench.reports.tables.published import Published
 from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, Score, compare
-from hashbench.store.results import NUMBERS
+from hashbench.store.result_rows import NUMBERS
 
 MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
 

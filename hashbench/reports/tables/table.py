@@ -26,7 +26,8 @@ from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import Selection
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store.files import write_text
-from hashbench.store.results import find_files, read_results
+from hashbench.store.result_files import find_files
+from hashbench.store.results import read_results
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.aggregate import LINE, line_labels
 from hashbench.reports.significance import all_pairs_tests, bootstrap_intervals, paired_tests
 from hashbench.reports.tables.cells import COLUMN
-from hashbench.store.results import as_row
+from hashbench.store.result_rows import as_row
 from hashbench.store.score_cache import find_scores
 
 

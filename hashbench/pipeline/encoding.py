@@ -1,4 +1,4 @@
-"""Encode new items with a fitted method that was kept."""
+"""Encoding new items with a fitted method that was kept."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,10 +29,10 @@ def encode_items(
     device: str | None = None,
     on_progress: Progress = silent,
 ) -> tuple[int, int]:
-    """Write the codes of items, ``FILE`` or ``FILE:KEY``, by a kept model to an ``.npy`` file; gives its shape in bits.
+    """Encode items, ``FILE`` or ``FILE:KEY``, with a kept model to an ``.npy`` file; return the shape in bits.
 
-    The array is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least significant bit first. ``device`` is
-    where a method that learned on another computes.
+    The array is bool (n, n_bits), or packed uint8 (n, ceil(n_bits / 8)), least significant bit first. ``device``
+    replaces the one that the method learned on.
     """
     method = read_model(path).method
     if device is not None:
@@ -55,14 +55,14 @@ def read_inputs(method: "HashMethod", items: str) -> AnyArray:
     features = real_rows(read_features(items), f"features of {items}", "n_features")
     if features.shape[1] != method.n_features_in_:
         raise HashbenchError(
-            f"{items} holds {features.shape[1]} features an item, and the model learned from {method.n_features_in_}. "
+            f"{items} holds {features.shape[1]} features per item, and the model learned from {method.n_features_in_}. "
             "Give items described by the same features."
         )
     return features
 
 
 def encoded(method: "HashMethod", items: AnyArray, on_progress: Progress = silent) -> BoolArray:
-    """Encode items (n, ...) batch by batch, as a run does; gives codes (n, n_bits)."""
+    """Encode items (n, ...) batch by batch, as a run does; return codes (n, n_bits)."""
     codes = np.empty((len(items), method.n_bits), dtype=bool)
     for rows in gen_batches(len(items), BATCH[method.input_kind]):
         codes[rows] = method.transform(items[rows])

@@ -1,0 +1,341 @@
+"""Files of results: which and where they are, and their text, line by line.
+
+Rows are in ``<dataset>/<method>.csv`` and name their parameters, which are in ``<method>.settings.json``; what made
+them is in ``<method>.jobs.csv``. All folds with unseen classes of a dataset share the folder ``<dataset>-unseen``. In
+the earlier layout, ``<dataset>.csv``, every row holds its parameters.
+"""
+
+import codecs
+import csv
+import gc
+import io
+import json
+import re
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError, one_line
+from hashbench.store.inputs import check_file, reading
+from hashbench.store.origin import Made
+from hashbench.store.provenance import settings_name
+from hashbench.store.result_rows import COLUMNS, N_JOB, N_KEY, PARAMS, UNKNOWN, Row, parse_row
+from hashbench.unseen import split_name
+
+
+class Unreadable(HashbenchError):
+    """A results file that cannot be read: what is wrong with it, and what to do about one that can be changed."""
+
+    def __str__(self) -> str:
+        return " ".join(self.args)
+
+
+class ResultsFile(NamedTuple):
+    """The content of a results file, on disk or in a commit."""
+
+    name: str  # for errors
+    content: bytes
+    settings: bytes | None = None  # of the file beside it; None if there is none
+
+
+Rows = dict[tuple[Any, ...], Row]  # by key
+FILE_COLUMNS = tuple("settings" if column == "params" else column for column in COLUMNS)
+_FIRST = ",".join(FILE_COLUMNS[: PARAMS + 1]).encode()
+_JOBS, _SETTINGS = ".jobs.csv", ".settings.json"
+_RESTORE = "Restore it from version control."
+_RESTORE_OR_RUN = "Restore it from version control, or move it away and run again."
+_CONFLICT = re.compile(rb"^(<{7}|>{7}|\|{7}|={7}$)[^\n]*", re.MULTILINE)
+_OF_OLDER_FILES = {  # the value of a column that files of older versions lack
+    "tie_sd": "",
+    "low": "nan",
+    "high": "nan",
+    "n_undefined": "0",
+    "dataset_fingerprint": UNKNOWN,
+    "method_version": "1",
+}
+
+
+# ---------------------------------------------------------------- places
+
+
+def results_path(folder: str | Path, dataset: str, method: str) -> Path:
+    """Return the file for the rows of a method on a dataset."""
+    check_method(method)
+    return folder_of(folder, dataset) / f"{method}.csv"
+
+
+def check_method(name: str) -> None:
+    """Refuse the name of a method whose rows would be in another method's ``.jobs.csv``."""
+    if name.endswith(_JOBS.removesuffix(".csv")):
+        raise HashbenchError(
+            f"a method called {name!r} would write its rows to {name}.csv, which says what made others. "
+            "Give it another name."
+        )
+
+
+def folder_of(folder: str | Path, dataset: str) -> Path:
+    """Return the folder for the rows of a dataset."""
+    base, protocol = split_name(dataset)
+    return Path(folder) / f"{base}{'-unseen' if protocol else ''}"
+
+
+def earlier_path(folder: str | Path, dataset: str) -> Path:
+    """Return the file for the rows of a dataset in the earlier layout."""
+    base = folder_of(folder, dataset)
+    return base.with_name(f"{base.name}.csv")
+
+
+def settings_path(path: Path) -> Path:
+    """Return the file of the settings that a results file names."""
+    return path.with_name(path.stem + _SETTINGS)
+
+
+def made_path(path: Path) -> Path:
+    """Return the file that records what made the rows of a results file."""
+    return path.with_name(path.stem + _JOBS)
+
+
+def is_earlier(file: ResultsFile) -> bool:
+    """Return whether a file is of the earlier layout, with parameters in every row."""
+    return not file.content.startswith(_FIRST)
+
+
+def is_results_file(name: str, names: Container[str], begin: Callable[[], bytes]) -> bool:
+    """Return whether a path below the folder of results is of a results file.
+
+    Tables may lie in folders there, too: a results file has settings beside it among all ``names``, or begins as one.
+    """
+    if not name.endswith(".csv") or name.endswith(_JOBS):
+        return False
+    return "/" not in name or f"{name.removesuffix('.csv')}{_SETTINGS}" in names or begin().startswith(_FIRST)
+
+
+def find_files(folder: Path) -> list[Path]:
+    """List the results files of a folder, those of the earlier layout first; a missing folder has none."""
+    with reading(folder, "a folder of results"):
+        entries = sorted(folder.iterdir()) if folder.exists() else []
+        inside = [path for entry in entries if entry.is_dir() for path in sorted(entry.iterdir())]
+        names = {path: path.relative_to(folder).as_posix() for path in inside}
+        nested = [path for path in inside if is_results_file(names[path], {*names.values()}, partial(_begin, path))]
+        folders = {path.parent for path in nested}  # a dataset, too, may be called x.csv
+        earlier = [path for path in entries if is_results_file(path.name, (), bytes) and path not in folders]
+        return earlier + nested
+
+
+def _begin(path: Path) -> bytes:
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(len(_FIRST))
+
+
+def read_file(path: Path) -> ResultsFile:
+    """Read a results file, which must be a regular one, and the settings beside it, which are written before it."""
+    content, settings = _read_content(path), None
+    if settings_path(path).exists():
+        settings = _read_content(settings_path(path))
+    return ResultsFile(str(path), content, settings)
+
+
+def _read_content(path: Path) -> bytes:
+    with reading(path, "results"):
+        check_file(path)
+        return path.read_bytes()
+
+
+# ---------------------------------------------------------------- reading
+
+
+def unite(files: Iterable[ResultsFile], *, is_past: bool = False) -> Rows:
+    """Parse results files, and return their rows by key; refuse a key that occurs twice.
+
+    In files of the past, which cannot be changed, line ends, a byte order mark and a row's exact copies do not matter.
+
+    The header is the schema. Columns that say how far to trust a value may be missing, as in a file of an older
+    version: then the tie range is NaN, its deviation empty, no query is undefined, the dataset's fingerprint is
+    ``unknown`` and the method's version 1.
+    """
+    rows: Rows = {}
+    seen: list[ResultsFile] = []
+    with _without_garbage_collection():
+        for file in files:
+            if is_past:
+                file = ResultsFile(file.name, _plain(file.content), file.settings and _plain(file.settings))
+            seen.append(file)
+            for number, row in _parse(file):
+                other = rows.setdefault(row[:N_KEY], row)
+                if other is not row and not (is_past and other == row):
+                    raise _repeated(file, number, row, seen)
+    return rows
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Pause the search for reference cycles, of which rows have none: it takes half as long as reading them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _plain(content: bytes) -> bytes:
+    return content.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n")
+
+
+def _repeated(file: ResultsFile, number: int, row: Row, files: Iterable[ResultsFile]) -> Unreadable:
+    """Build the error for a row whose key an earlier line of the files holds."""
+    first, line, other = next(
+        (earlier, line, other) for earlier in files for line, other in _parse(earlier) if other.key == row.key
+    )
+    place = f"line {line}" if first.name == file.name else f"{first.name}, line {line}"
+    numbers = "the same" if row == other else "other"
+    advice = "Delete one of the two lines, or both and run again."
+    if row == other and (file.settings is None) != (first.settings is None):
+        advice = "Convert the rows of the earlier layout: hashbench results convert."
+    key = " ".join(map(str, row.key))
+    return Unreadable(
+        f"{file.name}, line {number}, holds {key} a second time, after {place}, with {numbers} numbers.", advice
+    )
+
+
+def _parse(file: ResultsFile) -> Iterator[tuple[int, Row]]:
+    """Parse the rows of a results file, each with the number of its line."""
+    name, lines = file.name, parse_csv(file.content, file.name)
+    header = lines[0][1] if lines else []
+    expected = FILE_COLUMNS if "settings" in header else COLUMNS
+    if header and not any(set(line) & set(COLUMNS) for _, line in lines[:2]):
+        raise Unreadable(
+            f"{name} is no results file: its first line has none of the columns {','.join(FILE_COLUMNS)}.",
+            "Give a file that hashbench run wrote, or move this one out of the folder of results.",
+        )
+    beyond = [column for column in header if column not in expected]
+    if (header[:1] and header[0].startswith("#")) or (beyond and set(expected) <= set(header)):
+        raise HashbenchError(
+            f"{name} has {', '.join(beyond)} in its header, as a newer version of hashbench writes. Upgrade hashbench."
+        )
+    complete = [column for column in expected if column in header or column not in _OF_OLDER_FILES]
+    if header != complete:
+        raise Unreadable(
+            f"{name} has columns {','.join(header) or 'none'}, expected {','.join(expected)}.", _RESTORE_OR_RUN
+        )
+    settings = None
+    if expected is FILE_COLUMNS:
+        settings = {key: canonical_json(entry["params"]) for key, entry in read_settings(file).items()}
+    absent = [(place, _OF_OLDER_FILES[column]) for place, column in enumerate(expected) if column not in header]
+    for number, line in lines[1:]:
+        try:
+            if len(line) != len(header):
+                raise ValueError(f"it has {len(line)} cells, expected {len(header)}")
+            for place, text in absent:
+                line.insert(place, text)
+            yield number, parse_row(line, settings)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise Unreadable(f"{name}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
+
+
+def parse_csv(content: bytes, name: str) -> list[tuple[int, list[str]]]:
+    """Parse the lines of a file of results, or beside it, each with its number."""
+    _check_text(content, name)
+    try:
+        reader = csv.reader(io.StringIO(content.decode(), newline=""))
+        return [(reader.line_num, line) for line in reader]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise Unreadable(f"{name} is no results file: {error}.", _RESTORE) from error
+
+
+def _check_text(content: bytes, name: str) -> None:
+    """Refuse what git and editors leave in a text file."""
+    marker = _CONFLICT.search(content)
+    if marker:
+        number = content.count(b"\n", 0, marker.start()) + 1
+        text = marker[0].decode(errors="replace").strip()[:40]
+        raise Unreadable(
+            f"{name}, line {number}, is a conflict marker of git ({text}): a merge left both sides in.",
+            "Keep the lines of both sides, sorted, or take one side (git checkout --ours or --theirs, and the file) "
+            "and run again what the other had.",
+        )
+    if content.startswith(codecs.BOM_UTF8):
+        raise HashbenchError(
+            f"{name} begins with a byte order mark, as some editors and spreadsheets write it. Save it as UTF-8 "
+            "without one, or restore it from version control."
+        )
+    if b"\r\n" in content:
+        raise HashbenchError(
+            f"{name} has lines that end in CR LF, as on Windows. Put `results/** text=auto eol=lf` into "
+            ".gitattributes and restore it from version control."
+        )
+
+
+# ---------------------------------------------------------------- files beside
+
+
+def read_settings(file: ResultsFile) -> dict[str, Any]:
+    """Read the settings beside a results file: by name, objects that hold ``params``."""
+    name = str(settings_path(Path(file.name)))
+    if file.settings is None:
+        raise Unreadable(f"{name} is missing, which holds the parameters of the rows of {file.name}.", _RESTORE)
+    _check_text(file.settings, name)
+    try:
+        entries: dict[str, Any] = json.loads(file.settings)
+        for key, entry in entries.items():
+            params = canonical_json(entry["params"])
+            if key != settings_name(params) or not isinstance(entry["params"], dict):
+                raise ValueError(f"{key} is not what hashbench calls the parameters {params}")
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+        raise Unreadable(f"{name} holds no settings: {one_line(error).rstrip('.')}.", _RESTORE) from error
+    return entries
+
+
+def read_made(path: Path) -> dict[tuple[Any, ...], Made]:
+    """Read what made the rows of a results file, by job (`made_key`); empty if there is no such file."""
+    beside = made_path(path)
+    if not beside.exists():
+        return {}
+    (_, header), *lines = parse_csv(_read_content(beside), str(beside)) or [(0, [])]
+    if header != [*Made._fields]:
+        raise Unreadable(
+            f"{beside} has columns {','.join(header) or 'none'}, expected {','.join(Made._fields)}.", _RESTORE
+        )
+    records = {}
+    for number, line in lines:
+        try:
+            record = Made.read(line)
+        except ValueError as error:
+            raise Unreadable(f"{beside}, line {number}: {one_line(error).rstrip('.')}.", _RESTORE) from error
+        records[record.key] = record
+    return records
+
+
+def made_key(job: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the key of what made a job, from the key of its rows."""
+    dataset, features, _, params, n_bits, seed = job[:N_JOB]
+    return dataset, features, settings_name(params), n_bits, seed
+
+
+# ---------------------------------------------------------------- texts
+
+
+def rows_text(rows: Iterable[Row]) -> str:
+    """Return the text of a results file, its rows sorted."""
+    return csv_text(FILE_COLUMNS, sorted(row._replace(params=settings_name(row.params)) for row in rows))
+
+
+def settings_text(entries: Mapping[str, Any]) -> str:
+    """Return the text of a file of settings, one per line."""
+    lines = (f"  {json.dumps(name)}: {canonical_json(entry)}" for name, entry in sorted(entries.items()))
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def csv_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Return CSV, with LF after every line; see `hashbench.reports.formatting.sheet_text`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(rows)
+    return text.getvalue()

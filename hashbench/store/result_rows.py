@@ -1,0 +1,166 @@
+"""Rows of results: their columns, what a row may hold, and rows as a data frame."""
+
+import json
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hashbench._validation import check_name, check_words, has_markup
+from hashbench.dataset import canonical_json
+from hashbench.errors import HashbenchError, unknown_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Row(NamedTuple):
+    """One metric of one method on one dataset; the fields up to ``metric`` are its key."""
+
+    dataset: str
+    features: str
+    method: str
+    params: str  # the method's, as sorted JSON
+    n_bits: int
+    seed: int
+    metric: str  # canonical name
+    value: str  # mean over the queries of the expectation over tie orders; six decimals
+    tie_sd: str  # estimated standard deviation of it over random orders of the database; empty if not known
+    low: str  # as value, of the minimum over tie orders
+    high: str  # as value, of the maximum
+    n_queries: int
+    n_undefined: int  # those without relevant items, which are left out of the means
+    dataset_fingerprint: str  # of its content
+    method_version: int
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What identifies the row."""
+        return self[:N_KEY]
+
+
+COLUMNS = Row._fields
+NUMBERS = ("value", "tie_sd", "low", "high")
+UNKNOWN = "unknown"
+OWN = {"codes": "own"}  # the parameters that mark rows of users' own codes
+SHOWN = ("group", "label")  # those that only affect how such rows are shown
+MAX_LABEL = 40  # characters
+N_KEY, N_JOB, PARAMS = 7, 6, COLUMNS.index("params")  # fields of a key, of a job, and before the parameters
+_ROUNDING = 1.5e-6  # sums in other orders may end on either side of a sixth decimal
+_KINDS = {"n_bits": int, "seed": int, "n_queries": int, "n_undefined": int, "method_version": int}
+_WHOLE = tuple((COLUMNS.index(column), kind) for column, kind in _KINDS.items())
+_METRIC = re.compile(r"[A-Za-z]\w*(@r?(0|[1-9]\d*))?(:[a-z0-9=-]+)*", re.ASCII)
+
+
+def parse_row(cells: list[Any], settings: Mapping[str, str] | None) -> Row:
+    """Check the cells of a row; ``settings`` holds the parameters by name, None where cells hold them themselves."""
+    if settings is None:
+        _check_params(cells[PARAMS])
+    elif cells[PARAMS] in settings:
+        cells[PARAMS] = settings[cells[PARAMS]]
+    else:
+        raise ValueError(f"settings {cells[PARAMS]} are not in the file of settings beside it")
+    for column, kind in _WHOLE:
+        cells[column] = kind(cells[column])
+    row = Row._make(cells)
+    _check_numbers(row)
+    _check_spelling(row.dataset, row.method, row.dataset_fingerprint, row.features, row.metric)
+    return row
+
+
+@lru_cache(maxsize=1 << 16)  # many rows have the same
+def _check_spelling(dataset: str, method: str, fingerprint: str, features: str, metric: str) -> None:
+    """Refuse names that cannot name files, and a second spelling of a part of the key."""
+    for key, name in {"dataset": dataset, "method": method, "dataset_fingerprint": fingerprint}.items():
+        check_name(name, f"column {key}")
+    check_words(features, "column features")
+    if not _METRIC.fullmatch(metric):
+        raise ValueError(f"metric {metric!r} is not a metric's name, such as AP@1000")
+
+
+@lru_cache(maxsize=1024)
+def _check_params(text: str) -> None:
+    params = json.loads(text)
+    if not isinstance(params, dict):
+        raise ValueError(f"params {text!r} are not a JSON object")
+    if unnamed := [key for key in params if not key.isidentifier()]:
+        raise ValueError(f"params has {unnamed[0]!r}, expected names of parameters: letters, digits and _")
+    check_shown(params)
+    if text != canonical_json(params):
+        raise ValueError(f"params {text!r} are spelled {canonical_json(params)!r} by hashbench")
+
+
+def _check_numbers(row: Row) -> None:
+    """Refuse numbers that no run gives; NaN stands for a mean of no query, and for a range that is not known."""
+    value, low, high, tie_sd = float(row.value), float(row.low), float(row.high), float(row.tie_sd or 0)
+    is_usual = 0 <= low <= value <= high <= 1 and 0 <= tie_sd <= (high - low) / 2
+    if is_usual and 0 <= row.n_undefined <= row.n_queries > 0 and row.n_bits > 0 <= row.seed and row.method_version > 0:
+        return
+    if not all(number != number or 0 <= number <= 1 for number in (value, low, high)):
+        raise ValueError(f"value {row.value}, low {row.low} and high {row.high} are not all between 0 and 1")
+    if value < low - _ROUNDING or value > high + _ROUNDING:
+        raise ValueError(f"value {row.value} lies outside its range over tie orders, {row.low} to {row.high}")
+    if not tie_sd >= 0 or tie_sd > (high - low) / 2 + _ROUNDING:
+        raise ValueError(f"tie_sd {row.tie_sd} is not between 0 and half of the range, {row.low} to {row.high}")
+    if not 0 <= row.n_undefined <= row.n_queries or row.n_queries < 1:
+        raise ValueError(f"{row.n_undefined} of {row.n_queries} queries are undefined")
+    if value != value and row.n_undefined < row.n_queries:
+        n_scored = f"{row.n_queries - row.n_undefined} of {row.n_queries} queries have a score"
+        raise ValueError(f"value is {row.value}, {row.low} to {row.high}, though {n_scored}")
+    if row.n_bits < 1 or row.seed < 0 or row.method_version < 1:
+        raise ValueError(f"n_bits is {row.n_bits}, seed {row.seed} and method_version {row.method_version}")
+
+
+# ---------------------------------------------------------------- users' own codes
+
+
+def check_shown(params: Mapping[str, Any]) -> None:
+    """Refuse a group or label of users' own codes that a table could not show."""
+    if params.get("codes") != OWN["codes"]:
+        return
+    if "group" in params:
+        from hashbench.method import GROUPS
+
+        if params["group"] not in GROUPS:
+            raise unknown_name("group", str(params["group"]), GROUPS)
+    if "label" in params:
+        label = params["label"]
+        if not isinstance(label, str) or len(label) > MAX_LABEL or "=" in label or has_markup(label):
+            raise HashbenchError(f"a label is a text of up to {MAX_LABEL} characters without =<>|`, got {label!r}.")
+        check_words(label, "a label")
+
+
+def is_own(params: str) -> bool:
+    """Return whether rows with these parameters (JSON) are of users' own codes."""
+    return '"codes"' in params and bool(json.loads(params).get("codes") == OWN["codes"])
+
+
+def unshown(params: str) -> str:
+    """Return parameters (JSON) without the group and label of users' own codes."""
+    if not is_own(params):
+        return params
+    return canonical_json({key: value for key, value in json.loads(params).items() if key not in SHOWN})
+
+
+def unshown_key(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the key of a row without the group and label of users' own codes."""
+    return (*key[:PARAMS], unshown(key[PARAMS]), *key[PARAMS + 1 :])
+
+
+# ---------------------------------------------------------------- data frames
+
+
+def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
+    """Return rows as a data frame; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN where not known."""
+    import pandas as pd
+
+    rows = list(rows)
+    columns: dict[str, list[Any]] = {name: [row[column] for row in rows] for column, name in enumerate(COLUMNS)}
+    return pd.DataFrame(columns | {name: [float(text or "nan") for text in columns[name]] for name in NUMBERS})
+
+
+def as_row(record: Mapping[Hashable, Any]) -> Row:
+    """Return the row of a record of `to_frame`, its numbers as texts of six decimals."""
+    texts = {name: f"{record[name]:.6f}" for name in NUMBERS}
+    texts["tie_sd"] = texts["tie_sd"].replace("nan", "")
+    return Row(**{name: texts.get(name, record[name]) for name in COLUMNS})
