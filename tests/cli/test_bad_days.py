@@ -61,7 +61,7 @@ def test_info_suggests_a_file_or_a_dataset_of_ones_own(hashbench, data, tiny_fil
 
 
 USAGE = [
-    (["run"], "Missing option '--method'. `hashbench list methods` names them."),
+    (["run"], "Missing option '--method' / '-m'. `hashbench list methods`"),
     (["run", "--method", "itq"], "Missing option '--bits'. Such as --bits 32."),
     (["lst"], "No such command 'lst'. Did you mean 'list'?"),
     (["list", "method"], "Did you mean 'methods'?"),
@@ -94,10 +94,10 @@ def test_names_are_shown_as_they_are_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with Progress(1) as progress:
-        progress.start("[/b] [red]x :smile:")
-        progress.tell("[/i]", 1, 2)
+        progress.start_job("[/b] [red]x :smile:")
+        progress.update("[/i]", 1, 2)
         progress._bar.refresh()
-        progress.done("[/b] done")
+        progress.finish_job("[/b] done")
     err = capsys.readouterr().err
     assert "[/b] [red]x :smile:" in err
     assert "[/i]" in err
@@ -191,7 +191,7 @@ def test_error_of_the_system_that_names_a_file_is_a_sentence(hashbench, monkeypa
     monkeypatch.setattr(descriptions, "describe", raising(PermissionError(errno.EACCES, "Permission denied", "x.h5")))
     result = hashbench("info", "itq")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "Error: cannot use x.h5: Permission denied. Check its name, and who may read it.\n"
+    assert result.stderr == "Error: cannot use x.h5: Permission denied. Check its name and permissions.\n"
 
 
 def raising(error):

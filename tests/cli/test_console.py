@@ -161,9 +161,9 @@ def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
     with Progress(2) as progress:
-        progress.start("first")
-        progress.tell("items", 1, 2)
-        progress.done("first: done [1] :smile:")
+        progress.start_job("first")
+        progress.update("items", 1, 2)
+        progress.finish_job("first: done [1] :smile:")
     assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
 
 
@@ -181,9 +181,9 @@ def test_progress_that_cannot_be_told_ends_no_work(monkeypatch, stderr, is_termi
         monkeypatch.setenv("TERM", "xterm")
     with Progress(2) as progress:
         for text in ("first", "second"):
-            progress.start(text)
-            progress.tell("waiting", 0, 0)
-            progress.done(text)
+            progress.start_job(text)
+            progress.update("waiting", 0, 0)
+            progress.finish_job(text)
     assert progress.n_done == 2
 
 
@@ -198,7 +198,7 @@ def clock(monkeypatch):
 def test_progress_estimates_what_is_left(capsys, clock):
     with Progress(4) as progress:
         for clock[0] in (300.0, 390.0, 540.0, 541.0):
-            progress.done("done")
+            progress.finish_job("done")
     first, second, third, fourth = capsys.readouterr().err.splitlines()
     assert first == "[1/4] done"  # it compiled loops, so its 300 s say little
     assert second == "[2/4] done (at this pace 3 min left)"  # 90 s for the second, two more to go
@@ -209,7 +209,7 @@ def test_progress_estimates_what_is_left(capsys, clock):
 def test_what_was_done_before_does_not_hasten_the_estimate(capsys, clock):
     with Progress(6) as progress:
         for clock[0], is_new in ((1.0, False), (2.0, False), (300.0, True), (390.0, True)):
-            progress.done("done", is_new=is_new)
+            progress.finish_job("done", is_new=is_new)
     *before, last = capsys.readouterr().err.splitlines()
     assert before == [f"[{number}/6] done" for number in (1, 2, 3)]
     assert last == "[4/6] done (at this pace 3 min left)"
@@ -218,7 +218,7 @@ def test_what_was_done_before_does_not_hasten_the_estimate(capsys, clock):
 def test_progress_keeps_short_estimates_to_itself(capsys, clock):
     progress = Progress(4)
     for clock[0] in (0.0, 29.0):
-        progress.done("done")
+        progress.finish_job("done")
     assert capsys.readouterr().err == "[1/4] done\n[2/4] done\n"
 
 
@@ -249,10 +249,10 @@ def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with Progress(2) as progress:
-        progress.start("first")
-        progress.tell("items", 1, 2)
+        progress.start_job("first")
+        progress.update("items", 1, 2)
         sys.stdout.write("on stdout\n")
-        progress.done("first: done")
+        progress.finish_job("first: done")
     out, err = capsys.readouterr()
     assert "\x1b[" in err
     assert "first: done" in err
@@ -372,6 +372,6 @@ def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
 def test_long_training_is_told_of_before_any_job_is_done(capsys, monkeypatch):
     monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
     with Progress(2) as progress:
-        progress.tell("epochs", 3, 30)
-        progress.done("digits")
+        progress.update("epochs", 3, 30)
+        progress.finish_job("digits")
     assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]

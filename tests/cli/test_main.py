@@ -131,11 +131,11 @@ def test_options_that_take_names_say_where_these_are_and_their_examples_exist(ha
         for option in cli.get_command(None, name).params:
             if option.opts[0] in ("--method", "--metric", "--dataset"):
                 assert option.metavar == option.opts[0].removeprefix("--").upper(), name
-                example = re.match(r"Such as ([^;]+), repeatable", option.help)
+                example = re.search(r" such as ([^;]+), repeatable", option.help)
                 for one in re.split(", | or ", example[1]) if example else ():
                     known[option.metavar](one)
     shown = " ".join(hashbench("run", "--help").stdout.split())
-    assert "--method METHOD Such as " in shown
+    assert "-m, --method METHOD " in shown
     assert all(f"see `hashbench list {kind}`" in shown for kind in ("methods", "metrics", "datasets"))
 
 
@@ -182,7 +182,7 @@ def test_check_of_a_dataset_that_cannot_be_made_says_so_once(hashbench, monkeypa
     assert first == "FAIL  prepares the same twice: HashbenchError: cannot reach example.org."
     assert [line[:6] for line in others] == ["skip  "] * (len(testing.DATASET_CHECKS) - 1)
     assert result.exit_code == 1
-    n_checks, why = len(testing.DATASET_CHECKS), "those after it were skipped, since it cannot be made"
+    n_checks, why = len(testing.DATASET_CHECKS), "those after it were skipped, since it cannot be prepared"
     assert result.stderr == f"Error: dataset 'digits' fails 1 of {n_checks} checks; {why}.\n"
 
 

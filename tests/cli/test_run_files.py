@@ -68,8 +68,7 @@ def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     ("arguments", "message"),
     [
         (["--run", "run.txt"], "give both --run and --qrels"),
-        (["--qrels", "qrels.txt"], "give both --run and --qrels"),
-        (["--complete"], "give both --run and --qrels"),
+        (["--complete", "--qrels", "qrels.txt"], "--qrels needs --run"),
         ([*FIRST[1:], "--curves", "curves.csv"], "--curves"),
         ([*FIRST[1:], "--dataset", "digits"], "--dataset"),
         ([*FIRST[1:], "--distance", "cosine"], "--distance"),
