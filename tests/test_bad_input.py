@@ -477,7 +477,7 @@ COMMANDS = f"""
 1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
-2 | {LABELLED} --per-query '' | empty name
+1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query codes.npy | written over
 2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.

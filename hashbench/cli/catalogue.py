@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import Choice
+from cloup import option
 
 from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word, completing
 from hashbench.errors import HashbenchError
@@ -13,7 +15,7 @@ from hashbench.errors import HashbenchError
 
 @click.command("list")
 @click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]), required=False)
-@click.option("--speed", type=click.Choice(["quick", "slow"]), help="Speed of the built-in methods to list.")
+@option("--speed", type=Choice(["quick", "slow"]), help="Speed of the built-in methods to list.")
 def list_command(kind: str | None, speed: str | None) -> None:
     """List methods, datasets, metrics or scoring scripts, each with a line about it; or how to add missing datasets.
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,8 +11,6 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.reports.formatting import json_number, markdown_table, plain_table, sheet_text
 
 if TYPE_CHECKING:
-    from hashbench.adapter import Options, OwnData
-    from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.runner import Demands, Outcome
@@ -212,32 +209,6 @@ def _fate(evaluation: "Evaluation") -> str:
     is_counted = not any(np.isnan(scores.mean).any() for scores in evaluation.scores.values())
     fate = "count by the papers' convention" if is_counted else "are left out"
     return f"have no relevant item in the database and {fate}."
-
-
-def prepare_all(
-    names: Sequence[str], kinds: Sequence[str], options: "Options", own: "OwnData | None", *, force: bool
-) -> Iterator[str]:
-    """Prepare datasets with progress on stderr; yield the file and a description of each.
-
-    Without kinds of features each dataset has its default one; ``own`` are the user's data instead of named ones.
-    """
-    from hashbench.cli.descriptions import describe_dataset
-    from hashbench.pipeline.preparation import prepare, prepare_own
-    from hashbench.sources.inspection import WARNING
-
-    def described(dataset: "Dataset", action: str) -> str:
-        if WARNING in dataset.about:
-            progress.print(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
-        return f"{action}\n{describe_dataset(dataset)}"
-
-    with Progress() as progress:
-        options = replace(options, on_progress=progress.update)
-        for spec in [f"{name}:{kind}" if kind else name for name in names for kind in kinds or [""]]:
-            dataset, path, action = prepare(spec, options, force=force)
-            yield described(dataset, f"{action or 'reused'} {path}")
-        if own is not None:
-            dataset, path = prepare_own(own, replace(options, features=(*kinds, None)[0]))
-            yield described(dataset, f"prepared {path}")
 
 
 def _evaluation(outcome: "Outcome") -> "Evaluation":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
-from cloup import option_group
+from cloup import option, option_group
 
 from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, output_format, several
 from hashbench.cli.outputs import Drawn, refuse_outputs, write_drawn
@@ -27,13 +27,11 @@ if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.reports.explain.emulation import Explanation
 
-_METRICS = ("AP", "AP@1000")
-
 
 @cloup.command()
 @CODES
 @own_codes_group(
-    click.option(
+    option(
         "--bits",
         "n_bits",
         type=int,
@@ -46,7 +44,7 @@ _METRICS = ("AP", "AP@1000")
 @option_group(
     "Cached codes of a dataset",
     METHOD,
-    click.option("--seed", type=SEEDS, show_default="0", help="Seed of the codes."),
+    option("--seed", type=SEEDS, show_default="0", help="Seed of the codes."),
     constraint=NotWith("CODES.h5", "--query-codes", "--run"),
 )
 @run_group()
@@ -60,20 +58,18 @@ _METRICS = ("AP", "AP@1000")
         show_default="all with the metric",
         help="Script, repeatable; see `hashbench list scripts`.",
     ),
-    click.option(
+    option(
         "--database-order",
         metavar="given|by-class|shuffled[:SEED]",
         show_default="given; all three for cached codes",
         help="Order of the database, which breaks ties; some repositories sort CIFAR-10 by class.",
     ),
-    click.option(
-        "--value", metavar="NUMBER", help="Value to look for: which scripts give it, to its digits, could or cannot."
-    ),
+    option("--value", metavar="NUMBER", help="Value to look for: which scripts give it, could or cannot."),
 )
 @option_group(
     "Output",
     output_format("table", "markdown", "json"),
-    click.option("--figure", type=Drawn(), help="Figure of the values on the range of ties: .svg, .png or .pdf."),
+    option("--figure", type=Drawn(), help="Figure of the values on the range of ties: .svg, .png or .pdf."),
 )
 @cloup.constraint(NotWith("--run"), ["codes", "dataset", "database_order"])
 def explain(
@@ -106,51 +102,32 @@ def explain(
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain import emulation, layout
-    from hashbench.reports.explain.evaluators import EVALUATORS, named
-    from hashbench.reports.explain.orders import rearranged
-    from hashbench.scoring.compilation import telling_of_compilation
-    from hashbench.scoring.evaluator import check_counts
-
-    if run is not None:
-        _explain_run(run, qrels, metrics, scripts, value, figure, form)
-        return
-    if dataset is not None and codes is None and not any(own.values()):
-        if scripts or value is not None or figure is not None:
-            raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
-        _explain_cached(dataset, n_bits, methods, seed or 0, metrics, database_order, form)
-        return
-    if len(n_bits) > 1:
-        raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
-    own["n_bits"], database_order = next(iter(n_bits), None), database_order or "given"
-    chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
-    if value is not None:
-        layout.parse_printed(value)
-    if figure is not None:
-        inputs = files_of_codes(codes, dataset) if is_codes_file(codes, own) else files_of(own, dataset)
-        refuse_outputs({"--figure": figure}, inputs)
-    loaded = _read(codes, dataset, own)
-    check_counts((len(loaded.query), len(loaded.database)), (loaded.affinity.n_queries, loaded.affinity.n_database))
-    database, affinity = rearranged(loaded.database, loaded.affinity, database_order)
-    asked = tuple(emulation.given_of(metrics or _METRICS, chosen, len(database))) or metrics or _METRICS
-    for name in dict.fromkeys(metrics):
-        if name not in asked:
-            click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
-    with Progress(short=True) as progress, telling_of_compilation(progress.update):
-        explanations = emulation.explain(
-            loaded.query, database, loaded.n_bits, affinity, asked, chosen, on_progress=progress.update
-        )
-    explained = {explanation.evaluator.name for explanation in explanations}
-    for name in sorted({script.name for script in chosen} - explained if scripts else ()):
-        click.echo(f"{name} gives none of {', '.join(asked)}.", err=True)
-    name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {database_order}"
-    _show(explanations, name, value, figure, form)
-
-
-def _show(explanations: "Sequence[Explanation]", name: str, value: str | None, figure: Path | None, form: str) -> None:
-    """Print explanations, or which of them give a value, and draw them on demand."""
     from hashbench.reports.explain import layout
 
+    if value is not None:
+        layout.parse_printed(value)
+    if run is not None:
+        name, explanations = run.name, _explain_run(run, qrels, metrics, scripts, figure)
+    elif dataset is not None and codes is None and not any(own.values()):
+        from hashbench.reports.explain.grid import explain_kept, format_grid
+
+        if scripts or value is not None or figure is not None:
+            raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
+        with Progress(short=True) as progress:
+            orders = None if database_order is None else [database_order]
+            cells = explain_kept(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
+        click.echo(format_grid(cells, form))
+        return
+    elif len(n_bits) > 1:
+        raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
+    else:
+        own["n_bits"], order = next(iter(n_bits), None), database_order or "given"
+        if figure is not None:
+            inputs = files_of_codes(codes, dataset) if is_codes_file(codes, own) else files_of(own, dataset)
+            refuse_outputs({"--figure": figure}, inputs)
+        loaded = _read(codes, dataset, own)
+        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
+        explanations = _explain_codes(loaded, metrics, scripts, order)
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
@@ -163,50 +140,51 @@ def _show(explanations: "Sequence[Explanation]", name: str, value: str | None, f
         click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
 
 
+def _explain_codes(
+    codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str
+) -> "Sequence[Explanation]":
+    """Score codes, their database in some order, by scripts; print what was left out."""
+    from hashbench.cli.progress import Progress
+    from hashbench.reports.explain import emulation
+    from hashbench.reports.explain.evaluators import EVALUATORS, named
+    from hashbench.reports.explain.orders import rearranged
+    from hashbench.scoring.compilation import telling_of_compilation
+    from hashbench.scoring.evaluator import check_counts
+
+    chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
+    check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
+    database, affinity = rearranged(codes.database, codes.affinity, order)
+    wanted = metrics or ("AP", "AP@1000")
+    asked = tuple(emulation.given_of(wanted, chosen, len(database))) or wanted
+    for name in dict.fromkeys(metrics):
+        if name not in asked:
+            click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
+    with Progress(short=True) as progress, telling_of_compilation(progress.update):
+        parts = codes.query, database, codes.n_bits, affinity, asked, chosen
+        explanations = emulation.explain(*parts, on_progress=progress.update)
+    explained = {explanation.evaluator.name for explanation in explanations}
+    for name in sorted({script.name for script in chosen} - explained if scripts else ()):
+        click.echo(f"{name} gives none of {', '.join(asked)}.", err=True)
+    return explanations
+
+
 def _explain_run(
-    run: Path,
-    qrels: Path | None,
-    metrics: tuple[str, ...],
-    scripts: tuple[str, ...],
-    value: str | None,
-    figure: Path | None,
-    form: str,
-) -> None:
-    """Show the values of the tools that score runs."""
-    from hashbench.reports.explain import layout, of_runs
+    run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...], figure: Path | None
+) -> "Sequence[Explanation]":
+    """Score a run by the tools for runs; print which were left out."""
+    from hashbench.reports.explain import of_runs
     from hashbench.scoring.compilation import telling_of_compilation
 
     tools = list(dict.fromkeys(map(of_runs.named, scripts))) or of_runs.TOOLS
-    if value is not None:
-        layout.parse_printed(value)
     lists, grades = read_run_files(run, qrels, {"--figure": figure})
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
         explanations = of_runs.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
     explained = {explanation.evaluator.name for explanation in explanations}
-    for tool in tools if scripts else ():
-        if tool.described.name not in explained:
+    for name in [tool.described.name for tool in tools] if scripts else ():
+        if name not in explained:
             reason = "gives none of the metrics, or refuses the queries of this run"
-            click.echo(f"Left out: {tool.described.name}, which {reason}.", err=True)
-    _show(explanations, run.name, value, figure, form)
-
-
-def _explain_cached(
-    dataset: str,
-    n_bits: tuple[int, ...],
-    methods: tuple[str, ...],
-    seed: int,
-    metrics: tuple[str, ...],
-    database_order: str | None,
-    form: str,
-) -> None:
-    """Show what scripts make of all cached codes of a dataset."""
-    from hashbench.cli.progress import Progress
-    from hashbench.reports.explain.grid import explain_kept, format_grid
-
-    with Progress(short=True) as progress:
-        orders = None if database_order is None else [database_order]
-        cells = explain_kept(dataset, n_bits, methods, seed, metrics or ("AP",), orders, progress.update)
-    click.echo(format_grid(cells, form))
+            click.echo(f"Left out: {name}, which {reason}.", err=True)
+    return explanations
 
 
 def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":

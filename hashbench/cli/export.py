@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import click
+from click import Choice
+from cloup import option
 
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
 from hashbench.cli.options import FILE, Word
@@ -14,13 +16,11 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--to", "target", type=Word(_TARGETS), required=True, help="Program or format to write for.")
-@click.option("--output", "-o", type=FILE, required=True, help="File to write.")
-@click.option("--role", type=click.Choice(["database", "query"]), show_default="database", help="Part of the codes.")
-@click.option(
-    "--precision", type=click.Choice(PRECISIONS), show_default="float64", help="Precision of numbers in onnx and npz."
-)
-@click.option(
+@option("--to", "target", type=Word(_TARGETS), required=True, help="Program or format to write for.")
+@option("--output", "-o", type=FILE, required=True, help="File to write.")
+@option("--role", type=Choice(["database", "query"]), show_default="database", help="Part of the codes.")
+@option("--precision", type=Choice(PRECISIONS), show_default="float64", help="Precision of numbers in onnx and npz.")
+@option(
     "--from",
     "items",
     metavar="FILE[:KEY]",

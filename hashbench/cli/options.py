@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import Choice, FloatRange, IntRange
 from click.core import ParameterSource
 from click.types import IntParamType
-from cloup import option_group
+from cloup import option, option_group
 from cloup.constraints import Constraint
 
 from hashbench._choices import DEVICES
@@ -121,31 +122,15 @@ class Jobs(IntParamType):
         return number
 
 
-class File(click.Path):
-    """A file; the empty name, which a shell passes for an unset variable, is refused."""
-
-    def __init__(self, *, allow_dash: bool = False) -> None:
-        super().__init__(path_type=Path, dir_okay=False, allow_dash=allow_dash)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
-        if value == "":
-            self.fail("an empty name is no file.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-class ArrayFile(click.ParamType[str]):
+class ArrayFile(click.types.StringParamType):
     """A file with an array, and perhaps which one of it."""
 
     name = "FILE[:KEY]"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: D102
-        if value == "":
-            self.fail("an empty name is no file.", param, ctx)
-        return str(value)
 
-
-FILE, OUTPUT, ARRAY = File(), File(allow_dash=True), ArrayFile()
-LENGTH, SEEDS = OneEach(int), click.IntRange(0, 2**32 - 1)
+ARRAY = ArrayFile()
+FILE, OUTPUT = (click.Path(path_type=Path, dir_okay=False, allow_dash=is_output) for is_output in (False, True))
+LENGTH, SEEDS = OneEach(int), IntRange(0, 2**32 - 1)
 
 
 # ---------------------------------------------------------------- options
@@ -153,7 +138,7 @@ LENGTH, SEEDS = OneEach(int), click.IntRange(0, 2**32 - 1)
 
 def several(*flags: str, names: str, help: str, **attributes: Any) -> OptionDecorator:
     """Return a repeatable option that takes names of a kind, which shells complete."""
-    return click.option(
+    return option(
         *flags,
         names,
         type=OneEach(),
@@ -168,22 +153,22 @@ def several(*flags: str, names: str, help: str, **attributes: Any) -> OptionDeco
 def folder(flag: str, *more: str, help: str, **attributes: Any) -> OptionDecorator:
     """Return an option that takes a folder."""
     kind = click.Path(path_type=Path, file_okay=False)
-    return click.option(flag, *more, type=kind, metavar="FOLDER", help=help, **attributes)
+    return option(flag, *more, type=kind, metavar="FOLDER", help=help, **attributes)
 
 
 def output_format(*forms: str) -> OptionDecorator:
     """Return the option --format, by default the first of some."""
-    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], help="Format of the output.")
+    return option("--format", "form", type=Choice(forms), default=forms[0], help="Format of the output.")
 
 
 METRIC = several(
-    "--metric", names="metrics", help="Metric such as AP, NDCG@100 or P@r2, repeatable; see `hashbench list metrics`."
+    "--metric", names="metrics", help="Metric such as AP or NDCG@100, repeatable; see `hashbench list metrics`."
 )
 METHOD = several(
-    "--method", "-m", names="methods", help="Method such as itq, ksh or csq, repeatable; see `hashbench list methods`."
+    "--method", "-m", names="methods", help="Method such as itq or csq, repeatable; see `hashbench list methods`."
 )
-BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length such as 32, repeatable.")
-SEED = click.option(
+BITS = option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length such as 32, repeatable.")
+SEED = option(
     "--seed",
     "seeds",
     type=OneEach(SEEDS),
@@ -197,42 +182,34 @@ DATASET = several(
     show_default="digits",
     help="Dataset, by name or HDF5 file, repeatable; see `hashbench list datasets`.",
 )
-PARAM = click.option(
+PARAM = option(
     "--param",
     "params",
     multiple=True,
     metavar="[METHOD:]NAME=VALUE[,VALUE]...",
     help="Parameter of one method or of all, repeatable; each of several values is a job.",
 )
-PRESET = click.option(
-    "--preset", metavar="NAME", help="Preset of each method, such as paper; see `hashbench info METHOD`."
-)
-GRID = click.option(
-    "--grid", type=FILE, help="TOML file with a whole study; options pick from it or override it (docs/grids.md)."
-)
-VALIDATION = click.option(
+PRESET = option("--preset", metavar="NAME", help="Preset of each method, such as paper; see `hashbench info METHOD`.")
+GRID = option("--grid", type=FILE, help="TOML file of a study; options pick from it or override it (docs/grids.md).")
+VALIDATION = option(
     "--validation",
-    type=click.FloatRange(0, 0.5),
+    type=FloatRange(0, 0.5),
     help="Share of the training items held out to choose the epoch, for learned methods.",
 )
-DEVICE = click.option(
-    "--device", type=click.Choice(DEVICES), show_default="auto", help="Where to train, for learned methods."
-)
-RESUME = click.option(
-    "--resume", is_flag=True, help="Continue interrupted training after its last complete epoch, not from the start."
-)
-FORCE = click.option("--force", is_flag=True, help="Repeat finished steps.")
-DRY_RUN = click.option("--dry-run", is_flag=True, help="List the jobs and what remains of each; compute nothing.")
+DEVICE = option("--device", type=Choice(DEVICES), show_default="auto", help="Where to train, for learned methods.")
+RESUME = option("--resume", is_flag=True, help="Continue interrupted training after its last complete epoch.")
+FORCE = option("--force", is_flag=True, help="Repeat finished steps.")
+DRY_RUN = option("--dry-run", is_flag=True, help="List the jobs and what remains of each; compute nothing.")
 RESULTS = folder("--results", default=Path("results"), help="Folder of the result files.")
-FEATURES = click.option(
+FEATURES = option(
     "--features",
     metavar="KIND",
     shell_complete=completing("features"),
     help="Kind of features, where a dataset offers several.",
 )
-SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
-WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")
-JOBS = click.option(
+SOURCE = option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
+WEIGHTS = option("--weights", type=FILE, help="Weights of the network that computes features.")
+JOBS = option(
     "--jobs",
     "-j",
     "n_jobs",
@@ -252,7 +229,7 @@ def _read_part(context: click.Context, option: click.Parameter, value: str | Non
     return int(number), int(n_parts)
 
 
-PART = click.option(
+PART = option(
     "--part",
     callback=_read_part,
     metavar="I/N",
@@ -268,9 +245,9 @@ def _set_lock_timeout(context: click.Context, option: click.Parameter, value: fl
         context.call_on_close(lambda: lock_timeout.reset(token))
 
 
-LOCK_TIMEOUT = click.option(
+LOCK_TIMEOUT = option(
     "--lock-timeout",
-    type=click.FloatRange(0),
+    type=FloatRange(0),
     callback=_set_lock_timeout,
     expose_value=False,
     metavar="SECONDS",
@@ -289,7 +266,7 @@ def _read_cluster(context: click.Context, option: click.Parameter, address: str 
 
 CLUSTER = option_group(
     "Cluster",
-    click.option(
+    option(
         "--workers",
         "cluster",
         callback=_read_cluster,
@@ -297,7 +274,7 @@ CLUSTER = option_group(
         help="Dask cluster to run on: the address of its scheduler, or the file that the scheduler wrote "
         "(docs/scale.md).",
     ),
-    click.option(
+    option(
         "--trust-workers",
         is_flag=True,
         is_eager=True,  # known when --workers is read

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashbench.cli.options import File
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -16,15 +14,15 @@ DASH = Path("-")
 STDOUT, STDERR = 1, 2
 
 
-class Drawn(File):
+class Drawn(click.Path):
     """A file of a figure, of the kind that its suffix says; with ``or_numbers`` it may be a CSV file or stdout too."""
 
     def __init__(self, *, or_numbers: bool = False) -> None:
-        super().__init__(allow_dash=or_numbers)
+        super().__init__(path_type=Path, dir_okay=False, allow_dash=or_numbers)
         self.or_numbers = or_numbers
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: D102
-        path: Path = super().convert(value, param, ctx)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        path: Any = super().convert(value, param, ctx)
         if path.suffix.lower() not in (*FIGURES, *(("", ".csv") if self.or_numbers else ())):
             numbers = ", or in .csv for numbers" if self.or_numbers else ""
             self.fail(f"{str(value)!r} is to end in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}{numbers}.", param, ctx)

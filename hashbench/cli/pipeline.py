@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
-from cloup import option_group
+from click import Choice, IntRange
+from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, TRUE_DISTANCES
 from hashbench.cli.options import (
@@ -36,18 +37,19 @@ from hashbench.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.study import Study
 
-_COUNT = click.IntRange(1)
+_COUNT = IntRange(1)
 
 
 @cloup.command()
 @click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=completing("datasets"))
 @option_group(
     "Features",
-    click.option(
+    option(
         "--features",
         metavar="KIND",
         multiple=True,
@@ -56,71 +58,56 @@ _COUNT = click.IntRange(1)
     ),
     SOURCE,
     WEIGHTS,
-    click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features."),
-    click.option("--device", type=click.Choice(DEVICES), default="auto", help="Where to compute features."),
+    option("--image-size", type=IntRange(8, 1024), help="Pixels that images are resized to for features."),
+    option("--device", type=Choice(DEVICES), default="auto", help="Where to compute features."),
 )
 @option_group(
     "Your own dataset",
-    click.option(
+    option(
         "--from",
         "items",
         metavar="FILE[:KEY]|FOLDER",
         help="Items: a .npy, .npz, .mat, .pt, .parquet, .csv or .hdf5 file, or a folder of images.",
     ),
-    click.option("--name", metavar="NAME", help="Name of the dataset."),
-    click.option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
-    click.option(
+    option("--name", metavar="NAME", help="Name of the dataset."),
+    option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
+    option(
         "--query-from",
         "query_items",
         metavar="FILE[:KEY]|FOLDER",
         show_default="drawn from the items",
         help="Items of the queries.",
     ),
-    click.option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
-    click.option(
+    option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
+    option(
         "--affinity",
         "rule",
-        type=click.Choice(["same-label", "shared-labels", "distance", "neighbours"]),
+        type=Choice(["same-label", "shared-labels", "distance", "neighbours"]),
         show_default="as the labels allow",
         help="Rule that says what is relevant.",
     ),
-    click.option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
-    click.option(
-        "--true-distance",
-        type=click.Choice(TRUE_DISTANCES),
-        show_default="euclidean",
-        help="Distance between features.",
-    ),
-    click.option(
-        "--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Number of queries to draw."
-    ),
-    click.option(
-        "--train",
-        "n_train",
-        type=_COUNT,
-        show_default="the whole database",
-        help="Number of training items to draw.",
-    ),
-    click.option("--queries-per-label", type=_COUNT, help="Number of queries to draw for each label."),
-    click.option("--train-per-label", type=_COUNT, help="Number of training items to draw for each label."),
-    click.option(
-        "--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."
-    ),
-    click.option("--seed", type=SEEDS, default=0, help="Seed of the drawing."),
-    click.option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
+    option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
+    option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
+    option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),
+    option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),
+    option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),
+    option("--train-per-label", type=_COUNT, help="Training items to draw for each label."),
+    option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
+    option("--seed", type=SEEDS, default=0, help="Seed of the drawing."),
+    option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
     constraint=OnlyWith("--from"),
 )
 @option_group(
     "Unseen classes",
-    click.option(
+    option(
         "--unseen-classes",
         "n_unseen",
         type=_COUNT,
         help="Number of classes to keep from training; makes the dataset NAME-unseenN-foldK.",
     ),
-    click.option("--fold", type=click.IntRange(0), default=0, help="Choice of the classes; folds share none."),
-    click.option("--unseen-queries", type=click.Choice(CLASSES_OF), default="unseen", help="Classes of the queries."),
-    click.option("--unseen-database", type=click.Choice(CLASSES_OF), default="unseen", help="Classes of the database."),
+    option("--fold", type=IntRange(0), default=0, help="Choice of the classes; folds share none."),
+    option("--unseen-queries", type=Choice(CLASSES_OF), default="unseen", help="Classes of the queries."),
+    option("--unseen-database", type=Choice(CLASSES_OF), default="unseen", help="Classes of the database."),
     constraint=OnlyWith("--unseen-classes"),
 )
 @FORCE
@@ -149,7 +136,10 @@ def prepare(
     hashbench prepare --from features.npy --labels labels.npy --name mydata
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.adapter import Options, OwnData
-    from hashbench.cli import console
+    from hashbench.cli.descriptions import describe_dataset
+    from hashbench.cli.progress import Progress
+    from hashbench.pipeline import preparation
+    from hashbench.sources.inspection import WARNING
     from hashbench.unseen import UnseenClasses
 
     if (items is None) != (name is None) or (items is None) == (not names):
@@ -161,10 +151,19 @@ def prepare(
             raise click.UsageError("prepare your own data first, and name them then: NAME --unseen-classes N.")
         protocol = UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
         names = tuple(protocol.name_of(spec) for spec in names)
-    options = Options(source=source, weights=weights, image_size=image_size, device=device)
-    own_data = None if items is None or name is None else OwnData(name=name, items=items, **own)
-    for text in console.prepare_all(names, features, options, own_data, force=force):
-        click.echo(text)
+    with Progress() as progress:
+        options = Options(None, source, weights, image_size, device, on_progress=progress.update)
+        prepared: Iterable[tuple[Dataset, Path, str]]
+        if items is None or name is None:
+            specs = [f"{dataset}:{kind}" if kind else dataset for dataset in names for kind in features or [""]]
+            prepared = (preparation.prepare(spec, options, force=force) for spec in specs)
+        else:
+            options = replace(options, features=next(iter(features), None))
+            prepared = [(*preparation.prepare_own(OwnData(name=name, items=items, **own), options), "prepared")]
+        for dataset, path, action in prepared:
+            if WARNING in dataset.about:
+                progress.print(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
+            click.echo(f"{action or 'reused'} {path}\n{describe_dataset(dataset)}")
 
 
 @cloup.command()
@@ -173,14 +172,14 @@ def prepare(
 @option_group("How to run", JOBS, PART, FORCE, DRY_RUN, LOCK_TIMEOUT)
 @option_group(
     "Models",
-    click.option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print its file."),
-    click.option("--model", type=FILE, help="Kept model to encode new items with; nothing is fitted."),
+    option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print its file."),
+    option("--model", type=FILE, help="Kept model to encode new items with; nothing is fitted."),
 )
 @option_group(
     "New items",
-    click.option("--from", "items", type=ARRAY, help="Items to encode."),
-    click.option("--output", "-o", type=FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
-    click.option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
+    option("--from", "items", type=ARRAY, help="Items to encode."),
+    option("--output", "-o", type=FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
+    option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
     constraint=OnlyWith("--model"),
 )
 @cloup.constraint(
@@ -235,11 +234,7 @@ def encode(
     "What to run",
     *JOB_OPTIONS,
     METRIC,
-    click.option(
-        "--available",
-        is_flag=True,
-        help="Run on all prepared datasets, too; `hashbench list missing` lists the others.",
-    ),
+    option("--available", is_flag=True, help="Run on all prepared datasets, too; see `hashbench list missing`."),
 )
 @TRAINING
 @option_group("How to run", JOBS, PART, FORCE, DRY_RUN, LOCK_TIMEOUT)

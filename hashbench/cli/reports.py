@@ -7,16 +7,15 @@ from typing import Any
 
 import click
 import cloup
-from cloup import option_group
+from click import Choice, FloatRange, IntRange
+from cloup import option, option_group
 
 from hashbench.cli.options import LENGTH, METRIC, RESULTS, OnlyWith, completing, folder, output_format, several
 from hashbench.cli.outputs import refuse_folder, refuse_outputs, results_files
 
-_METHODS = several("--method", "-m", names="methods", show_default="all", help="Method that has results, repeatable.")
+_METHODS = several("--method", "-m", names="methods", show_default="all", help="Method with results, repeatable.")
 _FEATURES = several("--features", names="features", show_default="all", help="Kind of features, repeatable.")
-_VARIANTS = click.option(
-    "--variants", is_flag=True, help="Show all parameters and versions of a method, not only one line of each."
-)
+_VARIANTS = option("--variants", is_flag=True, help="Show all parameters and versions of a method, not only one.")
 
 
 @cloup.command()
@@ -27,12 +26,12 @@ _VARIANTS = click.option(
         "--dataset",
         names="datasets",
         show_default="all",
-        help="Dataset that has results, NAME or NAME:FEATURES, repeatable.",
+        help="Dataset with results, NAME or NAME:FEATURES, repeatable.",
     ),
     _METHODS,
     METRIC,
     _FEATURES,
-    click.option(
+    option(
         "--bits",
         "n_bits",
         type=LENGTH,
@@ -44,20 +43,18 @@ _VARIANTS = click.option(
 )
 @option_group(
     "Layout",
-    click.option(
-        "--name", default="selection", metavar="NAME", help="Name of your own table: its files and LaTeX label."
-    ),
-    click.option("--digits", type=click.IntRange(1, 6), show_default="4; 3 in LaTeX", help="Decimal places."),
-    click.option("--no-spread", is_flag=True, help="Leave out the spread over seeds."),
+    option("--name", default="selection", metavar="NAME", help="Name of your own table: its files and LaTeX label."),
+    option("--digits", type=IntRange(1, 6), show_default="4; 3 in LaTeX", help="Decimal places."),
+    option("--no-spread", is_flag=True, help="Leave out the spread over seeds."),
 )
 @option_group(
     "Significance",
-    click.option(
+    option(
         "--significance",
         is_flag=True,
         help="Test against the best, and give intervals over queries, by the scores in your data folder.",
     ),
-    click.option(
+    option(
         "--against",
         metavar="METHOD",
         default="",
@@ -140,10 +137,10 @@ def tables(
         "--dataset",
         names="datasets",
         show_default="all",
-        help="Dataset that has results, by name or HDF5 file, repeatable.",
+        help="Dataset with results, by name or HDF5 file, repeatable.",
     ),
     _METHODS,
-    click.option(
+    option(
         "--bits",
         "n_bits",
         type=LENGTH,
@@ -151,7 +148,7 @@ def tables(
         show_default="all, or one per figure",
         help="Code length, repeatable.",
     ),
-    click.option(
+    option(
         "--metric",
         default="AP",
         metavar="METRIC",
@@ -163,16 +160,14 @@ def tables(
 )
 @option_group(
     "Layout",
-    click.option(
+    option(
         "--bands/--no-bands",
         default=None,
         show_default="up to 4 lines in a panel",
         help="Draw the worst case of ties behind lines.",
     ),
-    click.option(
-        "--width", type=click.FloatRange(2.5, 30), default=6.9, help="Width in inches; a column of an article has 3.3."
-    ),
-    click.option(
+    option("--width", type=FloatRange(2.5, 30), default=6.9, help="Width in inches; a column of an article has 3.3."),
+    option(
         "--title/--no-title",
         "has_title",
         default=True,
@@ -183,10 +178,10 @@ def tables(
     "Output",
     RESULTS,
     folder("--output", "-o", show_default="RESULTS/figures", help="Folder of the figures."),
-    click.option(
+    option(
         "--format",
         "form",
-        type=click.Choice(["svg", "png", "pdf", "both"]),
+        type=Choice(["svg", "png", "pdf", "both"]),
         default="both",
         help="Format of the files; both are svg and png.",
     ),
@@ -234,7 +229,7 @@ def plot(
 
 @click.command()
 @RESULTS
-@click.option(
+@option(
     "--output",
     "-o",
     type=click.Path(path_type=Path),
@@ -242,15 +237,15 @@ def plot(
     show_default="RESULTS/report.html",
     help="An .html file for everything, or a folder, whose page loads queries when they are opened.",
 )
-@click.option("--against", metavar="REVISION", help="Revision, folder or file to show changes from.")
-@click.option(
+@option("--against", metavar="REVISION", help="Revision, folder or file to show changes from.")
+@option(
     "--queries",
     "n_queries",
-    type=click.IntRange(0),
+    type=IntRange(0),
     show_default="20; 500 in a folder",
     help="Number of queries per dataset whose tie groups are shown, from codes in the data folder.",
 )
-@click.option("--thumbnails", is_flag=True, help="Add images of queries and of items near them to the folder.")
+@option("--thumbnails", is_flag=True, help="Add images of queries and of items near them to the folder.")
 def report(results: Path, output: Path | None, against: str | None, n_queries: int | None, thumbnails: bool) -> None:
     """Write all results as a page that any browser opens, without a server or network; prints the page's path.
 
@@ -282,21 +277,16 @@ def report(results: Path, output: Path | None, against: str | None, n_queries: i
 @click.argument("new", required=False, metavar="[B]]")
 @METRIC
 @folder("--results", show_default="the nearest `results`, here or above", help="Folder of the result files.")
-@click.option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
+@option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
 @output_format("table", "csv", "json", "markdown")
-@click.option(
+@option(
     "--fail-on-drop",
     "limit",
-    type=click.FloatRange(0),
+    type=FloatRange(0),
     metavar="X",
-    help="Exit with code 3 if a comparable row's value falls by more than X.",
+    help="Exit with code 3 if a comparable value falls by more.",
 )
-@click.option(
-    "--resamples",
-    type=click.IntRange(0),
-    default=9999,
-    help="Number of resamples in the tests over queries; 0 for no tests.",
-)
+@option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(
     old: str,
     new: str | None,

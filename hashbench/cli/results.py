@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import IntRange
+from cloup import option
 
 from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
 from hashbench.errors import HashbenchError, counted
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from hashbench.store.results import Row
 
 _FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
-_AGAINST = click.option("--against", metavar="REVISION", help="Accepted results: a commit, branch, folder or file.")
+_AGAINST = option("--against", metavar="REVISION", help="Accepted results: a commit, branch, folder or file.")
 
 
 @click.group()
@@ -101,10 +103,10 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
 @results.command()
 @_FILES
 @_AGAINST
-@click.option("--cells", "n_cells", type=click.IntRange(1), default=1, help="Number of cells to run.")
+@option("--cells", "n_cells", type=IntRange(1), default=1, help="Number of cells to run.")
 @METHOD
 @BITS
-@click.option("--seed", "seeds", type=OneEach(int), multiple=True, help="Seed of the cells, repeatable.")
+@option("--seed", "seeds", type=OneEach(int), multiple=True, help="Seed of the cells, repeatable.")
 @METRIC
 def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selection: Any) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 import click
 import cloup
-from cloup import option_group
+from click import Choice, IntRange
+from cloup import option, option_group
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
 from hashbench.cli.options import (
@@ -38,7 +39,7 @@ _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # options on t
 
 CODES = click.argument("codes", type=FILE, required=False, metavar="[CODES.h5]")
 ONLY_OWN = NotWith("CODES.h5", "--run")
-DATASET = click.option(
+DATASET = option(
     "--dataset",
     metavar="DATASET",
     shell_complete=completing("datasets"),
@@ -48,13 +49,11 @@ DATASET = click.option(
 )
 RELEVANCE = option_group(
     "Labels and relevance",
-    click.option("--query-labels", type=ARRAY, help="Class labels (n,) or multi-hot labels (n, n_classes) of queries."),
-    click.option("--database-labels", type=ARRAY, help="Labels of the database, likewise."),
-    click.option(
-        "--query-coarse", type=ARRAY, help="Superclasses (n,) of queries: level 2 in the class, 1 in the superclass."
-    ),
-    click.option("--database-coarse", type=ARRAY, help="Superclasses of the database, likewise."),
-    click.option("--affinity", type=ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
+    option("--query-labels", type=ARRAY, help="Class labels (n,) or multi-hot labels (n, n_classes) of queries."),
+    option("--database-labels", type=ARRAY, help="Labels of the database, likewise."),
+    option("--query-coarse", type=ARRAY, help="Superclasses (n,) of queries: level 2 in a class, 1 in a superclass."),
+    option("--database-coarse", type=ARRAY, help="Superclasses of the database, likewise."),
+    option("--affinity", type=ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
     constraint=ONLY_OWN,
 )
 
@@ -63,21 +62,21 @@ def own_codes_group(*more: OptionDecorator) -> OptionDecorator:
     """Return the options that say where the user's own codes are, and some more on them."""
     return option_group(
         "Your own codes",
-        click.option(
+        option(
             "--query-codes",
             type=ARRAY,
             help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, "
             "hexadecimal texts, or 64-bit integers.",
         ),
-        click.option(
+        option(
             "--database-codes",
             type=ARRAY,
             help="Codes of the database, likewise. They may lie in shards, and so may their labels: a quoted pattern "
             "such as 'codes-*.npy', or a .json or .toml file that lists them.",
         ),
-        click.option(
+        option(
             "--bit-order",
-            type=click.Choice(BIT_ORDERS),
+            type=Choice(BIT_ORDERS),
             show_default="little; big for int8",
             help="First bit of a packed byte: the least significant (little) or the most (big).",
         ),
@@ -90,8 +89,8 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
     """Return the options that name a run, and some more on it."""
     return option_group(
         "Run files",
-        click.option("--run", type=FILE, help="TREC run, lists of documents by score, plain or gzip."),
-        click.option("--qrels", type=FILE, help="TREC qrels, the documents that are relevant to each query."),
+        option("--run", type=FILE, help="TREC run, lists of documents by score, plain or gzip."),
+        option("--qrels", type=FILE, help="TREC qrels, the documents that are relevant to each query."),
         *more,
         constraint=OnlyWith("--run"),
     )
@@ -100,10 +99,10 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 @cloup.command()
 @CODES
 @own_codes_group(
-    click.option("--bits", "n_bits", type=int, help="Code length of packed codes."),
-    click.option(
+    option("--bits", "n_bits", type=int, help="Code length of packed codes."),
+    option(
         "--distance",
-        type=click.Choice(DISTANCES),
+        type=Choice(DISTANCES),
         default=DISTANCES[0],
         help="Distance to rank by; cosine and dot take real-valued outputs, before the sign.",
     ),
@@ -111,34 +110,27 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 @RELEVANCE
 @option_group(
     "Re-ranking by float vectors",
-    click.option(
-        "--query-vectors", type=ARRAY, help="Float vectors that were coded, for metrics like Recall@10:reranked=100."
-    ),
-    click.option("--database-vectors", type=ARRAY, help="Float vectors of the database."),
-    click.option(
-        "--true-distance",
-        type=click.Choice(TRUE_DISTANCES),
-        show_default="euclidean",
-        help="Distance between the vectors.",
-    ),
+    option("--query-vectors", type=ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100, say."),
+    option("--database-vectors", type=ARRAY, help="Float vectors of the database."),
+    option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
     constraint=ONLY_OWN,
 )
 @run_group(
-    click.option("--complete", is_flag=True, help="Count queries of --qrels without a list as 0, like trec_eval -c."),
+    option("--complete", is_flag=True, help="Count queries of --qrels without a list as 0, like trec_eval -c."),
 )
 @option_group(
     "What to score",
     DATASET,
     METRIC,
-    click.option(
+    option(
         "--undefined",
-        type=click.Choice(UNDEFINED),
+        type=Choice(UNDEFINED),
         default="skip",
         help="Queries without relevant items: skip them, or count AP 0 and NDCG 1 as the paper does.",
     ),
-    click.option(
+    option(
         "--random-orders",
-        type=click.IntRange(2),
+        type=IntRange(2),
         help="Number of random orders of the database, or of a run's documents, to score as well, with a fixed seed; "
         "their deviation is printed.",
     ),
@@ -146,8 +138,8 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 @option_group(
     "Output",
     output_format("table", "csv", "json", "markdown", "latex"),
-    click.option("--per-query", type=OUTPUT, help="CSV file for the scores of every query; - for stdout."),
-    click.option(
+    option("--per-query", type=OUTPUT, help="CSV file for the scores of every query; - for stdout."),
+    option(
         "--curves",
         type=Drawn(or_numbers=True),
         help="CSV file (- for stdout) for precision and recall, with low and high over tie orders, at each Hamming "
@@ -156,18 +148,16 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 )
 @option_group(
     "Saving your codes in the results",
-    click.option("--save", metavar="NAME", help="Name under which to save rows; --dataset may then be a new name."),
-    click.option(
+    option("--save", metavar="NAME", help="Name under which to save rows; --dataset may then be a new name."),
+    option(
         "--group",
         metavar="GROUP",
         show_default="after all groups",
         help="Group of tables to save the codes in, such as pair-based.",
     ),
-    click.option(
-        "--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."
-    ),
-    click.option("--seed", type=SEEDS, default=0, help="Seed to record in the saved rows."),
-    click.option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),
+    option("--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."),
+    option("--seed", type=SEEDS, default=0, help="Seed to record in the saved rows."),
+    option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),
     RESULTS,
     constraint=OnlyWith("--save"),
 )

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import cloup
-from cloup import option_group
+from click import IntRange
+from cloup import option, option_group
 
 from hashbench.cli.options import (
     BITS,
@@ -38,14 +39,14 @@ if TYPE_CHECKING:
     BITS,
     DATASET,
     METRIC,
-    click.option(
+    option(
         "--trials",
         "n_trials",
-        type=click.IntRange(1),
+        type=IntRange(1),
         default=9,
         help="Number of settings to try for each method, its default ones included.",
     ),
-    click.option(
+    option(
         "--seed",
         "seeds",
         type=OneEach(SEEDS),
@@ -59,10 +60,8 @@ if TYPE_CHECKING:
     "How to run",
     DEVICE,
     JOBS,
-    click.option(
-        "--resume",
-        is_flag=True,
-        help="Repeat no trial in trials.csv, not even failed ones, and continue interrupted training.",
+    option(
+        "--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too, and continue interrupted training."
     ),
     LOCK_TIMEOUT,
 )

@@ -363,7 +363,6 @@ def test_tables_are_not_written_among_the_results(hashbench, tmp_path):
     [
         (["--distance", "cosine", "--bits", "999"], "real-valued outputs, which have no --bits"),
         (["--dataset", "mine"], "unknown dataset 'mine'"),
-        (["--per-query", ""], "an empty name is no file"),
     ],
 )
 def test_an_option_that_cannot_act_is_an_error(hashbench, own, options, message):
