@@ -209,19 +209,19 @@ def _describe_codes(path: Path) -> str:
 def _describe_model(path: Path) -> str:
     from hashbench.store.models import read_origin
 
-    made, writer = read_origin(path)
-    return _facts({"model": f"{counted(made.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(made)})
+    provenance, writer = read_origin(path)
+    return _facts({"model": f"{counted(provenance.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(provenance)})
 
 
-def _origin(made: "Provenance") -> dict[str, str]:
+def _origin(provenance: "Provenance") -> dict[str, str]:
     """Return the provenance of codes or a model."""
     return {
-        "method": f"{made.method}, version {made.method_version}",
-        "parameters": made.params,
-        "seed": str(made.seed),
-        "dataset": f"{made.dataset} ({made.features}), content {made.dataset_fingerprint}",
-        "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(made.libraries).items()),
-        "code": made.code,
+        "method": f"{provenance.method}, version {provenance.method_version}",
+        "parameters": provenance.params,
+        "seed": str(provenance.seed),
+        "dataset": f"{provenance.dataset} ({provenance.features}), content {provenance.dataset_fingerprint}",
+        "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(provenance.libraries).items()),
+        "code": provenance.code,
     }
 
 

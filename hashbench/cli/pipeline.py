@@ -13,28 +13,7 @@ from click import Choice, IntRange
 from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, TRUE_DISTANCES
-from hashbench.cli.options import (
-    ARRAY,
-    CLUSTER,
-    DRY_RUN,
-    FILE,
-    FORCE,
-    JOB_OPTIONS,
-    JOBS,
-    LOCK_TIMEOUT,
-    METRIC,
-    PART,
-    RESULTS,
-    SEEDS,
-    SOURCE,
-    TRAINING,
-    WEIGHTS,
-    NotWith,
-    OnlyWith,
-    completing,
-    output_format,
-    study_of,
-)
+from hashbench.cli import options
 
 if TYPE_CHECKING:
     from hashbench.dataset import Dataset
@@ -46,18 +25,18 @@ _COUNT = IntRange(1)
 
 
 @cloup.command()
-@click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=completing("datasets"))
+@click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=options.completing("datasets"))
 @option_group(
     "Features",
     option(
         "--features",
         metavar="KIND",
         multiple=True,
-        shell_complete=completing("features"),
+        shell_complete=options.completing("features"),
         help="Kind of features, repeatable, where a dataset offers several.",
     ),
-    SOURCE,
-    WEIGHTS,
+    options.SOURCE,
+    options.WEIGHTS,
     option("--image-size", type=IntRange(8, 1024), help="Pixels that images are resized to for features."),
     option("--device", type=Choice(DEVICES), default="auto", help="Where to compute features."),
 )
@@ -93,9 +72,9 @@ _COUNT = IntRange(1)
     option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),
     option("--train-per-label", type=_COUNT, help="Training items to draw for each label."),
     option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
-    option("--seed", type=SEEDS, default=0, help="Seed of the drawing."),
+    option("--seed", type=options.SEEDS, default=0, help="Seed of the drawing."),
     option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
-    constraint=OnlyWith("--from"),
+    constraint=options.OnlyWith("--from"),
 )
 @option_group(
     "Unseen classes",
@@ -108,10 +87,10 @@ _COUNT = IntRange(1)
     option("--fold", type=IntRange(0), default=0, help="Choice of the classes; folds share none."),
     option("--unseen-queries", type=Choice(CLASSES_OF), default="unseen", help="Classes of the queries."),
     option("--unseen-database", type=Choice(CLASSES_OF), default="unseen", help="Classes of the database."),
-    constraint=OnlyWith("--unseen-classes"),
+    constraint=options.OnlyWith("--unseen-classes"),
 )
-@FORCE
-@LOCK_TIMEOUT
+@options.FORCE
+@options.LOCK_TIMEOUT
 def prepare(
     names: tuple[str, ...],
     features: tuple[str, ...],
@@ -152,14 +131,14 @@ def prepare(
         protocol = UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
         names = tuple(protocol.name_of(spec) for spec in names)
     with Progress() as progress:
-        options = Options(None, source, weights, image_size, device, on_progress=progress.update)
+        choices = Options(None, source, weights, image_size, device, on_progress=progress.update)
         prepared: Iterable[tuple[Dataset, Path, str]]
         if items is None or name is None:
             specs = [f"{dataset}:{kind}" if kind else dataset for dataset in names for kind in features or [""]]
-            prepared = (preparation.prepare(spec, options, force=force) for spec in specs)
+            prepared = (preparation.prepare(spec, choices, force=force) for spec in specs)
         else:
-            options = replace(options, features=next(iter(features), None))
-            prepared = [(*preparation.prepare_own(OwnData(name=name, items=items, **own), options), "prepared")]
+            choices = replace(choices, features=next(iter(features), None))
+            prepared = [(*preparation.prepare_own(OwnData(name=name, items=items, **own), choices), "prepared")]
         for dataset, path, action in prepared:
             if WARNING in dataset.about:
                 progress.print(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
@@ -167,23 +146,23 @@ def prepare(
 
 
 @cloup.command()
-@option_group("What to encode", *JOB_OPTIONS, constraint=NotWith("--model"))
-@TRAINING
-@option_group("How to run", JOBS, PART, FORCE, DRY_RUN, LOCK_TIMEOUT)
+@option_group("What to encode", *options.JOB_OPTIONS, constraint=options.NotWith("--model"))
+@options.TRAINING
+@option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
 @option_group(
     "Models",
     option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print its file."),
-    option("--model", type=FILE, help="Kept model to encode new items with; nothing is fitted."),
+    option("--model", type=options.FILE, help="Kept model to encode new items with; nothing is fitted."),
 )
 @option_group(
     "New items",
-    option("--from", "items", type=ARRAY, help="Items to encode."),
-    option("--output", "-o", type=FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
+    option("--from", "items", type=options.ARRAY, help="Items to encode."),
+    option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
     option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
-    constraint=OnlyWith("--model"),
+    constraint=options.OnlyWith("--model"),
 )
 @cloup.constraint(
-    NotWith("--model"),
+    options.NotWith("--model"),
     ["validation", "resume", "n_jobs", "part", "force", "dry_run", "lock_timeout", "keep_model"],
 )
 def encode(
@@ -216,7 +195,7 @@ def encode(
             raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
         encode_new(model, items, output, packed=packed, device=grid["device"])
         return
-    jobs, demands = _jobs_of(study_of(**grid), part), Demands(force, resume, keep_model)
+    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands(force, resume, keep_model)
     if dry_run:
         _print_plan(jobs, remaining(jobs, (), demands))
         return
@@ -232,15 +211,15 @@ def encode(
 @cloup.command()
 @option_group(
     "What to run",
-    *JOB_OPTIONS,
-    METRIC,
+    *options.JOB_OPTIONS,
+    options.METRIC,
     option("--available", is_flag=True, help="Run on all prepared datasets, too; see `hashbench list missing`."),
 )
-@TRAINING
-@option_group("How to run", JOBS, PART, FORCE, DRY_RUN, LOCK_TIMEOUT)
-@CLUSTER
-@option_group("Output", RESULTS, output_format("table", "csv", "json"))
-@cloup.constraint(NotWith("--part"), ["available"])
+@options.TRAINING
+@option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
+@options.CLUSTER
+@option_group("Output", options.RESULTS, options.output_format("table", "csv", "json"))
+@cloup.constraint(options.NotWith("--part"), ["available"])
 def run(
     metrics: tuple[str, ...],
     available: bool,
@@ -264,7 +243,7 @@ def run(
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
-    study = study_of(metrics, **grid)
+    study = options.study_of(metrics, **grid)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)

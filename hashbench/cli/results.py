@@ -80,23 +80,18 @@ def check(paths: tuple[Path, ...], against: str | None) -> None:
     must not disappear or change unless the version of their method rises. Each problem is printed as a sentence, and
     the exit code is 1.
     """
-    from hashbench.reports.submissions import (
-        about_accepted,
-        about_makers,
-        about_rows,
-        changed_cells,
-        read_files,
-        result_files,
-    )
+    from hashbench.reports import submissions
 
     paths = paths or (Path("results"),)
-    files = result_files(paths)
-    rows, problems = read_files(files)
+    files = submissions.result_files(paths)
+    rows, problems = submissions.read_files(files)
     base = _accepted(against)
     if not problems:  # else unreadable rows would count as gone
-        problems = about_accepted(rows, base, paths)
-    _raise(problems + about_rows(rows, base) + (about_makers(rows, base) if against else []))
-    n_cells = f", {counted(len(changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
+        problems = submissions.about_accepted(rows, base, paths)
+    _raise(problems + submissions.about_rows(rows, base) + (submissions.about_makers(rows, base) if against else []))
+    n_cells = (
+        f", {counted(len(submissions.changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
+    )
     click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well{n_cells}.")
 
 
@@ -117,23 +112,15 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     with differences between their environment and this one, and the exit code is 1. Methods that optimise may end
     differently on another processor: up to 0.02 is a warning. So are cells that cannot be run here.
     """
+    from hashbench.reports import submissions
     from hashbench.reports.made import line_of, read_lines
-    from hashbench.reports.submissions import (
-        about_rows,
-        changed_cells,
-        chosen_cells,
-        read_files,
-        result_files,
-        runnable,
-    )
-    from hashbench.reports.submissions import rerun as run_again
 
-    files = result_files(paths or (Path("results"),))
-    rows, problems = read_files(files)
+    files = submissions.result_files(paths or (Path("results"),))
+    rows, problems = submissions.read_files(files)
     base = _accepted(against)
-    _raise(problems + about_rows(rows, base))
-    cells, lines = chosen_cells(changed_cells(rows, base), **selection), read_lines(files)
-    runnable_cells, others = runnable(cells)
+    _raise(problems + submissions.about_rows(rows, base))
+    cells, lines = submissions.chosen_cells(submissions.changed_cells(rows, base), **selection), read_lines(files)
+    runnable_cells, others = submissions.runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
     if others:
@@ -142,7 +129,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     problems, warnings = [], []
     for job, cell in runnable_cells[:n_cells]:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        cell_problems, cell_warnings = run_again(job, cell, line_of(lines, cell[0].key))
+        cell_problems, cell_warnings = submissions.rerun(job, cell, line_of(lines, cell[0].key))
         problems += cell_problems
         warnings += cell_warnings
     for warning in warnings:

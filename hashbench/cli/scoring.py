@@ -11,20 +11,7 @@ from click import Choice, IntRange
 from cloup import option, option_group
 
 from hashbench._choices import BIT_ORDERS, DISTANCES, TRUE_DISTANCES, UNDEFINED
-from hashbench.cli.options import (
-    ARRAY,
-    CLUSTER,
-    FILE,
-    METRIC,
-    OUTPUT,
-    RESULTS,
-    SEEDS,
-    NotWith,
-    OnlyWith,
-    OptionDecorator,
-    completing,
-    output_format,
-)
+from hashbench.cli import options
 from hashbench.cli.outputs import FIGURES, STDOUT, Drawn, refuse_outputs, target_of, write, write_drawn
 
 if TYPE_CHECKING:
@@ -37,40 +24,46 @@ if TYPE_CHECKING:
 
 _NO_FILES = ("n_bits", "bit_order", "distance", "true_distance")  # options on the user's codes that name no file
 
-CODES = click.argument("codes", type=FILE, required=False, metavar="[CODES.h5]")
-ONLY_OWN = NotWith("CODES.h5", "--run")
+CODES = click.argument("codes", type=options.FILE, required=False, metavar="[CODES.h5]")
+ONLY_OWN = options.NotWith("CODES.h5", "--run")
 DATASET = option(
     "--dataset",
     metavar="DATASET",
-    shell_complete=completing("datasets"),
+    shell_complete=options.completing("datasets"),
     help="Dataset that the codes were made from, by name or file; its labels say what is relevant, and labels or an "
     "affinity given as well must agree with them.",
     show_default="the one recorded in CODES.h5",
 )
 RELEVANCE = option_group(
     "Labels and relevance",
-    option("--query-labels", type=ARRAY, help="Class labels (n,) or multi-hot labels (n, n_classes) of queries."),
-    option("--database-labels", type=ARRAY, help="Labels of the database, likewise."),
-    option("--query-coarse", type=ARRAY, help="Superclasses (n,) of queries: level 2 in a class, 1 in a superclass."),
-    option("--database-coarse", type=ARRAY, help="Superclasses of the database, likewise."),
-    option("--affinity", type=ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
+    option(
+        "--query-labels", type=options.ARRAY, help="Class labels (n,) or multi-hot labels (n, n_classes) of queries."
+    ),
+    option("--database-labels", type=options.ARRAY, help="Labels of the database, likewise."),
+    option(
+        "--query-coarse",
+        type=options.ARRAY,
+        help="Superclasses (n,) of queries: level 2 in a class, 1 in a superclass.",
+    ),
+    option("--database-coarse", type=options.ARRAY, help="Superclasses of the database, likewise."),
+    option("--affinity", type=options.ARRAY, help="Matrix of levels, or SciPy CSR in .npz, instead of labels."),
     constraint=ONLY_OWN,
 )
 
 
-def own_codes_group(*more: OptionDecorator) -> OptionDecorator:
+def own_codes_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     """Return the options that say where the user's own codes are, and some more on them."""
     return option_group(
         "Your own codes",
         option(
             "--query-codes",
-            type=ARRAY,
+            type=options.ARRAY,
             help="Codes of queries in .npy, .npz, .mat, .h5, .pt, .parquet or .csv: bits, packed bytes with --bits, "
             "hexadecimal texts, or 64-bit integers.",
         ),
         option(
             "--database-codes",
-            type=ARRAY,
+            type=options.ARRAY,
             help="Codes of the database, likewise. They may lie in shards, and so may their labels: a quoted pattern "
             "such as 'codes-*.npy', or a .json or .toml file that lists them.",
         ),
@@ -85,14 +78,14 @@ def own_codes_group(*more: OptionDecorator) -> OptionDecorator:
     )
 
 
-def run_group(*more: OptionDecorator) -> OptionDecorator:
+def run_group(*more: options.OptionDecorator) -> options.OptionDecorator:
     """Return the options that name a run, and some more on it."""
     return option_group(
         "Run files",
-        option("--run", type=FILE, help="TREC run, lists of documents by score, plain or gzip."),
-        option("--qrels", type=FILE, help="TREC qrels, the documents that are relevant to each query."),
+        option("--run", type=options.FILE, help="TREC run, lists of documents by score, plain or gzip."),
+        option("--qrels", type=options.FILE, help="TREC qrels, the documents that are relevant to each query."),
         *more,
-        constraint=OnlyWith("--run"),
+        constraint=options.OnlyWith("--run"),
     )
 
 
@@ -110,8 +103,10 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 @RELEVANCE
 @option_group(
     "Re-ranking by float vectors",
-    option("--query-vectors", type=ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100, say."),
-    option("--database-vectors", type=ARRAY, help="Float vectors of the database."),
+    option(
+        "--query-vectors", type=options.ARRAY, help="Float vectors that were coded, for Recall@10:reranked=100, say."
+    ),
+    option("--database-vectors", type=options.ARRAY, help="Float vectors of the database."),
     option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between vectors."),
     constraint=ONLY_OWN,
 )
@@ -121,7 +116,7 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 @option_group(
     "What to score",
     DATASET,
-    METRIC,
+    options.METRIC,
     option(
         "--undefined",
         type=Choice(UNDEFINED),
@@ -137,8 +132,8 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
 )
 @option_group(
     "Output",
-    output_format("table", "csv", "json", "markdown", "latex"),
-    option("--per-query", type=OUTPUT, help="CSV file for the scores of every query; - for stdout."),
+    options.output_format("table", "csv", "json", "markdown", "latex"),
+    option("--per-query", type=options.OUTPUT, help="CSV file for the scores of every query; - for stdout."),
     option(
         "--curves",
         type=Drawn(or_numbers=True),
@@ -156,13 +151,13 @@ def run_group(*more: OptionDecorator) -> OptionDecorator:
         help="Group of tables to save the codes in, such as pair-based.",
     ),
     option("--label", metavar="TEXT", show_default="NAME codes=own", help="Name of the codes in tables and figures."),
-    option("--seed", type=SEEDS, default=0, help="Seed to record in the saved rows."),
+    option("--seed", type=options.SEEDS, default=0, help="Seed to record in the saved rows."),
     option("--keep-codes", is_flag=True, help="Keep the codes in the data folder, too, for figures of codes."),
-    RESULTS,
-    constraint=OnlyWith("--save"),
+    options.RESULTS,
+    constraint=options.OnlyWith("--save"),
 )
-@CLUSTER
-@cloup.constraint(NotWith("--run"), ["codes", "dataset", "curves"])
+@options.CLUSTER
+@cloup.constraint(options.NotWith("--run"), ["codes", "dataset", "curves"])
 @cloup.constraint(ONLY_OWN, ["save", "cluster"])
 def evaluate(
     codes: Path | None,

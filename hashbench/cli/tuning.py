@@ -8,21 +8,7 @@ import cloup
 from click import IntRange
 from cloup import option, option_group
 
-from hashbench.cli.options import (
-    BITS,
-    CLUSTER,
-    DATASET,
-    DEVICE,
-    JOBS,
-    LOCK_TIMEOUT,
-    METHOD,
-    METRIC,
-    PARAM,
-    SEEDS,
-    OneEach,
-    folder,
-    study_of,
-)
+from hashbench.cli import options
 from hashbench.errors import counted
 
 if TYPE_CHECKING:
@@ -35,10 +21,10 @@ if TYPE_CHECKING:
 @cloup.command()
 @option_group(
     "What to tune",
-    METHOD,
-    BITS,
-    DATASET,
-    METRIC,
+    options.METHOD,
+    options.BITS,
+    options.DATASET,
+    options.METRIC,
     option(
         "--trials",
         "n_trials",
@@ -49,26 +35,26 @@ if TYPE_CHECKING:
     option(
         "--seed",
         "seeds",
-        type=OneEach(SEEDS),
+        type=options.OneEach(options.SEEDS),
         multiple=True,
         show_default="0",
         help="Seed of the held-out items, of the settings drawn and of training, repeatable.",
     ),
-    PARAM,
+    options.PARAM,
 )
 @option_group(
     "How to run",
-    DEVICE,
-    JOBS,
+    options.DEVICE,
+    options.JOBS,
     option(
         "--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too, and continue interrupted training."
     ),
-    LOCK_TIMEOUT,
+    options.LOCK_TIMEOUT,
 )
-@CLUSTER
+@options.CLUSTER
 @option_group(
     "Output",
-    folder(
+    options.folder(
         "--output",
         "-o",
         default=Path("tuning"),
@@ -96,26 +82,17 @@ def tune(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.console import warn_of
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline.tuning import (
-        GRID,
-        TRIALS,
-        check_folder,
-        conclude,
-        numbers_of_listed,
-        plan,
-        run_trials,
-        shown,
-    )
+    from hashbench.pipeline import tuning
     from hashbench.scoring.metrics import get_metric
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one trial on each worker; leave --jobs out.")
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
-    trials_file, grid_file = output / TRIALS, output / GRID
-    check_folder(output)
-    study = study_of(names, **grid)
-    trials = plan(study, n_trials)
-    for method, n_settings in numbers_of_listed(study, n_trials).items():
+    trials_file, grid_file = output / tuning.TRIALS, output / tuning.GRID
+    tuning.check_folder(output)
+    study = options.study_of(names, **grid)
+    trials = tuning.plan(study, n_trials)
+    for method, n_settings in tuning.numbers_of_listed(study, n_trials).items():
         click.echo(
             f"{method}: {n_trials} of {n_settings} settings are tried; --trials {n_settings} tries all.", err=True
         )
@@ -124,13 +101,15 @@ def tune(
         for spec in dict.fromkeys(trial.dataset for trial in trials):
             warn_of(spec, progress)
         progress.start_job("trials")
-        finished = run_trials(
+        finished = tuning.run_trials(
             trials, names, trials_file, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster
         )
         for trial, trial_rows, is_new in finished:
             rows |= trial_rows
-            progress.finish_job(f"{trial}: {', '.join(dict.fromkeys(map(shown, trial_rows.values())))}", is_new=is_new)
-    click.echo(_format(conclude(study, trials, names, rows, output), names))
+            progress.finish_job(
+                f"{trial}: {', '.join(dict.fromkeys(map(tuning.shown, trial_rows.values())))}", is_new=is_new
+            )
+    click.echo(_format(tuning.conclude(study, trials, names, rows, output), names))
     click.echo(f"Trials are in {trials_file}. Run the chosen settings: hashbench run --grid {grid_file}", err=True)
 
 
