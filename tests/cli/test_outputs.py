@@ -115,16 +115,6 @@ def test_a_link_is_followed(hashbench, own, tmp_path, is_there):
     assert n_rows(target.read_text()) == 4
 
 
-def test_an_input_is_not_written_over(hashbench, own, tmp_path):
-    before = (tmp_path / "codes.npy").read_bytes()
-    (tmp_path / "other").symlink_to(tmp_path / "codes.npy")
-    for name in ("codes.npy", "other"):
-        done = hashbench(*own, "--per-query", tmp_path / name)
-        assert (done.exit_code, done.stdout) == (2, "")
-        assert "is read and would be written over" in done.stderr
-    assert (tmp_path / "codes.npy").read_bytes() == before
-
-
 @pytest.fixture
 def files(hashbench, tiny_file, data, empty_folder):
     """A folder with one file for every input that a command may have, and no others."""
@@ -350,39 +340,6 @@ def test_two_outputs_need_two_places(hashbench, own, place, other):
     done = hashbench(*own, "--per-query", place, "--curves", other)
     assert (done.exit_code, done.stdout) == (2, "")
     assert "name the same file" in done.stderr
-
-
-def test_tables_are_not_written_among_the_results(hashbench, tmp_path):
-    done = hashbench("tables", "--results", tmp_path, "--output", tmp_path / "." / "x" / "..")
-    assert done.exit_code == 2
-    assert "folder of the results" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--distance", "cosine", "--bits", "999"], "real-valued outputs, which have no --bits"),
-        (["--dataset", "mine"], "unknown dataset 'mine'"),
-    ],
-)
-def test_an_option_that_cannot_act_is_an_error(hashbench, own, options, message):
-    done = hashbench(*own, *options)
-    assert done.exit_code in (1, 2)
-    assert done.stdout == ""
-    assert message in done.stderr
-
-
-def test_superclasses_do_not_go_with_a_matrix(hashbench, own, tmp_path):
-    np.save(tmp_path / "matrix.npy", np.eye(4, dtype=int))
-    done = hashbench(*own[:5], "--affinity", tmp_path / "matrix.npy", "--query-coarse", tmp_path / "labels.npy")
-    assert (done.exit_code, done.stdout) == (1, "")
-    assert "not with --affinity" in done.stderr
-
-
-def test_a_seed_of_drawing_goes_with_own_data(hashbench):
-    done = hashbench("prepare", "digits", "--seed", 0)
-    assert done.exit_code == 2
-    assert "--seed" in done.stderr
 
 
 @pytest.mark.parametrize("how", ["by its file", "by its content", "by its name"])
