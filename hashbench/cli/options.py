@@ -61,9 +61,9 @@ class NotWith(Constraint):
         return f"not with {' or '.join(self.excluded)}"
 
     def check_values(self, params: Sequence[click.Parameter], ctx: click.Context) -> None:  # noqa: D102
-        for other in set(self.excluded).intersection(typed(ctx.command.params)):
-            for name in typed(params):
-                raise click.UsageError(f"{name} does not go with {other}. Leave out one of the two.", ctx)
+        conflicts = [name for name in typed(ctx.command.params) if name in self.excluded]
+        for name in typed(params) if conflicts else ():
+            raise click.UsageError(f"{name} does not go with {conflicts[0]}. Leave out one of the two.", ctx)
 
 
 # ---------------------------------------------------------------- types
