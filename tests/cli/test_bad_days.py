@@ -207,7 +207,7 @@ def test_facts_that_are_no_text_are_described(tiny):
     dataset = tiny(about={"source": {"a": [1, 2]}, "summary": "two\nlines", "n": 3, "odd [/b]": None})
     text = descriptions.describe_dataset(dataset)
     for line in ('source: {"a": [1, 2]}', "summary: two lines", "n: 3", "odd [/b]: null"):
-        assert line in [" ".join(found.split()) for found in text.splitlines()]
+        assert line in [" ".join(shown.split()) for shown in text.splitlines()]
 
 
 def test_attributes_that_are_arrays_are_no_kind_of_ours(hashbench, tmp_path):

@@ -238,14 +238,14 @@ def facts(text):
 
 
 def test_prepared_dataset_is_described(digits_data):
-    found = facts(descriptions.describe("digits"))
-    assert found["items"] == "1,797 x 64 pixels (float32)"
-    assert found["split"] == "200 queries, 1,597 database, 1,000 training"
-    assert found["affinity"] == "same-label"
-    assert found["classes"] == "10, 174 to 183 items each"
-    assert re.findall(r"\d+", found["duplicates"]) == ["0"] * 4
-    assert found["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
-    assert "CC BY" in found["licence"]
+    info = facts(descriptions.describe("digits"))
+    assert info["items"] == "1,797 x 64 pixels (float32)"
+    assert info["split"] == "200 queries, 1,597 database, 1,000 training"
+    assert info["affinity"] == "same-label"
+    assert info["classes"] == "10, 174 to 183 items each"
+    assert re.findall(r"\d+", info["duplicates"]) == ["0"] * 4
+    assert info["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
+    assert "CC BY" in info["licence"]
     assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
 
 
@@ -275,22 +275,22 @@ def test_duplicates_between_roles_are_counted(tiny):
 def test_multi_label_dataset_counts_labels(tiny):
     labels = np.zeros((40, 3), np.uint8)
     labels[:10, 0] = labels[5:30, 1] = 1
-    found = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
-    assert found == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
+    info = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
+    assert info == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
 
 
 def test_codes_file_is_described(hashbench, digits_data):
     path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
-    found = facts(descriptions.describe(path))
-    assert (found["method"], found["parameters"], found["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
-    assert found["codes"] == "12 bits, 200 queries, 1,597 database items"
-    assert found["dataset"].startswith("digits (pixels), content ")
+    info = facts(descriptions.describe(path))
+    assert (info["method"], info["parameters"], info["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
+    assert info["codes"] == "12 bits, 200 queries, 1,597 database items"
+    assert info["dataset"].startswith("digits (pixels), content ")
 
 
 def test_method_and_metric_are_described():
     facts_of_itq, _, parameters = descriptions.describe("itq").partition("\nparameters:\n")
-    found = facts(facts_of_itq)
-    assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
+    info = facts(facts_of_itq)
+    assert (info["group"], info["supervision"], info["version"]) == ("unsupervised", "none", "1")
     lines = [line.split(maxsplit=1) for line in parameters.splitlines()]
     assert [name for name, _ in lines] == ["n_bits=32", "n_iter=50", "random_state=0"]
     assert dict(lines)["n_bits=32"].startswith("Code length")

@@ -64,12 +64,12 @@ def test_codes_of_a_file_are_scored_as_evaluate_scores_them(hashbench, explained
     (codes,) = digits_data.glob("codes/**/lsh-8-s0.h5")
     exact = json.loads(hashbench("evaluate", codes, "--metric", "AP", "--format", "json").stdout)["AP"]
     scripts = "--metric", "AP", "--script", "dtsh"
-    one = explained(codes, *scripts)["dtsh", "AP"]
-    assert one["exact"] == pytest.approx({key: exact[key] for key in ("mean", "low", "high")}, abs=1e-12)
-    assert one["difference"] == pytest.approx(one["value"] - exact["mean"], abs=1e-12)
+    row = explained(codes, *scripts)["dtsh", "AP"]
+    assert row["exact"] == pytest.approx({key: exact[key] for key in ("mean", "low", "high")}, abs=1e-12)
+    assert row["difference"] == pytest.approx(row["value"] - exact["mean"], abs=1e-12)
     by_class = explained(codes, *scripts, "--database-order", "by-class")["dtsh", "AP"]
-    assert by_class["exact"] == pytest.approx(one["exact"], abs=1e-12)
-    assert by_class["value"] != one["value"]
+    assert by_class["exact"] == pytest.approx(row["exact"], abs=1e-12)
+    assert by_class["value"] != row["value"]
 
 
 def test_labels_and_the_affinity_they_mean_give_the_same(explained, own, tmp_path):
@@ -138,7 +138,7 @@ def test_tables_have_a_row_a_script_and_a_line_of_the_exact_value(hashbench, own
 
 def test_scripts_are_listed_with_what_they_give_and_what_was_read_of_them(hashbench):
     lines = hashbench("list", "scripts").stdout.splitlines()
-    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [one.name for one in EVALUATORS]
+    assert [line.split()[0] for line in lines if not line.startswith(" ")] == [script.name for script in EVALUATORS]
     assert max(map(len, lines)) <= 80
     at = next(number for number, line in enumerate(lines) if line.startswith("hashnet "))
     assert [line.strip() for line in (lines[at].removeprefix("hashnet"), *lines[at + 1 : at + 3])] == [
@@ -179,10 +179,10 @@ def test_a_value_tells_which_scripts_give_it(hashbench, explained, own, form):
         done = hashbench("explain", *own, "--metric", "AP", "--value", printed, "--format", form)
         assert done.exit_code == 0, done.stderr
         if form == "json":
-            found = json.loads(done.stdout)
-            verdicts = {one["script"]: one["verdict"] for one in found}
-            assert [one["asked"]["value"] for one in found] == pytest.approx([value] * len(found), abs=1e-6)
-            assert {round(one["asked"]["half_width"], 8) for one in found} == {5e-7}
+            rows = json.loads(done.stdout)
+            verdicts = {row["script"]: row["verdict"] for row in rows}
+            assert [row["asked"]["value"] for row in rows] == pytest.approx([value] * len(rows), abs=1e-6)
+            assert {round(row["asked"]["half_width"], 8) for row in rows} == {5e-7}
             assert verdicts["hashnet"] == verdicts["hashnet-caffe"] == "gives"
             assert set(verdicts.values()) == {"gives", "could", "unknown", "not"}
         else:
@@ -206,10 +206,10 @@ def test_only_scripts_and_metrics_that_go_together_are_shown(explained, own):
 
 
 def test_a_database_of_one_item_is_explained(explained, own, tmp_path):
-    found = explained(*of_rows(own, slice(1), tmp_path), "--metric", "AP")
-    assert found["dtsh", "AP"]["value"] == found["dtsh", "AP"]["exact"]["mean"] == 1
-    assert found["callmap", "AP"]["value"] == pytest.approx(1 / 2)  # three of six queries are of its class
-    assert ("calc-top-map", "AP") not in found  # which loses the last item
+    rows = explained(*of_rows(own, slice(1), tmp_path), "--metric", "AP")
+    assert rows["dtsh", "AP"]["value"] == rows["dtsh", "AP"]["exact"]["mean"] == 1
+    assert rows["callmap", "AP"]["value"] == pytest.approx(1 / 2)  # three of six queries are of its class
+    assert ("calc-top-map", "AP") not in rows  # which loses the last item
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])

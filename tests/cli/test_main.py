@@ -44,9 +44,9 @@ def test_help_imports_nothing_heavy():
 
 def test_lists_and_descriptions_import_no_library_that_fits_compiles_or_plots():
     commands = [["list", "methods"], ["list", "metrics"], ["list", "datasets"], ["info", "itq"], ["info", "AP@k"]]
-    found = imported_by(*commands, ["run", "--method", "iqt", "--bits", "8"])
-    assert [exit_code for exit_code, _ in found] == [0] * 5 + [1]
-    assert set(found[-1][1]) <= {"numpy", "h5py"}
+    imported = imported_by(*commands, ["run", "--method", "iqt", "--bits", "8"])
+    assert [exit_code for exit_code, _ in imported] == [0] * 5 + [1]
+    assert set(imported[-1][1]) <= {"numpy", "h5py"}
 
 
 @pytest.mark.usefixtures("digits_data")
@@ -130,8 +130,8 @@ def test_options_that_take_names_say_where_these_are_and_their_examples_exist(ha
             if option.opts[0] in ("--method", "--metric", "--dataset"):
                 assert option.metavar == option.opts[0].removeprefix("--").upper(), name
                 example = re.search(r" such as ([^;]+), repeatable", option.help)
-                for one in re.split(", | or ", example[1]) if example else ():
-                    known[option.metavar](one)
+                for named in re.split(", | or ", example[1]) if example else ():
+                    known[option.metavar](named)
     shown = " ".join(hashbench("run", "--help").stdout.split())
     assert "-m, --method METHOD " in shown
     assert all(f"see `hashbench list {kind}`" in shown for kind in ("methods", "metrics", "datasets"))

@@ -40,13 +40,13 @@ def test_a_dash_is_standard_output_and_the_table_gives_way(hashbench, own, optio
 
 
 def test_a_pipe_is_written_through(hashbench, own, tmp_path):
-    pipe, said = tmp_path / "pipe", []
+    pipe, texts = tmp_path / "pipe", []
     os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: said.append(pipe.read_text()), daemon=True)
+    reader = threading.Thread(target=lambda: texts.append(pipe.read_text()), daemon=True)
     reader.start()
     assert hashbench(*own, "--per-query", pipe).exit_code == 0
     reader.join(10)
-    assert n_rows(said[0]) == 4
+    assert n_rows(texts[0]) == 4
     assert pipe.is_fifo()
 
 
@@ -250,14 +250,14 @@ def test_what_is_saved_is_an_output_too(hashbench, files, options, words):
 def test_kept_codes_are_not_written_over_while_they_are_read(hashbench, files, data):
     saving = ["--save", "mine", "--dataset", "own", "--results", "r", "--keep-codes"]
     assert hashbench(*SCORED.split(), *saving).exit_code == 0
-    (kept,) = (data / "codes").rglob("mine-8-s0.h5")
-    before = kept.read_bytes()
-    codes = ["--query-codes", f"{kept}:database/codes", "--database-codes", f"{kept}:query/codes", "--bits", 8]
+    (file,) = (data / "codes").rglob("mine-8-s0.h5")
+    before = file.read_bytes()
+    codes = ["--query-codes", f"{file}:database/codes", "--database-codes", f"{file}:query/codes", "--bits", 8]
     turned = [*SCORED.split(), *codes, *saving]
-    for command in (turned, [*SCORED.split(), *saving, "--per-query", kept]):
+    for command in (turned, [*SCORED.split(), *saving, "--per-query", file]):
         done = hashbench(*command)
         assert (done.exit_code, done.stdout) == (2, "")
-        assert kept.read_bytes() == before
+        assert file.read_bytes() == before
 
 
 LOOPS = f"""

@@ -48,10 +48,10 @@ def test_the_documented_command_scores_as_python_does(hashbench, files):
         vectors=(files["qv"], files["dv"]),
         true_distance="cosine",
     ).summary
-    found = json.loads(done.stdout)
-    assert list(found) == names
+    scores = json.loads(done.stdout)
+    assert list(scores) == names
     for name in names:
-        parts = [found[name][part] for part in ("mean", "low", "high")]
+        parts = [scores[name][part] for part in ("mean", "low", "high")]
         assert parts == pytest.approx(list(expected[name][:3]), abs=1e-12)
 
 
