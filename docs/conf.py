@@ -80,17 +80,17 @@ def public() -> str:
 
 def commands() -> str:
     """Print the help of each command, and of those below it."""
-    return "\n".join(_helps(cli, "hashbench"))
+    return "\n".join(_helps(cli.context_class(cli, info_name="hashbench", terminal_width=84, **cli.context_settings)))
 
 
-def _helps(command: click.Command, name: str) -> Iterator[str]:
-    context = click.Context(command, info_name=name, terminal_width=84, help_option_names=["-h", "--help"])
-    yield f"## {name}\n\n```text\n{command.get_help(context)}\n```\n"
+def _helps(context: click.Context) -> Iterator[str]:
+    command = context.command
+    yield f"## {context.command_path}\n\n```text\n{command.get_help(context)}\n```\n"
     if isinstance(command, click.Group):
-        for one in command.list_commands(context):
-            below = command.get_command(context, one)
-            assert below is not None
-            yield from _helps(below, f"{name} {one}")
+        for name in command.list_commands(context):
+            subcommand = command.get_command(context, name)
+            assert subcommand is not None
+            yield from _helps(subcommand.context_class(subcommand, parent=context, info_name=name))
 
 
 def figures() -> str:

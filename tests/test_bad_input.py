@@ -262,8 +262,8 @@ COMMANDS = f"""
 1 | run --grid codes.npy | cannot read codes.npy as TOML
 2 | run --grid r | '--grid': File 'r' is a directory
 1 | run --grid pipe.npy | pipe.npy is a pipe
-1 | run --grid empty.csv | empty.csv says nothing of methods | --method
-1 | run --grid empty.csv --method itq | empty.csv says nothing of bits | --bits
+1 | run --grid empty.csv | empty.csv names no methods | --method
+1 | run --grid empty.csv --method itq | empty.csv names no bits | --bits
 1 | {ITQ} --preset paper | none of itq has a preset, got 'paper'
 1 | {ITQ} --param n_bits=16 | n_bits is not a --param | --bits
 1 | {ITQ} --param random_state=1 | random_state is not a --param | --seed
@@ -378,7 +378,7 @@ COMMANDS = f"""
 1 | tables --results r/no-queries | 0 of 0 queries are undefined
 1 | tables --results r/nan | value is nan, 0.4 to 0.6, though 197 of 200 queries have a score
 1 | tables --results r/version | method_version -1
-1 | {ITQ} --resume | --resume goes on with training | itq has none
+1 | {ITQ} --resume | --resume continues training | itq has none
 1 | encode --method lsh --method itq --bits 8 --resume | lsh, itq has none
 1 | prepare digits --device cpu | digits:pixels has no use for --device
 1 | prepare --from X.npy --labels y.npy --name mine --affinity distance | --labels have no effect
@@ -401,15 +401,19 @@ COMMANDS = f"""
 1 | {LABELLED.replace("codes.npy", "hash-gap.csv:hash", 1)} | words, and row 1 (the first is 0) is empty, expected
 1 | {LABELLED.replace("codes.npy", "bit-gap.csv", 1)} | row 1, column 0 (counted from 0). | or fill empty cells
 1 | {OWN} --query-labels label-gap.csv:label --database-labels label-gap.csv:label | first item 2 (counted from 0)
-2 | {LABELLED} --label Ours | --label goes with --save NAME
+2 | {LABELLED} --label Ours | --label needs --save
 1 | results check r/no-parameter | line 2: params has '=a', expected names of parameters
 1 | tables --results r/spelling | params '{{"a":1}}' are spelled '{{"a": 1}}' by hashbench
 1 | evaluate --query-codes masks.npy --database-codes codes.npy {OF_LABELS} | only 0 and 255 | --bits
 1 | {OWN} --query-labels y-nan.npy --database-labels labels.npy | no whole numbers, first nan for item 3 | Leave such
 2 | results unite | No such command
 2 | evaluate --run run.txt | both --run and --qrels
-2 | {RUN} --dataset digits | whose lists and --qrels say all
+2 | {RUN} --dataset digits | --dataset does not go with --run
 2 | {RUN} --per-query qrels.txt | written over
+2 | {RUN} --curves curves.csv | --curves does not go with --run
+2 | {RUN} --distance cosine | --distance does not go with --run
+2 | evaluate codes.h5 {RUN.partition(" ")[2]} | CODES.h5 does not go with --run
+2 | evaluate --complete --qrels qrels.txt | --qrels needs --run
 1 | {RUN.replace("qrels.txt", "nowhere.txt")} | there is no file nowhere.txt
 1 | {RUN.replace("qrels.txt", "run.txt")} | run.txt line 1 has 6 columns, expected 4 | those of a run
 1 | {RUN.replace("run.txt", "run-cut.txt")} | run-cut.txt line 2 has 4 columns, expected 6
@@ -422,14 +426,14 @@ COMMANDS = f"""
 1 | {RUN} --metric P@r2 | P@r2 counts inside a Hamming radius
 1 | {RUN} --metric PairwiseError | counts the items below each relevant one
 2 | evaluate | give CODES.h5
-2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers count codes of your own
-2 | {OWN} {OF_LABELS} --workers tcp://127.0.0.1:1 --save mine --dataset digits | --save keeps what was scored
+2 | evaluate foreign.h5 --workers tcp://127.0.0.1:1 | --workers does not go with CODES.h5
+2 | {OWN} {OF_LABELS} --workers tcp://127.0.0.1:1 --save mine --dataset digits | --save needs codes in one file
 1 | {OWN} {OF_LABELS} --workers 127.0.0.1 | --workers is '127.0.0.1', expected the address of a scheduler
-2 | run --method lsh --bits 4 --trust-workers | --trust-workers goes with --workers
+2 | run --method lsh --bits 4 --trust-workers | --trust-workers needs --workers
 1 | {OWN} {OF_LABELS} --workers tcp://scheduler.invalid:8786 | is another machine, and without TLS anyone there
 2 | run --method lsh --bits 4 --jobs 2 --workers tcp://127.0.0.1:1 | runs one job on each worker
 2 | evaluate --query-codes codes.npy | --database-codes
-2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | not both
+2 | evaluate foreign.h5 --query-codes codes.npy --database-codes codes.npy | --query-codes does not go with CODES.h5
 1 | evaluate nowhere.h5 | no file nowhere.h5
 1 | evaluate text.h5 | cannot read text.h5 as a codes file: it is not HDF5
 1 | evaluate empty.h5 | cannot read empty.h5 as a codes file: it is not HDF5
@@ -459,11 +463,11 @@ COMMANDS = f"""
 1 | {SHARDED} --distance cosine | --distance cosine ranks the whole database at once
 1 | {SHARDED} --metric LGAP@r2 | LGAP@r2 needs the size of every bucket
 1 | {SHARDED} --query-vectors X.npy | vectors re-rank the nearest items of the whole database
-2 | {SHARDED} --save mine --dataset own | --save keeps what was scored in one file
+2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
 2 | {SHARDED} --per-query codes.npy | codes.npy is read and would be written over
-2 | {LABELLED} --keep-codes | --keep-codes goes with --save
-1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
-1 | {LABELLED} --save mine | --dataset NAME
+2 | {LABELLED} --keep-codes | --keep-codes needs --save
+1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
+1 | {LABELLED} --save mine | say which: --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own
@@ -477,7 +481,7 @@ COMMANDS = f"""
 1 | {LABELLED} --metric APP | unknown metric
 1 | {LABELLED} --metric P@r9 --distance cosine | P@r9 counts inside a Hamming radius
 1 | {LABELLED.replace("codes.npy", "wide.npy", 1)} --distance cosine | in wide.npy have 16 columns | in codes.npy 8
-2 | {LABELLED} --per-query '' | empty name
+1 | {LABELLED} --per-query '' | cannot write .: Is a directory
 2 | {LABELLED} --per-query r | directory
 2 | {LABELLED} --per-query codes.npy | written over
 2 | {LABELLED} --curves x.jpg | 'x.jpg' is to end in .svg, .png or .pdf, or in .csv for numbers.
@@ -495,7 +499,7 @@ COMMANDS = f"""
 1 | evaluate codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
 1 | explain codes.npy | codes.npy is not a CODES.h5 of hashbench | --query-codes
 2 | explain | give CODES.h5, or both --query-codes
-2 | explain foreign.h5 --bits 8 | not both
+2 | explain foreign.h5 --bits 8 | --bits does not go with CODES.h5
 1 | explain foreign.h5 | another program
 1 | explain nowhere.h5 | there is no file nowhere.h5
 2 | explain --query-codes codes.npy | give CODES.h5, or both --query-codes and --database-codes
@@ -520,16 +524,16 @@ COMMANDS = f"""
 1 | {EXPLAINED} --figure codes.npy/f.svg | Not a directory
 2 | {EXPLAINED} --format csv | '--format': 'csv' is not one of 'table', 'markdown', 'json'
 2 | prepare | name datasets to prepare
-2 | prepare digits --fold 1 | go with --unseen-classes
+2 | prepare digits --fold 1 | --fold needs --unseen-classes
 2 | prepare --from X.npy --name mine --unseen-classes 1 | prepare your own data first
 1 | prepare digits --unseen-classes 1 --unseen-queries all | --unseen-database all
 1 | info digits-unseen1-fold0:gist | unknown feature kind
 2 | prepare digits --from X.npy --name mine | give your own
 2 | prepare --from X.npy | give your own with both --from and --name
-2 | prepare --name mine | give your own with both --from and --name
-2 | prepare digits --labels y.npy | your own data
-2 | prepare digits --seed 3 | are for your own data (--from)
-2 | prepare digits --queries 3 | your own data
+2 | prepare --name mine | --name needs --from
+2 | prepare digits --labels y.npy | --labels needs --from
+2 | prepare digits --seed 0 | --seed needs --from
+2 | prepare digits --queries 3 | --queries needs --from
 1 | prepare digts | unknown dataset 'digts'
 1 | prepare digits --features gist | digits:gist
 1 | prepare digits --source X.npy | no use for --source
@@ -563,7 +567,7 @@ COMMANDS = f"""
 1 | {INDEXED} rows-few.npy --seed 3 | --seed 3 has no effect
 1 | prepare --from X.npy --name mine --query-from X.npy --train-per-label 3 | training items for each label, give labels
 1 | prepare --from X.npy --name mine --query-from X.npy --queries-per-label 3 | only training items can be drawn
-2 | prepare digits --train-index rows-40.npy | are for your own data (--from)
+2 | prepare digits --train-index rows-40.npy | --train-index needs --from
 2 | explain --run run.txt | give both --run and --qrels
 2 | {EXPLAINED_RUN} --bits 8 | --bits does not go with --run
 2 | {EXPLAINED_RUN} --database-order given | --database-order does not go with --run

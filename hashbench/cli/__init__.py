@@ -1,13 +1,18 @@
-"""The command line: it parses and prints, everything else is done elsewhere.
+"""The command line: it parses and prints, and leaves the work to the rooms below.
 
 main          the group of all commands, and its errors
 catalogue     list, info, check
 pipeline      prepare, encode, run
 scoring       evaluate
-reports       tables, plot, diff
-options       options that several commands share
+explain       explain
+export        export
+tuning        tune
+reports       tables, plot, report, diff
+results       results convert, merge, info, check, rerun
+options       options that several commands share, and rules on which go together
+outputs       checks of files that users name for output
 completion    names that a shell completes
-console       runs with their progress, scores as text
-descriptions  what info tells
-progress      how far long work is, on stderr
+console       runs with their progress, and scores as text
+descriptions  what info prints
+progress      progress of long work, on stderr
 """

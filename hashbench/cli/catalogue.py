@@ -1,4 +1,4 @@
-"""The commands that tell what there is, and whether it keeps the contract: list, info, check."""
+"""The commands that list and describe what exists, and check it against its contract: list, info, check."""
 
 import textwrap
 from collections.abc import Callable
@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import Choice
+from cloup import option
 
 from hashbench.cli.options import FEATURES, SOURCE, WEIGHTS, Word, completing
 from hashbench.errors import HashbenchError
@@ -13,21 +15,17 @@ from hashbench.errors import HashbenchError
 
 @click.command("list")
 @click.argument("kind", type=Word(["methods", "datasets", "metrics", "scripts", "missing"]), required=False)
-@click.option(
-    "--speed",
-    type=click.Choice(["quick", "slow"]),
-    help="Only our own methods that fit quickly, or slowly.",
-)
+@option("--speed", type=Choice(["quick", "slow"]), help="Speed of the built-in methods to list.")
 def list_command(kind: str | None, speed: str | None) -> None:
     """List methods, datasets, metrics or scoring scripts, each with a line about it; or how to add missing datasets.
 
-    Scripts are those that explain knows: which metrics each gives, where it is used, and what of it was read. Without
-    any of these words, what can be listed and how many there are.
+    For scripts, which explain emulates, it shows the metrics, where each is used, and its source. Without an argument
+    it prints what can be listed, and how many there are of each.
     """
     if speed is not None and kind != "methods":
         raise click.UsageError("--speed is for methods.")
     if kind is None:
-        rows = [(f"hashbench list {one}", f"{len(found()):3}  {what}") for one, (what, found) in _LISTS.items()]
+        rows = [(f"hashbench list {name}", f"{len(rows_of()):3}  {what}") for name, (what, rows_of) in _LISTS.items()]
         rows.append(("hashbench info NAME", "     all about one of these, or about a file"))
     else:
         rows = _LISTS[kind][1]() if speed is None else _methods(speed)
@@ -68,10 +66,10 @@ def _scripts() -> list[tuple[str, str]]:
     from hashbench.reports.explain.evaluators import EVALUATORS
 
     rows = []
-    for one in EVALUATORS:
-        parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (one.used_by, one.source))
+    for script in EVALUATORS:
+        parts = (textwrap.wrap(text, 76, break_on_hyphens=False) for text in (script.used_by, script.source))
         more = [f"\n    {line}" for part in parts for line in part]
-        rows.append((one.name, ", ".join(one.gives) + "".join(more)))
+        rows.append((script.name, ", ".join(script.gives) + "".join(more)))
     return rows
 
 
@@ -86,14 +84,14 @@ _LISTS: dict[str, tuple[str, Callable[[], list[tuple[str, str]]]]] = {
     "datasets": ("datasets, each with its split and what is relevant", _datasets),
     "metrics": ("metrics, exact over all orders of tied items", _metrics),
     "scripts": ("scoring scripts of others, which `hashbench explain` runs", _scripts),
-    "missing": ("datasets that are not prepared, each with the command that would", _missing),
+    "missing": ("datasets that are not prepared, each with the command to prepare it", _missing),
 }
 
 
 @click.command()
 @click.argument("name", shell_complete=completing("datasets", "methods", "metrics"))
 def info(name: str) -> None:
-    """Tell about a dataset (by name or file), a file of codes or a model, a method or a metric."""
+    """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
     from hashbench.cli.descriptions import describe
 
     click.echo(describe(name))
@@ -121,22 +119,20 @@ def check(kind: str, name: str, features: str | None, source: Path | None, weigh
     }
     find, checks = suites[kind]
     subject = find(name)
-    failures, cannot_be_made = 0, False
-    for one in checks:
-        title = one.__name__.removeprefix("check_").replace("_", " ")
+    n_failed, cannot_be_made = 0, False
+    for check_one in checks:
+        title = check_one.__name__.removeprefix("check_").replace("_", " ")
         if cannot_be_made:
             click.echo(f"skip  {title}")
             continue
         try:
-            one(subject)
+            check_one(subject)
         except (Exception, SystemExit) as error:  # any failure of a plugin is a finding
-            failures += 1
-            cannot_be_made = kind == "dataset" and isinstance(error, HashbenchError)  # such as for lack of a network
+            n_failed += 1
+            cannot_be_made = kind == "dataset" and isinstance(error, HashbenchError)  # without a network, for example
             click.echo(f"FAIL  {title}: {type(error).__name__}: {error}")
         else:
             click.echo(f"ok    {title}")
-    if failures:
-        raise HashbenchError(
-            f"{kind} {name!r} fails {failures} of {len(checks)} checks"
-            f"{'; those after it were skipped, since it cannot be made' if cannot_be_made else ''}."
-        )
+    if n_failed:
+        skipped = "; those after it were skipped, since it cannot be prepared" * cannot_be_made
+        raise HashbenchError(f"{kind} {name!r} fails {n_failed} of {len(checks)} checks{skipped}.")

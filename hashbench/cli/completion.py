@@ -1,4 +1,4 @@
-"""What a shell completes: names, read from sources, since importing what they name would take a second a keystroke."""
+"""Names that a shell completes, read from source code, since importing them would take a second per keystroke."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from hashbench import _source_code
 
 
 def methods() -> list[str]:
-    """Names of all methods."""
+    """List all methods."""
     from hashbench.registry import method_names
 
     return method_names()
 
 
 def datasets() -> list[str]:
-    """Names of the datasets there are, and of those that are prepared from the user's own data."""
+    """List the known datasets, and those prepared from the user's own data."""
     from importlib.metadata import entry_points
 
     from hashbench.store.files import data_dir
@@ -23,36 +23,36 @@ def datasets() -> list[str]:
     known = [value for tree in _trees("hashbench.datasets") for value in _attributes(tree, "name")]
     known += [point.name for point in entry_points(group="hashbench.datasets")]
     own = [path.stem for path in (data_dir() / "datasets").glob("*.h5")]
-    return known + [name for name in own if not any(name.startswith(f"{one}-") for one in known)]
+    return known + [name for name in own if not name.startswith(tuple(f"{prefix}-" for prefix in known))]
 
 
 def features() -> list[str]:
-    """Kinds of features that datasets offer."""
+    """List the kinds of features that datasets offer."""
     kinds = [value for tree in _trees("hashbench.datasets") for value in _attributes(tree, "features")]
     extraction, backbones = (f"hashbench.sources.features.{name}" for name in ("extraction", "backbones"))
     return kinds + _texts_of(extraction, "KINDS") + _texts_of(backbones, "BACKBONES")
 
 
 def metrics() -> list[str]:
-    """Names of metrics, those with a cutoff at one to begin with; a shell takes what has a colon for two words."""
+    """List metrics, with an example of a cutoff; those with a colon are left out, since a shell splits words there."""
     nodes = (node for tree in _trees("hashbench.scoring.metrics") for node in ast.walk(tree))
     patterns = [text for node in nodes if _is_call_of(node, "register") for text in _texts(node.args[0])]
     return [name.replace("@k", "@100").replace("@rN", "@r2") for name in patterns if ":" not in name]
 
 
 def scripts() -> list[str]:
-    """Names of the scoring scripts that `explain` knows."""
+    """List the scoring scripts that `explain` emulates."""
     tree = _source_code.tree_of("hashbench.reports.explain.evaluators")
     return [text for node in ast.walk(tree) if _is_call_of(node, "Evaluator") for text in _texts(node.args[0])]
 
 
 def figures() -> list[str]:
-    """Names of figures."""
+    """List the figures."""
     return _texts_of("hashbench.reports.plots", "FIGURES")
 
 
 def tables() -> list[str]:
-    """Names of tables."""
+    """List the tables."""
     return _texts_of("hashbench.reports.tables.layout", "LAYOUTS")
 
 
@@ -69,19 +69,19 @@ def _trees(package: str) -> Iterator[ast.Module]:
 
 
 def _is_call_of(node: ast.AST, start: str) -> TypeGuard[ast.Call]:
-    """Tell whether a function is called whose name starts so."""
+    """Check whether a node calls a function whose name starts like this."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith(start)
 
 
 def _attributes(tree: ast.Module, name: str) -> Iterator[str]:
-    """Give the texts that public classes have as an attribute."""
+    """Yield the strings in an attribute of a module's public classes."""
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield from _assigned(node.body, name)
 
 
 def _texts_of(module: str, name: str) -> list[str]:
-    """Give the texts that a module's constant holds; of a mapping its keys."""
+    """Return the strings in a module's constant; the keys of a mapping."""
     return list(_assigned(_source_code.tree_of(module).body, name))
 
 
@@ -93,7 +93,7 @@ def _assigned(body: list[ast.stmt], name: str) -> Iterator[str]:
 
 
 def _texts(node: Any) -> Iterator[str]:
-    """Give a constant text, those of a list or tuple, or the keys of a mapping."""
+    """Yield a constant string, those of a list or tuple, or the keys of a mapping."""
     parts = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", [node])
     for part in parts:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):

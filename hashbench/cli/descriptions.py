@@ -1,4 +1,4 @@
-"""What `hashbench info` tells about datasets, codes, methods and metrics."""
+"""What `hashbench info` prints about datasets, codes, models, methods and metrics."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def describe(name: str) -> str:
-    """Tell what there is to know about a dataset (name or file), a file of codes or a model, a method or a metric."""
+    """Describe a dataset (by name or file), a file of codes or a model, a method or a metric."""
     if name in registry.method_names() and not Path(name).is_file():
         return _describe_method(name)
     from hashbench.pipeline.preparation import dataset_path
@@ -49,16 +49,16 @@ def _describe_file(name: str) -> str:
         return _describe_model(Path(name))
     if not h5py.is_hdf5(name):
         raise HashbenchError(
-            f"{name} is no HDF5 file and no model (*{SUFFIX}); info tells of those that hashbench writes. Score codes "
-            "in .npy files with hashbench evaluate."
+            f"{name} is no HDF5 file and no model (*{SUFFIX}), expected a file that hashbench wrote. Score codes in "
+            ".npy files with hashbench evaluate."
         )
     kind = hdf5.read_attributes(Path(name)).get("hashbench")
     if not isinstance(kind, str | None):
-        raise HashbenchError(f"{name} has {type(kind).__name__} where hashbench writes what a file is. Make it again.")
+        raise HashbenchError(f"attribute hashbench of {name} is {type(kind).__name__}, expected text. Rebuild it.")
     if kind == "codes":
         return _describe_codes(Path(name))
     if kind == "scores":
-        return f"{name}: scores of every query, kept by hashbench to find them again"
+        return f"{name}: cached scores of every query"
     return _describe_prepared(Path(name))
 
 
@@ -79,37 +79,39 @@ def _describe_metric(name: str) -> str:
         if name and Path(name).is_dir():
             raise HashbenchError(f"{name} is a folder; name a file in it.") from None
         raise HashbenchError(
-            f"{name!r} is no dataset, method, metric or file.{_meant(name)} "
+            f"{name!r} is no dataset, method, metric or file.{_suggestion(name)} "
             "See: hashbench list datasets|methods|metrics."
         ) from None
     return _describe_family(metric.name, metric.family)
 
 
-def _meant(name: str) -> str:
-    """Ask what was meant by a name that is nothing: a file beside it, or a near name of what there is."""
+def _suggestion(name: str) -> str:
+    """Suggest what an unknown name may mean: a file beside it, or a near name."""
     from hashbench.scoring.metrics import FAMILIES
     from hashbench.store.files import data_dir
     from hashbench.store.inputs import near_file
 
-    if asked := near_file(Path(name)):
-        return asked
+    if suggested_file := near_file(Path(name)):
+        return suggested_file
     stem, at, cutoff = name.partition("@")
     generic = stem + at + ("rN" if cutoff.startswith("r") else "k") * bool(at)
     own = [path.stem for path in (data_dir() / "datasets").glob("*.h5")]
     metrics = [pattern for family in FAMILIES.values() for pattern in (*family.aliases, family.pattern)]
-    known = {one.casefold(): one for one in (*own, *metrics, *registry.dataset_names(), *registry.method_names())}
+    names = [*own, *metrics, *registry.dataset_names(), *registry.method_names()]
+    by_folded = {known.casefold(): known for known in names}
     for typed in (name, generic):
-        if near := get_close_matches(typed.casefold(), known, n=1):
-            found = known[near[0]]
-            is_cut = cutoff.removeprefix("r").isdecimal() and found in metrics and ":" not in found
-            return f" Did you mean {found.partition('@')[0] + at + cutoff if is_cut else found!r}?"
+        for near in get_close_matches(typed.casefold(), by_folded, n=1):
+            suggested = by_folded[near]
+            if cutoff.removeprefix("r").isdecimal() and suggested in metrics and ":" not in suggested:
+                suggested = suggested.partition("@")[0] + at + cutoff
+            return f" Did you mean {suggested!r}?"
     return ""
 
 
 def _describe_family(name: str, family: "Family") -> str:
     options = ", ".join(f":{option}" for option in family.options)
-    told = f" Options: {options}; the first is the default." if options else ""
-    return f"{name}\n{family.summary}{told}\nsource: {family.source}"
+    choices = f" Options: {options}; the first is the default." if options else ""
+    return f"{name}\n{family.summary}{choices}\nsource: {family.source}"
 
 
 def _describe_named(name: str) -> str:
@@ -129,47 +131,46 @@ def _describe_named(name: str) -> str:
 
 
 def describe_dataset(dataset: "Dataset") -> str:
-    """Tell what a dataset holds."""
+    """Describe a dataset."""
     from hashbench.sources.inspection import WARNING, inspect, warning_of
 
     facts = {
         "dataset": dataset.name,
         **{key: dataset.about[key] for key in sorted(dataset.about, key=_about_rank) if key != WARNING},
         "items": _describe_items(dataset),
-        "split": (
-            f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training"
-            + ", outside the database" * (not np.isin(dataset.train[:1], dataset.database).any())
-        ),
+        "split": f"{len(dataset.query):,} queries, {len(dataset.database):,} database, {len(dataset.train):,} training",
         "affinity": dataset.rule,
         "fingerprint": dataset.fingerprint,
     }
+    if not np.isin(dataset.train[:1], dataset.database).any():
+        facts["split"] += ", outside the database"
     if dataset.rule == "distance":
         thresholds = np.sqrt(dataset.rule_params["squared_thresholds"])
         steps = zip(dataset.rule_params["levels"], thresholds, strict=True)
         facts["affinity"] += ": " + ", ".join(f"level {level} up to {step:.4f}" for level, step in steps)
     if dataset.n_neighbours:
         facts["affinity"] += f": the {dataset.n_neighbours:,} listed for each query are relevant, no other item"
-    found = inspect(dataset)
-    if found.class_sizes is not None:
-        sizes = found.class_sizes
+    inspection = inspect(dataset)
+    if inspection.class_sizes is not None:
+        sizes = inspection.class_sizes
         facts["classes"] = f"{len(sizes)}, {sizes.min():,} to {sizes.max():,} items each"
         if len(sizes) == 1:
             facts["classes"] += "; every item is relevant to every query"
         if not dataset.is_single_label:
             facts["classes"] += f", {sizes.sum() / dataset.n_samples:.2f} labels an item"
-            facts["classes"] += f", {found.n_without_label:,} items without"
+            facts["classes"] += f", {inspection.n_without_label:,} items without"
     facts["duplicates"] = "; ".join(
         f"queries with an equal {role} item: {n_equal:,}"
         + ("" if n_near is None else f", with only a nearly equal one: {n_near:,}")
         for role, n_equal, n_near in (
-            ("database", found.n_queries_in_database, found.n_near_database),
-            ("training", found.n_queries_in_train, found.n_near_train),
+            ("database", inspection.n_queries_in_database, inspection.n_near_database),
+            ("training", inspection.n_queries_in_train, inspection.n_near_train),
         )
     )
-    if warning := warning_of(found, len(dataset.query)):
+    if warning := warning_of(inspection, len(dataset.query)):
         facts[WARNING] = warning
-    if found.n_constant or found.n_zero:
-        facts["features to note"] = f"{found.n_constant:,} are constant; {found.n_zero:,} items are all zero"
+    if inspection.n_constant or inspection.n_zero:
+        facts["features to note"] = f"{inspection.n_constant:,} are constant; {inspection.n_zero:,} items are all zero"
     return _facts(facts)
 
 
@@ -208,19 +209,19 @@ def _describe_codes(path: Path) -> str:
 def _describe_model(path: Path) -> str:
     from hashbench.store.models import read_origin
 
-    made, writer = read_origin(path)
-    return _facts({"model": f"{counted(made.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(made)})
+    provenance, writer = read_origin(path)
+    return _facts({"model": f"{counted(provenance.n_bits, 'bit')}, kept by hashbench {writer}", **_origin(provenance)})
 
 
-def _origin(made: "Provenance") -> dict[str, str]:
-    """Give the facts that codes and models share: who made them, from what, with what."""
+def _origin(provenance: "Provenance") -> dict[str, str]:
+    """Return the provenance of codes or a model."""
     return {
-        "method": f"{made.method}, version {made.method_version}",
-        "parameters": made.params,
-        "seed": str(made.seed),
-        "dataset": f"{made.dataset} ({made.features}), content {made.dataset_fingerprint}",
-        "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(made.libraries).items()),
-        "code": made.code,
+        "method": f"{provenance.method}, version {provenance.method_version}",
+        "parameters": provenance.params,
+        "seed": str(provenance.seed),
+        "dataset": f"{provenance.dataset} ({provenance.features}), content {provenance.dataset_fingerprint}",
+        "libraries": ", ".join(f"{name} {version}" for name, version in json.loads(provenance.libraries).items()),
+        "code": provenance.code,
     }
 
 

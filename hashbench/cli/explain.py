@@ -1,14 +1,25 @@
-"""The command that says why a number differs: explain."""
+"""The command that shows where a number comes from: explain."""
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
+from cloup import option, option_group
 
-from hashbench.cli.options import FILE, METHOD, METRIC, several
+from hashbench.cli.options import METHOD, METRIC, SEEDS, NotWith, output_format, several
 from hashbench.cli.outputs import Drawn, refuse_outputs, write_drawn
-from hashbench.cli.scoring import are_of_a_file, files_of, files_of_codes, own_codes, refuse_beside_run
+from hashbench.cli.scoring import (
+    CODES,
+    DATASET,
+    RELEVANCE,
+    files_of,
+    files_of_codes,
+    is_codes_file,
+    own_codes_group,
+    read_run_files,
+    run_group,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,32 +27,51 @@ if TYPE_CHECKING:
     from hashbench.pipeline.own_codes import OwnCodes
     from hashbench.reports.explain.emulation import Explanation
 
-_METRICS = ("AP", "AP@1000")
-_OF_RUNS = ("run", "qrels", "metrics", "scripts", "value", "figure", "form")
-_ORDERS = "given|by-class|shuffled[:SEED]"
 
-
-_BITS = click.option(
-    "--bits", "n_bits", type=int, multiple=True, help="Code length of packed codes; of kept ones, repeatable. [all]"
+@cloup.command()
+@CODES
+@own_codes_group(
+    option(
+        "--bits",
+        "n_bits",
+        type=int,
+        multiple=True,
+        show_default="all",
+        help="Code length of packed codes; of cached codes, repeatable.",
+    )
 )
-
-
-@click.command()
-@partial(own_codes, bits=_BITS)
-@click.option("--run", type=FILE, help="Instead of codes: lists of documents by score, as evaluate reads them.")
-@click.option("--qrels", type=FILE, help="With --run: which documents are relevant to a query.")
-@METHOD
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), help="Of kept codes. [0]")
-@METRIC
-@click.option(
-    "--database-order",
-    metavar=_ORDERS,
-    help="What scripts break ties by; some repositories feed CIFAR-10 by class. [given; of kept codes all three]",
+@RELEVANCE
+@option_group(
+    "Cached codes of a dataset",
+    METHOD,
+    option("--seed", type=SEEDS, show_default="0", help="Seed of the codes."),
+    constraint=NotWith("CODES.h5", "--query-codes", "--run"),
 )
-@several("--script", "scripts", "Script, repeatable; see `hashbench list scripts`. [all that give the metric]")
-@click.option("--value", metavar="NUMBER", help="Which scripts give this, to its printed digits, which could or not.")
-@click.option("--figure", type=Drawn(), help="Also draw them on the range of ties: .svg, .png or .pdf.")
-@click.option("--format", "form", type=click.Choice(["table", "markdown", "json"]), default="table", show_default=True)
+@run_group()
+@option_group(
+    "What to explain",
+    DATASET,
+    METRIC,
+    several(
+        "--script",
+        names="scripts",
+        show_default="all with the metric",
+        help="Script, repeatable; see `hashbench list scripts`.",
+    ),
+    option(
+        "--database-order",
+        metavar="given|by-class|shuffled[:SEED]",
+        show_default="given; all three for cached codes",
+        help="Order of the database, which breaks ties; some repositories sort CIFAR-10 by class.",
+    ),
+    option("--value", metavar="NUMBER", help="Value to look for: which scripts give it, could or cannot."),
+)
+@option_group(
+    "Output",
+    output_format("table", "markdown", "json"),
+    option("--figure", type=Drawn(), help="Figure of the values on the range of ties: .svg, .png or .pdf."),
+)
+@cloup.constraint(NotWith("--run"), ["codes", "dataset", "database_order"])
 def explain(
     codes: Path | None,
     dataset: str | None,
@@ -58,12 +88,12 @@ def explain(
     form: str,
     **own: Any,
 ) -> None:
-    """Say why your number differs: the same codes through the scoring scripts that people use.
+    """Show why your number differs: the same codes, scored by the scripts that people use.
 
-    Each script's value stands beside the exact one, with what makes the difference: one convention switched at a time,
-    and the shares add up. Codes are CODES.h5 or your own, as of evaluate. Or they are all codes of a dataset that are
-    kept: then the scripts' orders of ties stand beside luck and the worst case, and it says which methods they turn.
-    Of a run with its qrels it shows what trec_eval, pytrec_eval, ir_measures and ranx make of it.
+    Each script's value stands beside the exact one, with what makes the difference: one convention is switched at a
+    time, and the shares add up. Score CODES.h5, your own codes as in evaluate, or all cached codes of a dataset; for
+    the latter the table compares the scripts' orders of ties with luck and the worst case, and shows which methods
+    change places. For a run with its qrels, it shows the values of trec_eval, pytrec_eval, ir_measures and ranx.
 
     \b
     hashbench explain CODES.h5 --metric AP@1000 --database-order by-class
@@ -72,117 +102,97 @@ def explain(
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain import emulation, layout
+    from hashbench.reports.explain import layout
+
+    if value is not None:
+        layout.parse_printed(value)
+    if run is not None:
+        name, explanations = run.name, _explain_run(run, qrels, metrics, scripts, figure)
+    elif dataset is not None and codes is None and not any(own.values()):
+        from hashbench.reports.explain.grid import explain_kept, format_grid
+
+        if scripts or value is not None or figure is not None:
+            raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
+        with Progress(short=True) as progress:
+            orders = None if database_order is None else [database_order]
+            cells = explain_kept(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
+        click.echo(format_grid(cells, form))
+        return
+    elif len(n_bits) > 1:
+        raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
+    else:
+        own["n_bits"], order = next(iter(n_bits), None), database_order or "given"
+        if figure is not None:
+            inputs = files_of_codes(codes, dataset) if is_codes_file(codes, own) else files_of(own, dataset)
+            refuse_outputs({"--figure": figure}, inputs)
+        loaded = _read(codes, dataset, own)
+        name = f"{codes.stem if codes else 'own codes'}, {loaded.n_bits} bits, database order: {order}"
+        explanations = _explain_codes(loaded, metrics, scripts, order)
+    if figure is not None:
+        from hashbench.reports.explain.figure import draw
+
+        write_drawn(figure, draw(explanations, name, value))
+    if value is None:
+        click.echo(layout.format_explanations(explanations, form))
+    else:
+        click.echo(layout.format_answers(layout.answers(explanations, value), value, form))
+    if form != "json" and any(explanation.evaluator.name.endswith("-here") for explanation in explanations):
+        click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
+
+
+def _explain_codes(
+    codes: "OwnCodes", metrics: tuple[str, ...], scripts: tuple[str, ...], order: str
+) -> "Sequence[Explanation]":
+    """Score codes, their database in some order, by scripts; print what was left out."""
+    from hashbench.cli.progress import Progress
+    from hashbench.reports.explain import emulation
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged
     from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.scoring.evaluator import check_counts
 
-    if run is not None or qrels is not None:
-        _explain_run(run, qrels, metrics, scripts, value, figure, form)
-        return
-    if dataset is not None and codes is None and not any(own.values()):
-        if scripts or value is not None or figure is not None:
-            raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
-        _explain_kept(dataset, n_bits, methods, seed or 0, metrics, database_order, form)
-        return
-    if methods or seed is not None or len(n_bits) > 1:
-        raise click.UsageError("--method, --seed and several --bits choose kept codes; give --dataset without codes.")
-    own["n_bits"], database_order = next(iter(n_bits), None), database_order or "given"
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
-    if value is not None:
-        layout.parse_printed(value)
-    if figure is not None:
-        inputs = files_of_codes(codes, dataset) if are_of_a_file(codes, own) else files_of(own, dataset)
-        refuse_outputs({"--figure": figure}, inputs)
-    given = _read(codes, dataset, own)
-    check_counts((len(given.query), len(given.database)), (given.affinity.n_queries, given.affinity.n_database))
-    database, affinity = rearranged(given.database, given.affinity, database_order)
-    asked = tuple(emulation.given_of(metrics or _METRICS, chosen, len(database))) or metrics or _METRICS
+    check_counts((len(codes.query), len(codes.database)), (codes.affinity.n_queries, codes.affinity.n_database))
+    database, affinity = rearranged(codes.database, codes.affinity, order)
+    wanted = metrics or ("AP", "AP@1000")
+    asked = tuple(emulation.given_of(wanted, chosen, len(database))) or wanted
     for name in dict.fromkeys(metrics):
         if name not in asked:
             click.echo(f"Left out: {emulation.not_given(name, chosen, len(database))}", err=True)
-    with Progress(short=True) as progress, telling_of_compilation(progress.tell):
-        parts = given.query, database, given.n_bits, affinity, asked, chosen
-        found = emulation.explain(*parts, on_progress=progress.tell)
-    silent = {one.name for one in chosen} - {one.evaluator.name for one in found} if scripts else ()
-    for name in sorted(silent):
+    with Progress(short=True) as progress, telling_of_compilation(progress.update):
+        parts = codes.query, database, codes.n_bits, affinity, asked, chosen
+        explanations = emulation.explain(*parts, on_progress=progress.update)
+    explained = {explanation.evaluator.name for explanation in explanations}
+    for name in sorted({script.name for script in chosen} - explained if scripts else ()):
         click.echo(f"{name} gives none of {', '.join(asked)}.", err=True)
-    name = f"{codes.stem if codes else 'own codes'}, {given.n_bits} bits, database order: {database_order}"
-    _show(found, name, value, figure, form)
-
-
-def _show(found: "Sequence[Explanation]", name: str, value: str | None, figure: Path | None, form: str) -> None:
-    """Print explanations, or which of them give a value, and draw them, if that is asked for."""
-    from hashbench.reports.explain import layout
-
-    if figure is not None:
-        from hashbench.reports.explain.figure import draw
-
-        write_drawn(figure, draw(found, name, value))
-    if value is None:
-        click.echo(layout.format_explanations(found, form))
-    else:
-        click.echo(layout.format_answers(layout.answers(found, value), value, form))
-    if form != "json" and any(one.evaluator.name.endswith("-here") for one in found):
-        click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
+    return explanations
 
 
 def _explain_run(
-    run: Path | None,
-    qrels: Path | None,
-    metrics: tuple[str, ...],
-    scripts: tuple[str, ...],
-    value: str | None,
-    figure: Path | None,
-    form: str,
-) -> None:
-    """Show what tools for runs make of one."""
-    from hashbench.reports.explain import layout, of_runs
+    run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...], figure: Path | None
+) -> "Sequence[Explanation]":
+    """Score a run by the tools for runs; print which were left out."""
+    from hashbench.reports.explain import of_runs
     from hashbench.scoring.compilation import telling_of_compilation
-    from hashbench.sources.run_files import read_qrels, read_run
 
-    refuse_beside_run(_OF_RUNS)
-    if run is None or qrels is None:
-        raise click.UsageError("give both --run and --qrels.")
-    chosen = list(dict.fromkeys(map(of_runs.named, scripts))) or of_runs.TOOLS
-    if value is not None:
-        layout.parse_printed(value)
-    if figure is not None:
-        refuse_outputs({"--figure": figure}, [run, qrels])
+    tools = list(dict.fromkeys(map(of_runs.named, scripts))) or of_runs.TOOLS
+    lists, grades = read_run_files(run, qrels, {"--figure": figure})
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
-        found = of_runs.explain_run(read_run(run), read_qrels(qrels), metrics or ("AP", "NDCG:trec"), chosen)
-    told = {one.evaluator.name for one in found}
-    for name in [one.described.name for one in chosen if scripts and one.described.name not in told]:
-        click.echo(f"Left out: {name}, which gives none of the metrics, or refuses the queries of this run.", err=True)
-    _show(found, run.name, value, figure, form)
-
-
-def _explain_kept(
-    dataset: str,
-    n_bits: tuple[int, ...],
-    methods: tuple[str, ...],
-    seed: int,
-    metrics: tuple[str, ...],
-    database_order: str | None,
-    form: str,
-) -> None:
-    """Show what scripts make of all codes of a dataset that are kept."""
-    from hashbench.cli.progress import Progress
-    from hashbench.reports.explain.grid import explain_kept, format_grid
-
-    with Progress(short=True) as progress:
-        orders = None if database_order is None else [database_order]
-        found = explain_kept(dataset, n_bits, methods, seed, metrics or ("AP",), orders, progress.tell)
-    click.echo(format_grid(found, form))
+        explanations = of_runs.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
+    explained = {explanation.evaluator.name for explanation in explanations}
+    for name in [tool.described.name for tool in tools] if scripts else ():
+        if name not in explained:
+            reason = "gives none of the metrics, or refuses the queries of this run"
+            click.echo(f"Left out: {name}, which {reason}.", err=True)
+    return explanations
 
 
 def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":
-    """Read codes with what is relevant to them, of ours or of the user's own."""
+    """Read a codes file or the user's own codes, with what is relevant to them."""
     from hashbench.pipeline.own_codes import OwnFiles, read_file, read_own
     from hashbench.pipeline.sharded_codes import shards_of
 
-    if are_of_a_file(codes, own):
+    if is_codes_file(codes, own):
         return read_file(codes, dataset)
     if shards_of(**own):
         raise click.UsageError("explain reads codes and labels whole; give each as one file, not in shards.")

@@ -1,8 +1,10 @@
-"""What leaves: new items encoded with a kept model, and models and codes in the forms of other programs."""
+"""The command that writes models and codes for other programs: export; and new items encoded with a kept model."""
 
 from pathlib import Path
 
 import click
+from click import Choice
+from cloup import option
 
 from hashbench._choices import CODES_TARGETS, MODEL_TARGETS, PRECISIONS
 from hashbench.cli.options import FILE, Word
@@ -14,15 +16,21 @@ _TARGETS = sorted({*MODEL_TARGETS, *CODES_TARGETS})
 
 @click.command()
 @click.argument("file", type=FILE)
-@click.option("--to", "target", type=Word(_TARGETS), required=True, help="The program, or the format.")
-@click.option("--output", type=FILE, required=True, help="File to write.")
-@click.option("--role", type=click.Choice(["database", "query"]), help="Whose codes. [database]")
-@click.option("--precision", type=click.Choice(PRECISIONS), help="Of numbers, in onnx and npz. [float64]")
-@click.option("--from", "items", help="Items to compare by. [1,000 of the dataset that the model learned from]")
+@option("--to", "target", type=Word(_TARGETS), required=True, help="Program or format to write for.")
+@option("--output", "-o", type=FILE, required=True, help="File to write.")
+@option("--role", type=Choice(["database", "query"]), show_default="database", help="Part of the codes.")
+@option("--precision", type=Choice(PRECISIONS), show_default="float64", help="Precision of numbers in onnx and npz.")
+@option(
+    "--from",
+    "items",
+    metavar="FILE[:KEY]",
+    show_default="1,000 of the model's dataset",
+    help="Items to compare both programs on.",
+)
 def export(file: Path, target: str, output: Path, role: str | None, precision: str | None, items: str | None) -> None:
     """Write a kept model (faiss, npz, onnx) or a codes file (faiss, hex, npy, pgvector, usearch) for other programs.
 
-    What was written is read by the program's own library, and the bits that differ are counted.
+    The program's own library reads the file back, and the bits that differ are counted.
 
     \b
     hashbench encode --method itq --bits 32 --keep-model
@@ -40,13 +48,13 @@ def export(file: Path, target: str, output: Path, role: str | None, precision: s
 
 
 def encode_new(model: Path, items: str, output: Path, *, packed: bool, device: str | None) -> None:
-    """Encode new items with a kept model, with the progress on stderr, and tell what was written."""
+    """Encode new items with a kept model, with progress on stderr, and print what was written."""
     from hashbench.cli.progress import Progress
     from hashbench.pipeline.encoding import encode_items
     from hashbench.sources.array_files import split_spec
 
     refuse_outputs({"--output": output}, [model, split_spec(items)[0]])
     with Progress() as progress:
-        n_items, n_bits = encode_items(model, items, output, packed=packed, device=device, on_progress=progress.tell)
+        n_items, n_bits = encode_items(model, items, output, packed=packed, device=device, on_progress=progress.update)
     form = counted(n_bits, "bit") + (", packed" if packed else "")
     click.echo(f"wrote {output}: codes of {counted(n_items, 'item')}, {form}.")

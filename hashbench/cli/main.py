@@ -18,26 +18,25 @@ try:
 
     from hashbench import __version__
     from hashbench.errors import HashbenchError
-except KeyboardInterrupt:  # before there is a command to tell of
+except KeyboardInterrupt:  # before any command could report it
     raise SystemExit(130) from None
 
-_OF_STDOUT = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
+_STDOUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)  # where no file is named
 
-
-COMMANDS = {  # where each one is, and what it does
-    "check": ("catalogue", "Hold a method, dataset or metric to its contract."),
+COMMANDS = {  # the module of each, and what it does
+    "check": ("catalogue", "Check a method, dataset or metric against its contract."),
     "diff": ("reports", "Compare the results of two commits or folders."),
     "encode": ("pipeline", "Fit methods and write codes; encode new items with a kept model."),
     "evaluate": ("scoring", "Score a codes file, your own codes, or a run."),
-    "explain": ("explain", "Say why your number differs: codes through the scripts that people use."),
+    "explain": ("explain", "Show why your number differs: codes scored by the scripts that people use."),
     "export": ("export", "Write a kept model or codes for faiss, ONNX, usearch or pgvector."),
     "info": ("catalogue", "Describe a dataset, method, metric, codes file or model."),
     "list": ("catalogue", "List methods, datasets, metrics, scripts, or what is missing."),
     "plot": ("reports", "Draw figures of the results, and of the codes behind them."),
-    "prepare": ("pipeline", "Make datasets ready, named ones or your own."),
-    "report": ("report", "Write the results as a page to open in a browser."),
+    "prepare": ("pipeline", "Prepare datasets, named ones or your own."),
+    "report": ("reports", "Write the results as a page to open in a browser."),
     "results": ("results", "Keep the result files in order."),
-    "run": ("pipeline", "Prepare, encode and score, whatever of it is not done yet."),
+    "run": ("pipeline", "Prepare, encode and score; finished steps are skipped."),
     "tables": ("reports", "Lay out all results like the papers' tables."),
     "tune": ("tuning", "Choose settings of methods on held-out training items."),
 }
@@ -50,13 +49,12 @@ class _Interrupted(click.ClickException):
 
     def __init__(self) -> None:
         super().__init__(
-            "interrupted; finished steps are kept, and the same command goes on from there "
-            "(`hashbench run` with --resume, inside training too)."
+            "interrupted; finished steps are kept. Run the same command to continue, with --resume inside training too."
         )
 
 
 class _Cli(click.Group):
-    """A group in which a mistake the user can mend is one line on stderr and exit code 1."""
+    """A group of commands that prints a user's mistake as one line on stderr and exits with code 1."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -72,8 +70,7 @@ class _Cli(click.Group):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches  # not needed to show help
 
-            near = get_close_matches(args[0], COMMANDS, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = "".join(f" Did you mean {name!r}?" for name in get_close_matches(args[0], COMMANDS, n=1))
             raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx)
         return super().resolve_command(ctx, args)
 
@@ -84,36 +81,36 @@ class _Cli(click.Group):
     def make_context(self, *args: Any, **extra: Any) -> click.Context:
         if sys.platform == "win32":
             _write_as_elsewhere(sys.stdout, sys.stderr)
-        with _told():
+        with _errors_as_sentences():
             return super().make_context(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _told():
+        with _errors_as_sentences():
             if sys.stdout is None:
-                raise HashbenchError("standard output is closed, and what this command says lost; send it to a file.")
+                raise HashbenchError("standard output is closed. Redirect it to a file.")
             return super().invoke(ctx)
 
 
 def _write_as_elsewhere(*streams: Any) -> None:
-    """Let what goes into files and pipes be UTF-8 with LF, which on Windows it is not; a console knows better."""
+    """Write files and pipes in UTF-8 with LF, on Windows too; a console keeps its own settings."""
     for stream in streams:
         if stream is not None and not stream.isatty():
             stream.reconfigure(encoding="utf-8", newline="\n")
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Turn what the user can mend, an interrupt and a plug-in's ``sys.exit`` into a line; all else goes on as it is."""
-    with _noted_interrupts() as interrupts:
+def _errors_as_sentences() -> Iterator[None]:
+    """Turn users' mistakes, interrupts and a plug-in's ``sys.exit`` into a line; other errors keep their traceback."""
+    with _recorded_interrupts() as interrupts:
         try:
             yield
         except BaseException as error:
-            if interrupts or isinstance(error, KeyboardInterrupt):  # which a library that loads may have made its own
+            if interrupts or isinstance(error, KeyboardInterrupt):  # a library may have caught it while it loaded
                 raise _Interrupted from error
             if isinstance(error, HashbenchError):
                 raise click.ClickException(str(error)) from error
-            if isinstance(error, OSError) and (error.filename is not None or error.errno in _OF_STDOUT):
-                raise click.ClickException(_about(error)) from error
+            if isinstance(error, OSError) and (error.filename is not None or error.errno in _STDOUT_ERRORS):
+                raise click.ClickException(_sentence(error)) from error
             if isinstance(error, SystemExit):
                 import traceback
 
@@ -125,38 +122,40 @@ def _told() -> Iterator[None]:
 
 
 @contextmanager
-def _noted_interrupts() -> Iterator[list[int]]:
-    """Note interrupts besides raising them, where it is ours to: not if they are ignored, or in other threads."""
-    noted: list[int] = []
+def _recorded_interrupts() -> Iterator[list[int]]:
+    """Record interrupts besides raising them; not where they are ignored, nor in other threads."""
+    numbers: list[int] = []
 
-    def note(number: int, frame: Any) -> None:
-        noted.append(number)
+    def record(number: int, frame: Any) -> None:
+        numbers.append(number)
         signal.default_int_handler(number, frame)
 
-    is_ours = threading.current_thread() is threading.main_thread()
-    before = signal.getsignal(signal.SIGINT)
-    if not is_ours or before is not signal.default_int_handler:
-        yield noted
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is not signal.default_int_handler:
+        yield numbers
         return
-    signal.signal(signal.SIGINT, note)
+    signal.signal(signal.SIGINT, record)
     try:
-        yield noted
+        yield numbers
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, handler)
 
 
-def _about(error: OSError) -> str:
-    """Say which file cannot be used and why; standard output then takes no more."""
+def _sentence(error: OSError) -> str:
+    """Return which file cannot be used and why; if it is standard output, close it."""
     if error.filename is not None:
         name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
         shown = name if len(name) <= 200 else f"{name[:20]}... of {len(name):,} characters"
-        return f"cannot use {shown}: {error.strerror}. Check its name, and who may read it."
-    with suppress(OSError, ValueError):  # else it is flushed, and fails, once more in the end
+        return f"cannot use {shown}: {error.strerror}. Check its name and permissions."
+    with suppress(OSError, ValueError):  # else the flush at exit fails once more
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return f"cannot write to standard output: {error.strerror}. Send it elsewhere."
 
 
-@click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=_Cli,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
+)
 @click.version_option(__version__, prog_name="hashbench")
 def cli() -> None:
     """Score binary codes for retrieval exactly, with every tie accounted for.
@@ -165,6 +164,6 @@ def cli() -> None:
     hashbench run --method itq --bits 32     dataset -> codes -> scores -> results/digits/itq.csv
     hashbench tables                         all results as the papers' tables
     hashbench plot                           all results as figures
-    hashbench diff                           what changed in results/ since the last commit, and does it matter
+    hashbench diff                           what changed in results/ since the last commit, and whether it matters
     hashbench evaluate --help                your own codes, from any program
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are

@@ -1,56 +1,92 @@
-"""Options that several commands share."""
+"""Options that several commands share, and rules on which options go together."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import Choice, FloatRange, IntRange
+from click.core import ParameterSource
 from click.types import IntParamType
+from cloup import option, option_group
+from cloup.constraints import Constraint
 
 from hashbench._choices import DEVICES
 from hashbench.errors import HashbenchError
 
 if TYPE_CHECKING:
+    from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.study import Study
 
-Completer = Callable[[click.Context, click.Parameter, str], list[Any]]
+OptionDecorator = Callable[[Any], Any]
 
 
-def chosen_params(params: Sequence[str]) -> list[str]:
-    """Give the running command's method parameters, ``name=value``: of ``--param``, and of options of their own."""
-    return [*params, *click.get_current_context().meta.get(_PARAMS, ())]
+# ---------------------------------------------------------------- rules
 
 
-def _keep_param(context: click.Context, option: click.Parameter, value: Any) -> None:
-    if value is not None:
-        context.meta.setdefault(_PARAMS, []).append(f"{option.name}={value}")
+def typed(parameters: Iterable[click.Parameter]) -> list[str]:
+    """Return the names, as users know them, of those parameters that the command line or environment sets."""
+    context = click.get_current_context()
+    return [
+        parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context).strip("[]")
+        for parameter in parameters
+        if context.get_parameter_source(parameter.name or "") not in (None, ParameterSource.DEFAULT)
+    ]
 
 
-_PARAMS = "hashbench.params"
+class OnlyWith(Constraint):
+    """A rule: these options need another one."""
+
+    def __init__(self, needed: str) -> None:
+        self.needed = needed
+
+    def help(self, ctx: click.Context) -> str:  # noqa: D102
+        return f"only with {self.needed}"
+
+    def check_values(self, params: Sequence[click.Parameter], ctx: click.Context) -> None:  # noqa: D102
+        if self.needed in typed(ctx.command.params):
+            return
+        for name in typed(params):
+            raise click.UsageError(f"{name} needs {self.needed}. Add {self.needed}, or leave out {name}.", ctx)
 
 
-def completing(*kinds: str) -> Completer:
-    """Make what click asks for the completions of names of some kinds; a file's name, where none of them fits."""
+class NotWith(Constraint):
+    """A rule: these options exclude some others."""
+
+    def __init__(self, *excluded: str) -> None:
+        self.excluded = excluded
+
+    def help(self, ctx: click.Context) -> str:  # noqa: D102
+        return f"not with {' or '.join(self.excluded)}"
+
+    def check_values(self, params: Sequence[click.Parameter], ctx: click.Context) -> None:  # noqa: D102
+        conflicts = [name for name in typed(ctx.command.params) if name in self.excluded]
+        for name in typed(params) if conflicts else ():
+            raise click.UsageError(f"{name} does not go with {conflicts[0]}. Leave out one of the two.", ctx)
+
+
+# ---------------------------------------------------------------- types
+
+
+def completing(*kinds: str) -> Callable[[click.Context, click.Parameter, str], list[Any]]:
+    """Return click's completer for names of some kinds; it offers files where no name fits."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
         from click.shell_completion import CompletionItem
 
         from hashbench.cli.completion import NAMES
 
-        given = ctx.params.get(param.name or "") if param.multiple or param.nargs == -1 else None
-        found = {name for kind in kinds for name in NAMES[kind]() if name.startswith(incomplete)}
-        return [CompletionItem(name) for name in sorted(found.difference(given or ()))] or [
-            CompletionItem(incomplete, type="file")
-        ]
+        names = {name for kind in kinds for name in NAMES[kind]() if name.startswith(incomplete)}
+        if param.multiple or param.nargs == -1:
+            names -= {*(ctx.params.get(param.name or "") or ())}
+        return [CompletionItem(name) for name in sorted(names)] or [CompletionItem(incomplete, type="file")]
 
     return complete
 
 
 class OneEach(click.ParamType[Any]):
-    """Values of an option that is repeated; a list with commas is answered with how to."""
+    """A value of a repeatable option; a list with commas is refused, with the options that it stands for."""
 
     def __init__(self, kind: Any = str) -> None:
         self.kind = click.types.convert_type(kind)
@@ -65,88 +101,122 @@ class OneEach(click.ParamType[Any]):
         return self.kind.convert(value, param, ctx)
 
     def get_missing_message(self, param: click.Parameter, ctx: click.Context | None) -> str | None:  # noqa: D102
-        return {"methods": "`hashbench list methods` names them.", "n_bits": "Such as --bits 32."}.get(param.name or "")
+        return {"methods": "`hashbench list methods` lists them.", "n_bits": "Such as --bits 32."}.get(param.name or "")
 
 
 class Word(click.Choice[str]):
-    """One of some words; one that is not gets a near one suggested."""
+    """One of some words; the error for any other suggests a near one."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:  # noqa: D102
         near = get_close_matches(str(value), self.choices, n=1)
         return super().get_invalid_choice_message(value, ctx) + (f" Did you mean {near[0]!r}?" if near else "")
 
 
-LENGTH = OneEach(int)
-RESULTS = click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    help="Folder of the result files.",
-)
-
-
-def several(flag: str, name: str, help_text: str) -> Callable[[Any], Any]:
-    """Make an option that is repeated; ``name`` is its parameter's, and of what shells complete."""
-    return click.option(
-        *(flag, name),
-        type=OneEach(),
-        multiple=True,
-        metavar=flag.removeprefix("--").upper(),
-        shell_complete=completing(name),
-        help=help_text,
-    )
-
-
-METRIC = several("--metric", "metrics", "Such as AP, NDCG@100 or P@r2, repeatable; see `hashbench list metrics`.")
-METHOD = several("--method", "methods", "Such as itq, ksh or csq, repeatable; see `hashbench list methods`.")
-BITS = click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, such as 32, repeatable.")
-SEED = click.option(
-    "--seed",
-    "seeds",
-    type=OneEach(click.IntRange(0, 2**32 - 1)),
-    multiple=True,
-    help="Random seed, repeatable; a method that draws nothing runs with 0 alone. [0]",
-)
-DATASET = several("--dataset", "datasets", "Name or HDF5 file, repeatable; see `hashbench list datasets`. [digits]")
-PARAM = click.option(
-    "--param",
-    "params",
-    multiple=True,
-    metavar="[METHOD:]NAME=VALUE[,VALUE]...",
-    help="Parameter, of one method or of all, repeatable; several values are run one after the other.",
-)
-PRESET = click.option(
-    "--preset", callback=_keep_param, expose_value=False, help="Settings of that name, such as paper, of each method."
-)
-VALIDATION = click.option(
-    "--validation",
-    type=click.FloatRange(0, 0.5),
-    callback=_keep_param,
-    expose_value=False,
-    help="Learned methods: share of the training items that is held out to choose the epoch.",
-)
-DEVICE = click.option(
-    "--device",
-    type=click.Choice(DEVICES),
-    callback=_keep_param,
-    expose_value=False,
-    help="Learned methods: where to train. [auto]",
-)
-FORCE = click.option("--force", is_flag=True, help="Do finished steps again.")
-RESUME = click.option(
-    "--resume", is_flag=True, help="Go on with interrupted training where its last epoch ended; else it starts afresh."
-)
-
-
 class Jobs(IntParamType):
-    """How many jobs at a time, from 1; -1 for one a processor, as joblib says it."""
+    """How many jobs at a time, from 1; -1 for one per core, as in joblib."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: D102
         number: int = super().convert(value, param, ctx)
         if number < 1 and number != -1:
-            self.fail(f"{number} is not in the range x>=1, nor -1, one a processor.", param, ctx)
+            self.fail(f"{number} is not in the range x>=1, nor -1, one per core.", param, ctx)
         return number
+
+
+class ArrayFile(click.types.StringParamType):
+    """A file with an array, and perhaps which one of it."""
+
+    name = "FILE[:KEY]"
+
+
+ARRAY = ArrayFile()
+FILE, OUTPUT = (click.Path(path_type=Path, dir_okay=False, allow_dash=is_output) for is_output in (False, True))
+LENGTH, SEEDS = OneEach(int), IntRange(0, 2**32 - 1)
+
+
+# ---------------------------------------------------------------- options
+
+
+def several(*flags: str, names: str, help: str, **attributes: Any) -> OptionDecorator:
+    """Return a repeatable option that takes names of a kind, which shells complete."""
+    return option(
+        *flags,
+        names,
+        type=OneEach(),
+        multiple=True,
+        metavar=flags[0].removeprefix("--").upper(),
+        shell_complete=completing(names),
+        help=help,
+        **attributes,
+    )
+
+
+def folder(flag: str, *more: str, help: str, **attributes: Any) -> OptionDecorator:
+    """Return an option that takes a folder."""
+    kind = click.Path(path_type=Path, file_okay=False)
+    return option(flag, *more, type=kind, metavar="FOLDER", help=help, **attributes)
+
+
+def output_format(*forms: str) -> OptionDecorator:
+    """Return the option --format, by default the first of some."""
+    return option("--format", "form", type=Choice(forms), default=forms[0], help="Format of the output.")
+
+
+METRIC = several(
+    "--metric", names="metrics", help="Metric such as AP or NDCG@100, repeatable; see `hashbench list metrics`."
+)
+METHOD = several(
+    "--method", "-m", names="methods", help="Method such as itq or csq, repeatable; see `hashbench list methods`."
+)
+BITS = option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length such as 32, repeatable.")
+SEED = option(
+    "--seed",
+    "seeds",
+    type=OneEach(SEEDS),
+    multiple=True,
+    show_default="0",
+    help="Random seed, repeatable; methods without randomness run only once.",
+)
+DATASET = several(
+    "--dataset",
+    names="datasets",
+    show_default="digits",
+    help="Dataset, by name or HDF5 file, repeatable; see `hashbench list datasets`.",
+)
+PARAM = option(
+    "--param",
+    "params",
+    multiple=True,
+    metavar="[METHOD:]NAME=VALUE[,VALUE]...",
+    help="Parameter of one method or of all, repeatable; each of several values is a job.",
+)
+PRESET = option("--preset", metavar="NAME", help="Preset of each method, such as paper; see `hashbench info METHOD`.")
+GRID = option("--grid", type=FILE, help="TOML file of a study; options pick from it or override it (docs/grids.md).")
+VALIDATION = option(
+    "--validation",
+    type=FloatRange(0, 0.5),
+    help="Share of the training items held out to choose the epoch, for learned methods.",
+)
+DEVICE = option("--device", type=Choice(DEVICES), show_default="auto", help="Where to train, for learned methods.")
+RESUME = option("--resume", is_flag=True, help="Continue interrupted training after its last complete epoch.")
+FORCE = option("--force", is_flag=True, help="Repeat finished steps.")
+DRY_RUN = option("--dry-run", is_flag=True, help="List the jobs and what remains of each; compute nothing.")
+RESULTS = folder("--results", default=Path("results"), help="Folder of the result files.")
+FEATURES = option(
+    "--features",
+    metavar="KIND",
+    shell_complete=completing("features"),
+    help="Kind of features, where a dataset offers several.",
+)
+SOURCE = option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
+WEIGHTS = option("--weights", type=FILE, help="Weights of the network that computes features.")
+JOBS = option(
+    "--jobs",
+    "-j",
+    "n_jobs",
+    type=Jobs(),
+    default=1,
+    help="Jobs to run at a time, each in its own process with its share of the cores; -1: one per core.",
+)
 
 
 def _read_part(context: click.Context, option: click.Parameter, value: str | None) -> tuple[int, int] | None:
@@ -159,78 +229,15 @@ def _read_part(context: click.Context, option: click.Parameter, value: str | Non
     return int(number), int(n_parts)
 
 
-PART = click.option(
+PART = option(
     "--part",
     callback=_read_part,
     metavar="I/N",
-    help="Only one of N parts of the jobs, the same on any machine (docs/scale.md).",
-)
-JOBS = click.option(
-    "--jobs",
-    "n_jobs",
-    type=Jobs(),
-    default=1,
-    show_default=True,
-    help="How many side by side, each in a process with its share of the processors; -1 for one a processor.",
+    help="Part of the jobs to run, such as 2/5, the same on any machine (docs/scale.md).",
 )
 
 
-def on_workers(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of a Dask cluster to a command, which is handed the ``cluster`` that they name, or None."""
-
-    @click.option(
-        "--workers",
-        "scheduler",
-        metavar="ADDRESS",
-        help="On the workers of a Dask cluster, by the address of its scheduler or the file it wrote (docs/scale.md).",
-    )
-    @click.option(
-        "--trust-workers",
-        "is_trusted",
-        is_flag=True,
-        help="Use --workers on another machine without TLS: whoever answers there can run code here.",
-    )
-    @wraps(command)
-    def with_cluster(scheduler: str | None, *, is_trusted: bool, **params: Any) -> None:
-        from hashbench.pipeline.cluster import Cluster
-
-        if scheduler is None and is_trusted:
-            raise click.UsageError("--trust-workers goes with --workers ADDRESS.")
-        command(cluster=None if scheduler is None else Cluster(scheduler, is_trusted), **params)
-
-    return with_cluster
-
-
-DRY_RUN = click.option(
-    "--dry-run", is_flag=True, help="List the jobs and what of each remains; compute and write nothing."
-)
-FORMAT = click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True
-)
-
-
-class File(click.Path):
-    """A file that a user names."""
-
-    def __init__(self, *, allow_dash: bool = False) -> None:
-        super().__init__(path_type=Path, dir_okay=False, allow_dash=allow_dash)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
-        if value == "":
-            self.fail("an empty name is no file.", param, ctx)
-        return super().convert(value, param, ctx)
-
-
-FILE = File()
-OUTPUT = File(allow_dash=True)
-FEATURES = click.option(
-    "--features", shell_complete=completing("features"), help="Kind of features, where a dataset offers several."
-)
-SOURCE = click.option("--source", type=click.Path(path_type=Path), help="Raw data you have: archive, file or folder.")
-WEIGHTS = click.option("--weights", type=FILE, help="Weights of the network that computes features.")
-
-
-def _keep_lock_timeout(context: click.Context, option: click.Parameter, value: float | None) -> None:
+def _set_lock_timeout(context: click.Context, option: click.Parameter, value: float | None) -> None:
     if value is not None:
         from hashbench.store.files import lock_timeout
 
@@ -238,69 +245,76 @@ def _keep_lock_timeout(context: click.Context, option: click.Parameter, value: f
         context.call_on_close(lambda: lock_timeout.reset(token))
 
 
-LOCK_TIMEOUT = click.option(
+LOCK_TIMEOUT = option(
     "--lock-timeout",
-    type=click.FloatRange(0),
-    callback=_keep_lock_timeout,
+    type=FloatRange(0),
+    callback=_set_lock_timeout,
     expose_value=False,
     metavar="SECONDS",
-    help="Give up waiting for a process that makes the same file. [never]",
+    show_default="never",
+    help="Time after which to give up waiting for a process that writes the same file.",
 )
 
 
-GRID = click.option(
-    "--grid",
-    "file",
-    type=FILE,
-    metavar="FILE.toml",
-    help="A whole study; options beside it pick from it, or go before what it says (docs/grids.md).",
+def _read_cluster(context: click.Context, option: click.Parameter, address: str | None) -> "Cluster | None":
+    if address is None:
+        return None
+    from hashbench.pipeline.cluster import Cluster
+
+    return Cluster(address, context.get_parameter_source("trust_workers") is not ParameterSource.DEFAULT)
+
+
+CLUSTER = option_group(
+    "Cluster",
+    option(
+        "--workers",
+        "cluster",
+        callback=_read_cluster,
+        metavar="ADDRESS",
+        help="Dask cluster to run on: the address of its scheduler, or the file that the scheduler wrote "
+        "(docs/scale.md).",
+    ),
+    option(
+        "--trust-workers",
+        is_flag=True,
+        is_eager=True,  # known when --workers is read
+        expose_value=False,
+        help="Allow --workers on another machine without TLS; whoever answers there can run code here.",
+    ),
+    constraint=OnlyWith("--workers"),
 )
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What the options of a grid say."""
+# ---------------------------------------------------------------- grids of jobs
 
-    file: Path | None
-    methods: tuple[str, ...]
-    n_bits: tuple[int, ...]
-    seeds: tuple[int, ...]
-    datasets: tuple[str, ...]
-    params: tuple[str, ...]
-
-    def study(self, metrics: Sequence[str] = ()) -> "Study":
-        """Give the study they mean; a usage error if they leave open what to run."""
-        from hashbench.pipeline.grid import parse_params
-        from hashbench.pipeline.study import Study, read_study
-
-        axes: dict[str, Any] = {
-            "methods": self.methods,
-            "n_bits": self.n_bits,
-            "seeds": self.seeds,
-            "datasets": self.datasets,
-        }
-        context = click.get_current_context()
-        options = {option.name: option for option in context.command.params}
-        for name in ("methods", "n_bits"):
-            if self.file is None and not axes[name]:
-                raise click.MissingParameter(ctx=context, param=options[name])
-        said = Study() if self.file is None else read_study(self.file)
-        study = said.changed(**axes, metrics=metrics, params=parse_params(chosen_params(self.params)))
-        for name, key in {"methods": "methods", "n_bits": "bits"}.items():
-            if not getattr(study, name):
-                raise HashbenchError(f"{self.file} says nothing of {key}. Let it, or give {options[name].opts[0]}.")
-        return study
+JOB_OPTIONS = (METHOD, BITS, SEED, DATASET, PARAM, PRESET, GRID)
+TRAINING = option_group("Training", VALIDATION, DEVICE, RESUME)
 
 
-def of_grid(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that span a grid of jobs, as ``chosen``."""
+def study_of(
+    metrics: Sequence[str] = (),
+    *,
+    grid: Path | None = None,
+    params: Sequence[str] = (),
+    preset: str | None = None,
+    validation: float | None = None,
+    device: str | None = None,
+    **axes: tuple[Any, ...],
+) -> "Study":
+    """Return the study that the options of a grid describe; a usage error if they leave open what to run."""
+    from hashbench.pipeline.grid import parse_params
+    from hashbench.pipeline.study import Study, read_study
 
-    @wraps(command)
-    def with_chosen(**options: Any) -> Any:
-        mine = {key: options.pop(key) for key in Chosen.__dataclass_fields__}
-        return command(chosen=Chosen(**mine), **options)
-
-    wrapped: Callable[..., Any] = with_chosen
-    for option in reversed((METHOD, BITS, SEED, DATASET, PARAM, GRID, PRESET, VALIDATION, DEVICE, LOCK_TIMEOUT)):
-        wrapped = option(wrapped)
-    return wrapped
+    context = click.get_current_context()
+    options = {option.name: option for option in context.command.params}
+    for name in ("methods", "n_bits"):
+        if grid is None and not axes[name]:
+            raise click.MissingParameter(ctx=context, param=options[name])
+    own_options = {"preset": preset, "validation": validation, "device": device}
+    texts = [*params, *(f"{name}={value}" for name, value in own_options.items() if value is not None)]
+    study = Study() if grid is None else read_study(grid)
+    study = study.changed(**axes, metrics=metrics, params=parse_params(texts))
+    for name, key in {"methods": "methods", "n_bits": "bits"}.items():
+        if not getattr(study, name):
+            raise HashbenchError(f"{grid} names no {key}. Add them to it, or give {options[name].opts[0]}.")
+    return study

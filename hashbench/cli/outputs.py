@@ -1,12 +1,10 @@
-"""Files that users name for output: looked at before any work, and never an input of the same command."""
+"""Checks of files that users name for output, before any work: they can be written, and are no input of the command."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-
-from hashbench.cli.options import File
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,42 +14,40 @@ DASH = Path("-")
 STDOUT, STDERR = 1, 2
 
 
-class Drawn(File):
-    """A file of a figure, whose ending says of what kind; or, where it may hold them, of numbers."""
+class Drawn(click.Path):
+    """A file of a figure, of the kind that its suffix says; with ``or_numbers`` it may be a CSV file or stdout too."""
 
     def __init__(self, *, or_numbers: bool = False) -> None:
-        super().__init__(allow_dash=or_numbers)
+        super().__init__(path_type=Path, dir_okay=False, allow_dash=or_numbers)
         self.or_numbers = or_numbers
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:  # noqa: D102
-        path: Path = super().convert(value, param, ctx)
-        known = (*FIGURES, *(("", ".csv") if self.or_numbers else ()))
-        if path.suffix.lower() not in known:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        path: Any = super().convert(value, param, ctx)
+        if path.suffix.lower() not in (*FIGURES, *(("", ".csv") if self.or_numbers else ())):
             numbers = ", or in .csv for numbers" if self.or_numbers else ""
             self.fail(f"{str(value)!r} is to end in {', '.join(FIGURES[:-1])} or {FIGURES[-1]}{numbers}.", param, ctx)
         return path
 
 
 def refuse_outputs(outputs: Mapping[str, Path | None], inputs: Iterable[Path]) -> None:
-    """Refuse outputs, by option, that cannot be written, that go to one place, or that take the place of an input."""
+    """Refuse outputs, by option, that cannot be written, that share a file, or that would replace an input."""
     from hashbench.store.files import check_output
 
-    given = {option: output for option, output in outputs.items() if output is not None}
-    for output in given.values():
+    chosen = {option: output for option, output in outputs.items() if output is not None}
+    option_of: dict[int | Path, str] = {}
+    for option, output in chosen.items():
         if output != DASH:
             check_output(output)
         if output.suffix.lower() in FIGURES:
-            import hashbench.reports.plots  # noqa: F401  # which matplotlib's settings may forbid
-    options: dict[int | Path, str] = {}
-    for option, output in given.items():
-        other = options.setdefault(place(output), option)
+            import hashbench.reports.plots  # noqa: F401  # fails if matplotlib cannot be set up
+        other = option_of.setdefault(target_of(output), option)
         if other != option:
             raise click.UsageError(f"{other} and {option} name the same file; give each its own.")
-    _refuse_inputs(given.values(), inputs)
+    _refuse_inputs(chosen.values(), inputs)
 
 
 def refuse_folder(folder: Path, patterns: Iterable[str], inputs: Iterable[Path]) -> None:
-    """Refuse a folder for output that is none, takes no files, or in which a file of such a name is an input."""
+    """Refuse an output folder that cannot be written to, or in which a file to be written is an input."""
     from hashbench.store.files import check_output
 
     check_output(folder, is_folder=True)
@@ -68,15 +64,15 @@ def _refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
 
 
 def results_files(results: Path) -> list[Path]:
-    """List the files that results are read from, of a folder or beside a file."""
+    """List the files that results are read from, in a folder or beside a file."""
     from hashbench.store.result_files import find_files, made_path, settings_path
 
-    files = find_files(results) if results.is_dir() else [results]
-    return [one for path in files for one in (path, settings_path(path), made_path(path))]
+    tables = find_files(results) if results.is_dir() else [results]
+    return [file for table in tables for file in (table, settings_path(table), made_path(table))]
 
 
-def place(output: Path) -> int | Path:
-    """Tell where an output goes: to the open file of a number, or to a file."""
+def target_of(output: Path) -> int | Path:
+    """Return the file that an output goes to, or the number of an open one."""
     from hashbench.store.files import descriptor
 
     number = STDOUT if output == DASH else descriptor(output)
@@ -84,18 +80,18 @@ def place(output: Path) -> int | Path:
 
 
 def write(output: Path, text: str) -> None:
-    """Write to standard output and error as all else is that goes there, after what is."""
+    """Write text to a file; to standard output and error in the order of all that is printed there."""
     from hashbench.store.files import write_text
 
-    to = place(output)
-    if to in (STDOUT, STDERR):
-        click.echo(text, nl=False, err=to == STDERR)
+    target = target_of(output)
+    if target in (STDOUT, STDERR):
+        click.echo(text, nl=False, err=target == STDERR)
     else:
         write_text(output, text)
 
 
 def write_drawn(output: Path, figure: "Figure") -> None:
-    """Write a figure as what its file's ending says."""
+    """Write a figure in the format of the file's suffix."""
     from hashbench.reports.plots import figure_bytes
     from hashbench.store.files import write_bytes
 

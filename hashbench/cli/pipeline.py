@@ -1,4 +1,4 @@
-"""The commands that make things: prepare, encode, run."""
+"""The commands that prepare datasets, encode them and run whole grids: prepare, encode, run."""
 
 import sys
 import warnings
@@ -8,95 +8,88 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
+import cloup
+from click import Choice, IntRange
+from cloup import option, option_group
 
 from hashbench._choices import CLASSES_OF, DEVICES, OWN_RULES, TRUE_DISTANCES
-from hashbench.cli.export import encode_new
-from hashbench.cli.options import (
-    DRY_RUN,
-    FILE,
-    FORCE,
-    FORMAT,
-    JOBS,
-    LOCK_TIMEOUT,
-    METRIC,
-    PART,
-    RESULTS,
-    RESUME,
-    SOURCE,
-    WEIGHTS,
-    Chosen,
-    chosen_params,
-    completing,
-    of_grid,
-    on_workers,
-)
+from hashbench.cli import options
 
 if TYPE_CHECKING:
+    from hashbench.dataset import Dataset
     from hashbench.pipeline.cluster import Cluster
     from hashbench.pipeline.grid import Job
     from hashbench.pipeline.study import Study
 
+_COUNT = IntRange(1)
 
-@click.command()
-@click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=completing("datasets"))
-@click.option(
-    "--features",
-    multiple=True,
-    shell_complete=completing("features"),
-    help="Kind of features, repeatable, where a dataset offers several.",
+
+@cloup.command()
+@click.argument("names", nargs=-1, metavar="[DATASET]...", shell_complete=options.completing("datasets"))
+@option_group(
+    "Features",
+    option(
+        "--features",
+        metavar="KIND",
+        multiple=True,
+        shell_complete=options.completing("features"),
+        help="Kind of features, repeatable, where a dataset offers several.",
+    ),
+    options.SOURCE,
+    options.WEIGHTS,
+    option("--image-size", type=IntRange(8, 1024), help="Pixels that images are resized to for features."),
+    option("--device", type=Choice(DEVICES), default="auto", help="Where to compute features."),
 )
-@SOURCE
-@WEIGHTS
-@click.option("--image-size", type=click.IntRange(8, 1024), help="Pixels that images are resized to for features.")
-@click.option("--device", type=click.Choice(DEVICES), default="auto", show_default=True)
-@click.option("--from", "items", help="Your own file (.npy .npz .mat .pt .parquet .csv .hdf5, FILE:KEY) or folder.")
-@click.option("--name", help="What to call your own dataset.")
-@click.option("--labels", help="File of its labels: classes (n,) or multi-hot.")
-@click.option("--query-from", "query_items", help="File of its queries; by default they are drawn.")
-@click.option("--query-labels", help="File of their labels.")
-@click.option(
-    "--affinity",
-    "rule",
-    type=click.Choice(OWN_RULES),
-    help="By default by the labels.",
+@option_group(
+    "Your own dataset",
+    option(
+        "--from",
+        "items",
+        metavar="FILE[:KEY]|FOLDER",
+        help="Items: a .npy, .npz, .mat, .pt, .parquet, .csv or .hdf5 file, or a folder of images.",
+    ),
+    option("--name", metavar="NAME", help="Name of the dataset."),
+    option("--labels", metavar="FILE[:KEY]", help="Labels of the items: classes (n,) or multi-hot."),
+    option(
+        "--query-from",
+        "query_items",
+        metavar="FILE[:KEY]|FOLDER",
+        show_default="drawn from the items",
+        help="Items of the queries.",
+    ),
+    option("--query-labels", metavar="FILE[:KEY]", help="Labels of the queries."),
+    option(
+        "--affinity",
+        "rule",
+        type=Choice(OWN_RULES),
+        show_default="as the labels allow",
+        help="Rule that says what is relevant.",
+    ),
+    option("--neighbours", type=_COUNT, help="Number of nearest database items that are relevant to a query."),
+    option("--true-distance", type=Choice(TRUE_DISTANCES), show_default="euclidean", help="Distance between features."),
+    option("--queries", "n_queries", type=_COUNT, show_default="a tenth, up to 1,000", help="Queries to draw."),
+    option("--train", "n_train", type=_COUNT, show_default="the whole database", help="Training items to draw."),
+    option("--queries-per-label", type=_COUNT, help="Queries to draw for each label."),
+    option("--train-per-label", type=_COUNT, help="Training items to draw for each label."),
+    option("--train-index", metavar="FILE[:KEY]", help="Row numbers of the training items in the database, from 0."),
+    option("--seed", type=options.SEEDS, default=0, help="Seed of the drawing."),
+    option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them."),
+    constraint=options.OnlyWith("--from"),
 )
-@click.option("--neighbours", type=click.IntRange(1), help="Nearest database items of each query that are relevant.")
-@click.option(
-    "--true-distance",
-    type=click.Choice(TRUE_DISTANCES),
-    help="What the features are compared by. [euclidean]",
+@option_group(
+    "Unseen classes",
+    option(
+        "--unseen-classes",
+        "n_unseen",
+        type=_COUNT,
+        help="Number of classes to keep from training; makes the dataset NAME-unseenN-foldK.",
+    ),
+    option("--fold", type=IntRange(0), default=0, help="Choice of the classes; folds share none."),
+    option("--unseen-queries", type=Choice(CLASSES_OF), default="unseen", help="Classes of the queries."),
+    option("--unseen-database", type=Choice(CLASSES_OF), default="unseen", help="Classes of the database."),
+    constraint=options.OnlyWith("--unseen-classes"),
 )
-@click.option("--queries", "n_queries", type=click.IntRange(1), help="Queries to draw. [a tenth, up to 1,000]")
-@click.option("--train", "n_train", type=click.IntRange(1), help="Training items to draw. [the whole database]")
-@click.option("--queries-per-label", type=click.IntRange(1), help="Queries to draw for each label.")
-@click.option("--train-per-label", type=click.IntRange(1), help="Training items to draw for each label.")
-@click.option("--train-index", help="File of the training items: row numbers of the database, the first 0.")
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the drawing.")
-@click.option("--skip-bad-images", is_flag=True, help="Leave out images that cannot be decoded, and count them.")
-@click.option(
-    "--unseen-classes",
-    "n_unseen",
-    type=click.IntRange(1),
-    help="Classes that training does not see; makes a dataset NAME-unseenN-foldK.",
-)
-@click.option("--fold", type=click.IntRange(0), default=0, show_default=True, help="Which classes; folds share none.")
-@click.option(
-    "--unseen-queries",
-    type=click.Choice(CLASSES_OF),
-    default="unseen",
-    show_default=True,
-    help="Of which classes the queries are.",
-)
-@click.option(
-    "--unseen-database",
-    type=click.Choice(CLASSES_OF),
-    default="unseen",
-    show_default=True,
-    help="Of which classes the database is.",
-)
-@FORCE
-@LOCK_TIMEOUT
+@option_group("How to run", options.FORCE, options.LOCK_TIMEOUT)
 def prepare(
     names: tuple[str, ...],
     features: tuple[str, ...],
@@ -113,7 +106,7 @@ def prepare(
     force: bool,
     **own: Any,
 ) -> None:
-    """Make datasets ready: fixed split, affinity rule and fingerprint in one HDF5 file each.
+    """Prepare datasets: fixed split, affinity rule and fingerprint in one HDF5 file each.
 
     \b
     hashbench prepare cifar10-s1 --features gist
@@ -121,60 +114,68 @@ def prepare(
     hashbench prepare --from features.npy --labels labels.npy --name mydata
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.adapter import Options, OwnData
-    from hashbench.cli import console
+    from hashbench.cli.descriptions import describe_dataset
+    from hashbench.cli.progress import Progress
+    from hashbench.pipeline import preparation
+    from hashbench.sources.inspection import WARNING
     from hashbench.unseen import UnseenClasses
 
     if (items is None) != (name is None) or (items is None) == (not names):
         raise click.UsageError("name datasets to prepare, or give your own with both --from and --name.")
-    context = click.get_current_context()
-
-    def is_given(key: str) -> bool:
-        return context.get_parameter_source(key) is not ParameterSource.DEFAULT
-
-    if items is None and any(map(is_given, own)):
-        raise click.UsageError(
-            "--labels, --affinity, --neighbours, --true-distance, --seed, how many to draw, --train-index and "
-            "--skip-bad-images are for your own data (--from)."
-        )
     if items is not None and len(features) > 1:
         raise click.UsageError("your own data have one kind of features under a name; give --features once.")
-    if n_unseen is not None and items is not None:
-        raise click.UsageError("prepare your own data first, and name them then: NAME --unseen-classes N.")
-    protocol = None if n_unseen is None else UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
-    if protocol is None and any(is_given(key) for key in ("fold", "unseen_queries", "unseen_database")):
-        raise click.UsageError("--fold, --unseen-queries and --unseen-database go with --unseen-classes.")
-    if protocol:
+    if n_unseen is not None:
+        if items is not None:
+            raise click.UsageError("prepare your own data first, and name them then: NAME --unseen-classes N.")
+        protocol = UnseenClasses(n_unseen, fold, unseen_queries, unseen_database)
         names = tuple(protocol.name_of(spec) for spec in names)
-    options = Options(source=source, weights=weights, image_size=image_size, device=device)
-    mine = None if items is None or name is None else OwnData(name=name, items=items, **own)
-    for text in console.prepare_all(names, features, options, mine, force=force):
-        click.echo(text)
+    with Progress() as progress:
+        choices = Options(None, source, weights, image_size, device, on_progress=progress.update)
+        prepared: Iterable[tuple[Dataset, Path, str]]
+        if items is None or name is None:
+            specs = [f"{dataset}:{kind}" if kind else dataset for dataset in names for kind in features or [""]]
+            prepared = (preparation.prepare(spec, choices, force=force) for spec in specs)
+        else:
+            choices = replace(choices, features=next(iter(features), None))
+            prepared = [(*preparation.prepare_own(OwnData(name=name, items=items, **own), choices), "prepared")]
+        for dataset, path, action in prepared:
+            if WARNING in dataset.about:
+                progress.print(f"Warning: in {dataset.name}, {dataset.about[WARNING]}")
+            click.echo(f"{action or 'reused'} {path}\n{describe_dataset(dataset)}")
 
 
-@click.command()
-@of_grid
-@FORCE
-@RESUME
-@JOBS
-@PART
-@DRY_RUN
-@click.option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print that file too.")
-@click.option("--model", type=FILE, help="Fit nothing: encode new items with a method that was kept.")
-@click.option("--from", "items", help="New items for --model: FILE or FILE:KEY, as prepare reads them.")
-@click.option("--output", type=FILE, help="The .npy file for their codes: bool, (n, bits).")
-@click.option("--packed", is_flag=True, help="Eight bits a byte there, the first one the least significant.")
+@cloup.command()
+@option_group("What to encode", *options.JOB_OPTIONS, constraint=options.NotWith("--model"))
+@options.TRAINING
+@option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
+@option_group(
+    "Models",
+    option("--keep-model", is_flag=True, help="Keep each fitted method beside its codes, and print its file."),
+    option("--model", type=options.FILE, help="Kept model to encode new items with; nothing is fitted."),
+)
+@option_group(
+    "New items",
+    option("--from", "items", type=options.ARRAY, help="Items to encode."),
+    option("--output", "-o", type=options.FILE, help="File for their codes: .npy, bool of shape (n, bits)."),
+    option("--packed", is_flag=True, help="Pack eight bits into a byte, the first one the least significant."),
+    constraint=options.OnlyWith("--model"),
+)
+@cloup.constraint(
+    options.NotWith("--model"),
+    ["validation", "resume", "n_jobs", "part", "force", "dry_run", "lock_timeout", "keep_model"],
+)
 def encode(
-    chosen: Chosen,
-    force: bool,
     resume: bool,
     n_jobs: int,
     part: tuple[int, int] | None,
+    force: bool,
     dry_run: bool,
     keep_model: bool,
     model: Path | None,
     items: str | None,
     output: Path | None,
     packed: bool,
+    **grid: Any,
 ) -> None:
     """Fit methods and write the codes of queries and database; prints the files.
 
@@ -183,6 +184,7 @@ def encode(
     hashbench encode --model itq-32-s0.model.npz --from new.npy --output codes.npy
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli import console
+    from hashbench.cli.export import encode_new
     from hashbench.pipeline.runner import Demands, in_order, remaining
 
     if model is not None:
@@ -190,13 +192,11 @@ def encode(
             raise click.UsageError("--model goes with --from, the new items, and --output, a file for their codes.")
         if output.suffix.lower() != ".npy":
             raise click.UsageError(f"--output {output} is written in NumPy's format; give it a name that ends in .npy.")
-        encode_new(model, items, output, packed=packed, device=_only_device({"model", "items", "output", "packed"}))
+        encode_new(model, items, output, packed=packed, device=grid["device"])
         return
-    if items is not None or output is not None or packed:
-        raise click.UsageError("--from, --output and --packed are for new items; name a kept --model to encode them.")
-    jobs, demands = _jobs_of(chosen.study(), part), Demands(force, resume, keep_model)
+    jobs, demands = _jobs_of(options.study_of(**grid), part), Demands(force, resume, keep_model)
     if dry_run:
-        _tell_plan(jobs, remaining(jobs, (), demands))
+        _print_plan(jobs, remaining(jobs, (), demands))
         return
     outcomes = []
     try:
@@ -207,36 +207,32 @@ def encode(
             click.echo("\n".join(str(path) for path in (outcome.codes, outcome.model) if path))
 
 
-@click.command()
-@of_grid
-@METRIC
-@click.option(
-    "--available",
-    is_flag=True,
-    help="Also on all known datasets that are prepared; see `hashbench list missing` for the others.",
+@cloup.command()
+@option_group(
+    "What to run",
+    *options.JOB_OPTIONS,
+    options.METRIC,
+    option("--available", is_flag=True, help="Run on all prepared datasets, too; see `hashbench list missing`."),
 )
-@RESULTS
-@FORCE
-@RESUME
-@JOBS
-@on_workers
-@PART
-@DRY_RUN
-@FORMAT
+@options.TRAINING
+@option_group("How to run", options.JOBS, options.PART, options.FORCE, options.DRY_RUN, options.LOCK_TIMEOUT)
+@options.CLUSTER
+@option_group("Output", options.RESULTS, options.output_format("table", "csv", "json"))
+@cloup.constraint(options.NotWith("--part"), ["available"])
 def run(
-    chosen: Chosen,
     metrics: tuple[str, ...],
     available: bool,
-    results: Path,
-    force: bool,
     resume: bool,
     n_jobs: int,
-    cluster: "Cluster | None",
     part: tuple[int, int] | None,
+    force: bool,
     dry_run: bool,
+    cluster: "Cluster | None",
+    results: Path,
     form: str,
+    **grid: Any,
 ) -> None:
-    """Prepare, encode and score, whatever of it is not done yet; each combination of options is one job."""
+    """Prepare, encode and score; finished steps are skipped. Each combination of options is one job."""
     from hashbench.cli import console
     from hashbench.pipeline.preparation import find_prepared, results_name
     from hashbench.pipeline.runner import Demands, in_order, remaining
@@ -246,30 +242,29 @@ def run(
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one job on each worker; leave --jobs out.")
-    study = chosen.study(metrics)
-    if available and part:
-        raise click.UsageError("--available depends on the machine, --part must not. Name the datasets.")
+    study = options.study_of(metrics, **grid)
     if available:
         study = replace(study, datasets=(*(study.datasets or DEFAULT_DATASETS), *find_prepared()[0]))
     jobs, metrics, demands = _jobs_of(study, part), study.metrics or DEFAULT_METRICS, Demands(force, resume)
-    for spec in dict.fromkeys(job.dataset for job in jobs):  # a file that cannot be added to is told before any work
-        check_folder(results, results_name(spec))
+    names = [results_name(spec) for spec in dict.fromkeys(job.dataset for job in jobs)]
+    for name in names:  # before any work
+        check_folder(results, name)
     if dry_run:
-        _tell_plan(jobs, remaining(jobs, metrics, demands, results))
+        _print_plan(jobs, remaining(jobs, metrics, demands, results))
         return
     methods = dict.fromkeys(job.method for job in jobs)
-    for spec in dict.fromkeys(job.dataset for job in jobs):
-        check_files(results, results_name(spec), methods)
-    outcomes, written = [], dict[Path, None]()
+    for name in names:
+        check_files(results, name, methods)
+    outcomes, folders = [], dict[Path, None]()
     try:
         for outcome in console.run_jobs(jobs, metrics, demands, n_jobs, cluster):
-            written |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
+            folders |= dict.fromkeys(path.parent for path in merge_rows(results, outcome.rows, outcome.made))
             outcomes.append(outcome)
-    finally:  # what is done is told, whatever stops the rest
+    finally:  # finished jobs are shown, whatever stops the rest
         if outcomes:
             click.echo(console.format_outcomes(in_order(outcomes, jobs), form, is_grid=len(jobs) > 1))
-            if _is_watched():  # of a script the last line is what went wrong, if anything did
-                click.echo(f"Rows are in {', '.join(map(str, written))}.", err=True)
+            if _is_watched():  # in a script the last line is the error, if there is one
+                click.echo(f"Rows are in {', '.join(map(str, folders))}.", err=True)
 
 
 def _is_watched() -> bool:
@@ -277,36 +272,23 @@ def _is_watched() -> bool:
 
 
 def _jobs_of(study: "Study", part: tuple[int, int] | None) -> list["Job"]:
-    """Give the jobs of a study or of one of its parts, and tell which part that is."""
+    """Return the jobs of a study or of one of its parts; print which part."""
     from hashbench.pipeline.grid import part_of
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         jobs = study.jobs()
-    for warning in told:
+    for warning in caught:
         click.echo(str(warning.message), err=True)
     if part is None:
         return jobs
-    mine = part_of(jobs, *part)
-    click.echo(f"part {part[0]} of {part[1]}: {len(mine):,} of {len(jobs):,} jobs", err=True)
-    return mine
+    jobs_of_part = part_of(jobs, *part)
+    click.echo(f"part {part[0]} of {part[1]}: {len(jobs_of_part):,} of {len(jobs):,} jobs", err=True)
+    return jobs_of_part
 
 
-def _only_device(others: set[str]) -> str | None:
-    """Give what --device says; a usage error if options but that and others are set, which have no effect."""
-    context = click.get_current_context()
-    device = None
-    for option in context.command.params:
-        if option.name in others or context.get_parameter_source(option.name or "") is ParameterSource.DEFAULT:
-            continue
-        if option.name != "device":
-            raise click.UsageError(f"{option.opts[0]} has no effect with --model, which is fitted; leave it out.")
-        device = chosen_params(())[0].partition("=")[2]
-    return device
-
-
-def _tell_plan(jobs: Sequence["Job"], remaining: Iterable[str]) -> None:
-    """Tell of each job what of it remains, and of all how many are done."""
+def _print_plan(jobs: Sequence["Job"], remaining: Iterable[str]) -> None:
+    """Print what remains of each job, and how many are done."""
     n_done = 0
     for job, steps in zip(jobs, remaining, strict=True):
         n_done += not steps

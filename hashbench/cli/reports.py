@@ -1,4 +1,4 @@
-"""The commands that report on results: tables, figures, differences."""
+"""The commands that report on results: tables, plot, report, diff."""
 
 import math
 import os
@@ -6,42 +6,67 @@ from pathlib import Path
 from typing import Any
 
 import click
+import cloup
+from click import Choice, FloatRange, IntRange
+from cloup import option, option_group
 
-from hashbench.cli.options import LENGTH, METRIC, RESULTS, completing, several
-from hashbench.cli.outputs import refuse_folder, results_files
+from hashbench.cli.options import LENGTH, METRIC, RESULTS, OnlyWith, completing, folder, output_format, several
+from hashbench.cli.outputs import refuse_folder, refuse_outputs, results_files
 
-_METHODS = several("--method", "methods", "Method that has results, repeatable. [all]")
-_FEATURES = several("--features", "features", "Kind of features, repeatable. [all]")
-_VARIANTS = click.option(
-    "--variants", is_flag=True, help="All parameters and versions of a method, not only one line of each."
-)
+_METHODS = several("--method", "-m", names="methods", show_default="all", help="Method with results, repeatable.")
+_FEATURES = several("--features", names="features", show_default="all", help="Kind of features, repeatable.")
+_VARIANTS = option("--variants", is_flag=True, help="Show all parameters and versions of a method, not only one.")
 
 
-@click.command()
+@cloup.command()
 @click.argument("names", nargs=-1, metavar="[TABLE]...", shell_complete=completing("tables"))
-@several("--dataset", "datasets", "Name, or NAME:FEATURES, that has results, repeatable. [all]")
-@_METHODS
-@METRIC
-@_FEATURES
-@click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Columns other than the papers', repeatable.")
-@_VARIANTS
-@click.option("--name", default="selection", show_default=True, help="Of your own table: its files and LaTeX label.")
-@click.option("--digits", type=click.IntRange(1, 6), help="Behind the point. [4, in LaTeX 3]")
-@click.option("--no-spread", is_flag=True, help="Leave out the spread over seeds.")
-@click.option(
-    "--significance",
-    is_flag=True,
-    help="Also test against the best, and give intervals over queries, by the scores in your data folder.",
+@option_group(
+    "Rows",
+    several(
+        "--dataset",
+        names="datasets",
+        show_default="all",
+        help="Dataset with results, NAME or NAME:FEATURES, repeatable.",
+    ),
+    _METHODS,
+    METRIC,
+    _FEATURES,
+    option(
+        "--bits",
+        "n_bits",
+        type=LENGTH,
+        multiple=True,
+        show_default="as in the papers",
+        help="Code length of a column, repeatable.",
+    ),
+    _VARIANTS,
 )
-@click.option(
-    "--against",
-    default="",
-    metavar="METHOD",
-    help="With --significance: test against this method, chosen before you saw results, not the best.",
+@option_group(
+    "Layout",
+    option("--name", default="selection", metavar="NAME", help="Name of your own table: its files and LaTeX label."),
+    option("--digits", type=IntRange(1, 6), show_default="4; 3 in LaTeX", help="Decimal places."),
+    option("--no-spread", is_flag=True, help="Leave out the spread over seeds."),
 )
-@RESULTS
-@click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the tables. [RESULTS/tables]"
+@option_group(
+    "Significance",
+    option(
+        "--significance",
+        is_flag=True,
+        help="Test against the best, and give intervals over queries, by the scores in your data folder.",
+    ),
+    option(
+        "--against",
+        metavar="METHOD",
+        default="",
+        show_default="the best",
+        help="Method to test against; choose it before you see results.",
+    ),
+    constraint=OnlyWith("--significance"),
+)
+@option_group(
+    "Output",
+    RESULTS,
+    folder("--output", "-o", show_default="RESULTS/tables", help="Folder of the tables."),
 )
 def tables(
     names: tuple[str, ...],
@@ -53,10 +78,10 @@ def tables(
     output: Path | None,
     **chosen: Any,
 ) -> None:
-    """Lay out all results like the papers' tables, their values beside ours; print and write them.
+    """Lay out all results like the papers' tables, with the papers' values beside them; print and write them.
 
-    With --dataset, --method, --metric or --features and no TABLE, those rows in a table of their own. What options
-    change is printed only, unless --output is given.
+    With --dataset, --method, --metric or --features and no TABLE, those rows form a table of their own. Tables that
+    options change are only printed, unless --output is given.
 
     \b
     table1         AP of the whole ranking (TALR, Table 1)
@@ -71,76 +96,95 @@ def tables(
     from hashbench.reports.tables import Selection, make_tables, write_tables
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
-        raise click.UsageError(f"{output} is the folder of the results, which tables would be taken for; give another.")
+        raise click.UsageError(f"{output} is the folder of the results; give another folder for tables.")
     if names and chosen["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
-    if against and not significance:
-        raise click.UsageError("--against names whom --significance tests against; give both.")
-    selection, folder = Selection(**chosen), output or results / "tables"
+    selection, tables_folder = Selection(**chosen), output or results / "tables"
     is_written = output is not None or (
         selection == Selection() and not significance and not no_spread and digits is None
     )
     if is_written:
-        refuse_folder(folder, ("*.md", "*.csv", "*.tex"), results_files(results))
+        refuse_folder(tables_folder, ("*.md", "*.csv", "*.tex"), results_files(results))
     is_own = selection.is_of_rows and not names
-    made = make_tables(results, names, selection)
+    laid_out = make_tables(results, names, selection)
     if significance:
         from hashbench.cli.progress import Progress
         from hashbench.store.results import read_results
 
-        if against:
-            having = {name: table for name, table in made.items() if against in table.lines}
-            made = having or made  # a method that no table has is refused below
+        if against:  # a method that no table has is refused below
+            laid_out = {name: table for name, table in laid_out.items() if against in table.lines} or laid_out
         with Progress() as progress:
             rows = read_results(results)
-            made = {name: table.confident(rows, against, progress.tell) for name, table in made.items()}
-    shown: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
-    for table in made.values():
-        click.echo(table.to_markdown(**shown))
-    hidden = tell_hidden(made[selection.name].cells) if is_own else ""
-    if hidden:
+            laid_out = {name: table.confident(rows, against, progress.update) for name, table in laid_out.items()}
+    layout: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
+    for table in laid_out.values():
+        click.echo(table.to_markdown(**layout))
+    if is_own and (hidden := tell_hidden(laid_out[selection.name].cells)):
         click.echo(hidden, err=True)
     if is_written:
-        write_tables(folder, made, **shown)
-        ends = ".md, .csv, .tex, -tie-range.csv and, of a paper's, -published.csv and -orders.csv"
-        click.echo(f"Written to {folder}: each table as {ends}.", err=True)
+        write_tables(tables_folder, laid_out, **layout)
+        suffixes = ".md, .csv, .tex, -tie-range.csv and, for a paper's, -published.csv and -orders.csv"
+        click.echo(f"Written to {tables_folder}: each table as {suffixes}.", err=True)
     else:
         click.echo("Printed only; with --output FOLDER the tables are also written.", err=True)
 
 
-@click.command()
+@cloup.command()
 @click.argument("names", nargs=-1, metavar="[FIGURE]...", shell_complete=completing("figures"))
-@several("--dataset", "datasets", "Name or HDF5 file that has results, repeatable. [all]")
-@_METHODS
-@click.option("--bits", "n_bits", type=LENGTH, multiple=True, help="Code length, repeatable. [all, or one by figure]")
-@click.option(
-    "--metric",
-    default="AP",
-    show_default=True,
-    metavar="METRIC",
-    shell_complete=completing("metrics"),
-    help="What methods are judged by; see `hashbench list metrics`.",
+@option_group(
+    "Rows",
+    several(
+        "--dataset",
+        names="datasets",
+        show_default="all",
+        help="Dataset with results, by name or HDF5 file, repeatable.",
+    ),
+    _METHODS,
+    option(
+        "--bits",
+        "n_bits",
+        type=LENGTH,
+        multiple=True,
+        show_default="all, or one per figure",
+        help="Code length, repeatable.",
+    ),
+    option(
+        "--metric",
+        default="AP",
+        metavar="METRIC",
+        shell_complete=completing("metrics"),
+        help="Metric to compare methods by; see `hashbench list metrics`.",
+    ),
+    _FEATURES,
+    _VARIANTS,
 )
-@_FEATURES
-@_VARIANTS
-@click.option(
-    "--bands/--no-bands", default=None, help="The worst case of ties behind lines. [up to 4 lines in a panel]"
+@option_group(
+    "Layout",
+    option(
+        "--bands/--no-bands",
+        default=None,
+        show_default="up to 4 lines in a panel",
+        help="Draw the worst case of ties behind lines.",
+    ),
+    option("--width", type=FloatRange(2.5, 30), default=6.9, help="Width in inches; a column of an article has 3.3."),
+    option(
+        "--title/--no-title",
+        "has_title",
+        default=True,
+        help="Describe the figure above it; else the description is printed, for a caption.",
+    ),
 )
-@click.option(
-    "--width", type=click.FloatRange(2.5, 30), default=6.9, show_default=True, help="Inches; a column has 3.3."
-)
-@click.option("--title/--no-title", "has_title", default=True, help="What is shown is told above it, or for a caption.")
-@RESULTS
-@click.option(
-    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder of the figures. [RESULTS/figures]"
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["svg", "png", "pdf", "both"]),
-    default="both",
-    show_default=True,
-    help="Of the files; both are svg and png.",
+@option_group(
+    "Output",
+    RESULTS,
+    folder("--output", "-o", show_default="RESULTS/figures", help="Folder of the figures."),
+    option(
+        "--format",
+        "form",
+        type=Choice(["svg", "png", "pdf", "both"]),
+        default="both",
+        help="Format of the files; both are svg and png.",
+    ),
 )
 def plot(
     names: tuple[str, ...],
@@ -159,9 +203,9 @@ def plot(
     ap-bits           the metric against the code length
     unseen            the metric of classes that training did not see against that of all, all seen, at 32 bits
     precision-recall  from codes in the data folder, at 32 bits
-    precision-at-k    likewise
-    code-usage        likewise: how many items share each code, at 12 bits
-    time-quality      likewise: the metric against the time to fit and to encode, at 32 bits
+    precision-at-k    from codes in the data folder, at 32 bits
+    code-usage        how many items share each code, from codes in the data folder, at 12 bits
+    time-quality      the metric against the time to fit and to encode, from codes in the data folder, at 32 bits
 
     Without FIGURE all are drawn. No panel has more than eight lines.
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
@@ -171,46 +215,78 @@ def plot(
     from hashbench.reports.plots.style import Layout
 
     formats = FORMATS[:2] if form == "both" else (form,)
-    folder = output or results / "figures"
-    refuse_folder(folder, [f"*.{one}" for one in formats], results_files(results))
+    figures_folder = output or results / "figures"
+    refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
     layout = Layout(width, has_title, bands)
     with Progress() as progress:
-        for drawing in draw_figures(results, names, Selection(**chosen), layout, progress.tell):
-            for path in write_figure(drawing, folder, formats):
+        for drawing in draw_figures(results, names, Selection(**chosen), layout, progress.update):
+            for path in write_figure(drawing, figures_folder, formats):
                 click.echo(path)
-            if drawing.caption:
-                progress.say(f"{drawing.stem}: {drawing.caption}")
-            for note in drawing.notes:
-                progress.say(f"{drawing.stem}: {note}")
+            for note in [drawing.caption, *drawing.notes]:
+                if note:
+                    progress.print(f"{drawing.stem}: {note}")
+
+
+@click.command()
+@RESULTS
+@option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE|FOLDER",
+    show_default="RESULTS/report.html",
+    help="An .html file for everything, or a folder, whose page loads queries when they are opened.",
+)
+@option("--against", metavar="REVISION", help="Revision, folder or file to show changes from.")
+@option(
+    "--queries",
+    "n_queries",
+    type=IntRange(0),
+    show_default="20; 500 in a folder",
+    help="Number of queries per dataset whose tie groups are shown, from codes in the data folder.",
+)
+@option("--thumbnails", is_flag=True, help="Add images of queries and of items near them to the folder.")
+def report(results: Path, output: Path | None, against: str | None, n_queries: int | None, thumbnails: bool) -> None:
+    """Write all results as a page that any browser opens, without a server or network; prints the page's path.
+
+    The page holds leaderboards to sort and filter, plots, methods, and the codes and queries cached in the data folder.
+    """
+    from hashbench.cli.progress import Progress
+    from hashbench.reports.html import PAGE_SUFFIXES, write_report
+
+    output = output or results / "report.html"
+    inputs = [*results_files(results), *(results_files(Path(against)) if against else [])]
+    if output.suffix.lower() in PAGE_SUFFIXES:
+        refuse_outputs({"--output": output}, inputs)
+    elif output.is_dir():
+        refuse_folder(output, ("index.html", "data/*"), inputs)
+    with Progress() as progress:
+        page = write_report(
+            results,
+            output,
+            against=against,
+            n_queries=n_queries,
+            has_thumbnails=thumbnails,
+            on_progress=progress.update,
+        )
+    click.echo(page)
 
 
 @click.command()
 @click.argument("old", default="HEAD", metavar="[A")
 @click.argument("new", required=False, metavar="[B]]")
 @METRIC
-@click.option(
-    "--results",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of the result files. [the nearest `results`, here or above]",
-)
-@click.option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
-@click.option(
-    "--format", "form", type=click.Choice(["table", "csv", "json", "markdown"]), default="table", show_default=True
-)
-@click.option(
+@folder("--results", show_default="the nearest `results`, here or above", help="Folder of the result files.")
+@option("--only-changed", is_flag=True, help="Leave out rows that are not comparable, new or gone.")
+@output_format("table", "csv", "json", "markdown")
+@option(
     "--fail-on-drop",
     "limit",
-    type=click.FloatRange(0),
+    type=FloatRange(0),
     metavar="X",
-    help="Exit with code 3 if a comparable row's value falls by more than X.",
+    help="Exit with code 3 if a comparable value falls by more.",
 )
-@click.option(
-    "--resamples",
-    type=click.IntRange(0),
-    default=9999,
-    show_default=True,
-    help="Of the tests over queries; with 0 there are none.",
-)
+@option("--resamples", type=IntRange(0), default=9999, help="Resamples in the tests over queries; 0 for no tests.")
 def diff(
     old: str,
     new: str | None,
@@ -223,7 +299,7 @@ def diff(
 ) -> None:
     """Compare results at A and B: revisions, tags, folders or files; by default HEAD and the working tree.
 
-    As with git diff, A..B is A and B, and A...B what B changed since it left A: their merge base and B.
+    As in git diff, A..B compares A and B, and A...B compares their merge base with B.
     """
     if limit is not None and math.isnan(limit):
         raise click.BadParameter("nan is no amount.", param_hint="--fail-on-drop")
@@ -232,11 +308,11 @@ def diff(
     from hashbench.reports.diff import compare, with_tests
     from hashbench.scoring.metrics import get_metric
 
-    found = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
+    comparison = compare(*revisions.read_sides(old, new, results), [get_metric(name).name for name in metrics])
     if resamples:
         with Progress() as progress:
-            found = with_tests(found, resamples, progress.tell)
-    click.echo(diff_text.format_diff(found, form, only_changed=only_changed))
-    if limit is not None and found.drops(limit):
-        click.echo(diff_text.complain(found, limit), err=True)
+            comparison = with_tests(comparison, resamples, progress.update)
+    click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
+    if limit is not None and comparison.drops(limit):
+        click.echo(diff_text.complain(comparison, limit), err=True)
         raise click.exceptions.Exit(3)

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click import IntRange
+from cloup import option
 
 from hashbench.cli.options import BITS, METHOD, METRIC, RESULTS, OneEach, completing
 from hashbench.errors import HashbenchError, counted
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from hashbench.store.result_rows import Row
 
 _FILES = click.argument("paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[FILE|FOLDER]...")
-_AGAINST = click.option("--against", metavar="REVISION", help="What is accepted: a commit, branch, folder or file.")
+_AGAINST = option("--against", metavar="REVISION", help="Accepted results: a commit, branch, folder or file.")
 
 
 @click.group()
@@ -24,16 +26,15 @@ def results() -> None:
 @results.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=Path("results"))
 def convert(folder: Path) -> None:
-    """Convert result files of the earlier layout, one a dataset, to one a dataset and method; none of it is lost.
+    """Convert result files of the earlier layout, one per dataset, to one per dataset and method.
 
-    FOLDER is by default results/. A file is removed once its rows are in their new place.
+    FOLDER is by default results/. Each file is removed after its rows are in their new place.
     """
     from hashbench.store.results import convert as convert_all
 
     earlier, files, n_rows = convert_all(folder)
-    click.echo(
-        f"Converted {counted(len(earlier), 'file')} with {counted(n_rows, 'row')} into {counted(len(files), 'file')}."
-    )
+    n_earlier, n_files = counted(len(earlier), "file"), counted(len(files), "file")
+    click.echo(f"Converted {n_earlier} with {counted(n_rows, 'row')} into {n_files}.")
 
 
 @results.command()
@@ -46,9 +47,9 @@ def convert(folder: Path) -> None:
 )
 @RESULTS
 def merge(folders: tuple[Path, ...], results: Path) -> None:
-    """Add the rows of other folders to those of --results, such as of parts of a grid that ran elsewhere.
+    """Add the rows of other folders to those of --results, for example parts of a grid that ran elsewhere.
 
-    What made them comes along. Rows of the same key with other numbers are refused, and nothing is written.
+    Their provenance is added, too. If rows have the same key and other numbers, nothing is written.
     """
     from hashbench.store.results import merge_folders
 
@@ -61,7 +62,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
 @click.argument("method", shell_complete=completing("methods"))
 @RESULTS
 def info(dataset: str, method: str, results: Path) -> None:
-    """Tell what made the results of a METHOD on a DATASET: commit, libraries, processor, day and time of each job."""
+    """Show the provenance of a METHOD's results on a DATASET: commit, libraries, processor and date of each job."""
     from hashbench.reports.made import made_table
 
     click.echo(made_table(results, dataset, method))
@@ -71,99 +72,83 @@ def info(dataset: str, method: str, results: Path) -> None:
 @_FILES
 @_AGAINST
 def check(paths: tuple[Path, ...], against: str | None) -> None:
-    """Say what is wrong with result files, as of a pull request; by default those in results/.
+    """Check result files, such as those of a pull request; by default those in results/.
 
-    Columns, types, ranges, order and spelling are those that hashbench writes, and no key stands twice. Fingerprints of
-    a dataset agree with each other, with those accepted and with the dataset as it is prepared here. Metrics exist, and
-    methods are not ahead of their version. With --against, new rows are of hashbench's own methods, and no accepted
-    row of the files, or of the folder, is gone or has other numbers unless the version of its method rises. What is
-    wrong is a sentence each, and the exit code is 1.
+    Columns, types, ranges, order and spelling must be those that hashbench writes, and keys unique. Fingerprints of a
+    dataset must agree with each other, with the accepted ones and with the dataset prepared here. Metrics must exist,
+    and methods not be ahead of their version. With --against, new rows must be of built-in methods, and accepted rows
+    must not disappear or change unless the version of their method rises. Each problem is printed as a sentence, and
+    the exit code is 1.
     """
-    from hashbench.reports.submissions import (
-        about_accepted,
-        about_makers,
-        about_rows,
-        changed_cells,
-        read_files,
-        result_files,
-    )
+    from hashbench.reports import submissions
 
     paths = paths or (Path("results"),)
-    files = result_files(paths)
-    rows, problems = read_files(files)
+    files = submissions.result_files(paths)
+    rows, problems = submissions.read_files(files)
     base = _accepted(against)
-    if not problems:  # else rows that cannot be read would be gone
-        problems = about_accepted(rows, base, paths)
-    _end(problems + about_rows(rows, base) + (about_makers(rows, base) if against else []))
-    n_cells = f", {counted(len(changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
+    if not problems:  # else unreadable rows would count as gone
+        problems = submissions.about_accepted(rows, base, paths)
+    _raise(problems + submissions.about_rows(rows, base) + (submissions.about_makers(rows, base) if against else []))
+    n_cells = (
+        f", {counted(len(submissions.changed_cells(rows, base)), 'cell')} of them new or changed" if against else ""
+    )
     click.echo(f"{counted(len(files), 'file')} with {counted(len(rows), 'row')}: all is well{n_cells}.")
 
 
 @results.command()
 @_FILES
 @_AGAINST
-@click.option("--cells", "n_cells", type=click.IntRange(1), default=1, show_default=True, help="How many to run.")
+@option("--cells", "n_cells", type=IntRange(1), default=1, help="Number of cells to run.")
 @METHOD
 @BITS
-@click.option("--seed", "seeds", type=OneEach(int), multiple=True, help="Seed of the cells, repeatable.")
+@option("--seed", "seeds", type=OneEach(int), multiple=True, help="Seed of the cells, repeatable.")
 @METRIC
-def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: Any) -> None:
+def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selection: Any) -> None:
     """Run a cell of result files again, in a fresh folder, and compare every digit; by default of those in results/.
 
-    A cell is a dataset, method, parameters, code length and seed. It is chosen among those that are new or changed,
-    always the same one of the same rows, of a dataset that is built in or prepared here. Methods most likely to differ
-    come first: learned ones, then quick ones, slow ones, baselines; or name some, and lengths, seeds and metrics. Rows
-    that come out otherwise are named, with how what made them differs from here, and the exit code is 1; where methods
-    that optimise end within 0.02, as they may on another processor, it is a warning. So is what cannot be run here.
+    A cell is a dataset, method, parameters, code length and seed. It is chosen among the new or changed cells of
+    datasets that are built in or prepared here, always the same one for the same rows. Methods most likely to differ
+    come first: learned ones, then quick ones, slow ones, baselines; options choose others. Rows that differ are listed,
+    with differences between their environment and this one, and the exit code is 1. Methods that optimise may end
+    differently on another processor: up to 0.02 is a warning. So are cells that cannot be run here.
     """
+    from hashbench.reports import submissions
     from hashbench.reports.made import line_of, read_lines
-    from hashbench.reports.submissions import (
-        about_rows,
-        changed_cells,
-        chosen_cells,
-        read_files,
-        result_files,
-        runnable,
-    )
-    from hashbench.reports.submissions import rerun as run_again
 
-    files = result_files(paths or (Path("results"),))
-    rows, problems = read_files(files)
+    files = submissions.result_files(paths or (Path("results"),))
+    rows, problems = submissions.read_files(files)
     base = _accepted(against)
-    _end(problems + about_rows(rows, base))
-    cells, lines = chosen_cells(changed_cells(rows, base), **asked), read_lines(files)
-    known, others = runnable(cells)
+    _raise(problems + submissions.about_rows(rows, base))
+    cells, lines = submissions.chosen_cells(submissions.changed_cells(rows, base), **selection), read_lines(files)
+    runnable_cells, others = submissions.runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
     if others:
-        _warn(
-            f"{counted(len(cells) - len(known), 'new or changed cell')} cannot be run here: {', '.join(others[:6])}"
-            f"{', ...' * (len(others) > 6)}."
-        )
-    chosen = known[:n_cells]
+        n_others = counted(len(cells) - len(runnable_cells), "new or changed cell")
+        _warn(f"{n_others} cannot be run here: {', '.join(others[:6])}{', ...' * (len(others) > 6)}.")
     problems, warnings = [], []
-    for job, cell in chosen:
+    for job, cell in runnable_cells[:n_cells]:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        wrong, doubtful = run_again(job, cell, line_of(lines, cell[0].key))
-        problems += wrong
-        warnings += doubtful
+        cell_problems, cell_warnings = submissions.rerun(job, cell, line_of(lines, cell[0].key))
+        problems += cell_problems
+        warnings += cell_warnings
     for warning in warnings:
         _warn(warning)
-    _end(problems)
-    if chosen:
-        how = "no digit is further off than another processor may end" if warnings else "every digit is the same"
-        click.echo(f"{len(chosen):,} of {counted(len(cells), 'new or changed cell')} run again: {how}.")
+    _raise(problems)
+    if n_run := len(runnable_cells[:n_cells]):
+        verdict = "differences are within those between processors" if warnings else "every digit is the same"
+        click.echo(f"{n_run:,} of {counted(len(cells), 'new or changed cell')} run again: {verdict}.")
 
 
 def _warn(sentence: str) -> None:
-    """Tell what a reviewer should know; on GitHub it stands beside the pull request too."""
+    """Print a warning for reviewers; on GitHub it is shown beside the pull request, too."""
     click.echo(f"Warning: {sentence}", err=True)
     if os.environ.get("GITHUB_ACTIONS"):
         click.echo(f"::warning::{sentence}")
 
 
 def _accepted(against: str | None) -> dict[tuple[Any, ...], "Row"]:
-    """Read the rows that are accepted already."""
+    """Read the accepted rows."""
     if against is None:
         return {}
     from hashbench.reports.revisions import read_side
@@ -171,11 +156,11 @@ def _accepted(against: str | None) -> dict[tuple[Any, ...], "Row"]:
     return read_side(against, Path("results")).rows
 
 
-def _end(problems: list[str]) -> None:
-    """End the command if something is wrong: one sentence, or all with their number below."""
+def _raise(problems: list[str]) -> None:
+    """Raise an error if there are problems: the only one, or their number after all of them."""
     if len(problems) == 1:
         raise HashbenchError(problems[0])
     if problems:
         for problem in problems:
             click.echo(problem, err=True)
-        raise HashbenchError(f"{len(problems)} things are wrong; each is told above.")
+        raise HashbenchError(f"{len(problems)} things are wrong; each is listed above.")

@@ -1,23 +1,14 @@
 """The command that chooses settings: tune."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import cloup
+from click import IntRange
+from cloup import option, option_group
 
-from hashbench.cli.options import (
-    BITS,
-    DATASET,
-    DEVICE,
-    JOBS,
-    LOCK_TIMEOUT,
-    METHOD,
-    METRIC,
-    PARAM,
-    Chosen,
-    OneEach,
-    on_workers,
-)
+from hashbench.cli import options
 from hashbench.errors import counted
 
 if TYPE_CHECKING:
@@ -27,53 +18,57 @@ if TYPE_CHECKING:
     from hashbench.pipeline.tuning import Choice, Rows
 
 
-@click.command()
-@METHOD
-@BITS
-@DATASET
-@METRIC
-@click.option(
-    *("--trials", "n_trials"),
-    type=click.IntRange(1),
-    default=9,
-    show_default=True,
-    help="Number of settings to try for each method, its default ones included.",
+@cloup.command()
+@option_group(
+    "What to tune",
+    options.METHOD,
+    options.BITS,
+    options.DATASET,
+    options.METRIC,
+    option(
+        "--trials",
+        "n_trials",
+        type=IntRange(1),
+        default=9,
+        help="Number of settings to try for each method, its default ones included.",
+    ),
+    option(
+        "--seed",
+        "seeds",
+        type=options.OneEach(options.SEEDS),
+        multiple=True,
+        show_default="0",
+        help="Seed of the held-out items, of the settings drawn and of training, repeatable.",
+    ),
+    options.PARAM,
 )
-@click.option(
-    *("--seed", "seeds"),
-    type=OneEach(click.IntRange(0, 2**32 - 1)),
-    multiple=True,
-    help="Seed of the held-out items, of the settings drawn and of training, repeatable. [0]",
+@option_group(
+    "How to run",
+    options.DEVICE,
+    options.JOBS,
+    option(
+        "--resume", is_flag=True, help="Skip trials in trials.csv, failed ones too, and continue interrupted training."
+    ),
+    options.LOCK_TIMEOUT,
 )
-@PARAM
-@DEVICE
-@click.option(
-    "--output",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("tuning"),
-    show_default=True,
-    help="Folder for trials.csv, all trials, and grid.toml, the chosen settings for `hashbench run --grid`.",
+@options.CLUSTER
+@option_group(
+    "Output",
+    options.folder(
+        "--output",
+        "-o",
+        default=Path("tuning"),
+        help="Folder for trials.csv, all trials, and grid.toml, the chosen settings for `hashbench run --grid`.",
+    ),
 )
-@click.option(
-    "--resume",
-    is_flag=True,
-    help="Repeat no trial that trials.csv holds, failed ones included, and go on with interrupted training.",
-)
-@JOBS
-@on_workers
-@LOCK_TIMEOUT
 def tune(
-    methods: tuple[str, ...],
-    n_bits: tuple[int, ...],
-    datasets: tuple[str, ...],
     metrics: tuple[str, ...],
     n_trials: int,
-    seeds: tuple[int, ...],
-    params: tuple[str, ...],
-    output: Path,
-    resume: bool,
     n_jobs: int,
+    resume: bool,
     cluster: "Cluster | None",
+    output: Path,
+    **grid: Any,
 ) -> None:
     """Choose settings on held-out training items, never on queries, with the same number of trials for each method.
 
@@ -87,38 +82,35 @@ def tune(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.console import warn_of
     from hashbench.cli.progress import Progress
-    from hashbench.pipeline.tuning import (
-        GRID,
-        TRIALS,
-        check_folder,
-        conclude,
-        numbers_of_listed,
-        plan,
-        run_trials,
-        shown,
-    )
+    from hashbench.pipeline import tuning
     from hashbench.scoring.metrics import get_metric
 
     if cluster is not None and n_jobs != 1:
         raise click.UsageError("--workers runs one trial on each worker; leave --jobs out.")
     names = list(dict.fromkeys(get_metric(name).name for name in metrics or ("AP",)))
-    table, file = output / TRIALS, output / GRID
-    check_folder(output)
-    study = Chosen(None, methods, n_bits, seeds, datasets, params).study(names)
-    trials = plan(study, n_trials)
-    for method, number in numbers_of_listed(study, n_trials).items():
-        click.echo(f"{method}: {n_trials} of {number} settings are tried; --trials {number} tries all.", err=True)
+    trials_file, grid_file = output / tuning.TRIALS, output / tuning.GRID
+    tuning.check_folder(output)
+    study = options.study_of(names, **grid)
+    trials = tuning.plan(study, n_trials)
+    for method, n_settings in tuning.numbers_of_listed(study, n_trials).items():
+        click.echo(
+            f"{method}: {n_trials} of {n_settings} settings are tried; --trials {n_settings} tries all.", err=True
+        )
     rows: Rows = {}
     with Progress(len(trials)) as progress:
         for spec in dict.fromkeys(trial.dataset for trial in trials):
             warn_of(spec, progress)
-        progress.start("trials")
-        done = run_trials(trials, names, table, n_jobs, resume=resume, on_progress=progress.tell, cluster=cluster)
-        for trial, found, is_new in done:
-            rows |= found
-            progress.done(f"{trial}: {', '.join(dict.fromkeys(map(shown, found.values())))}", is_new=is_new)
-    click.echo(_format(conclude(study, trials, names, rows, output), names))
-    click.echo(f"Trials are in {table}, the chosen settings in {file}: hashbench run --grid {file}", err=True)
+        progress.start_job("trials")
+        finished = tuning.run_trials(
+            trials, names, trials_file, n_jobs, resume=resume, on_progress=progress.update, cluster=cluster
+        )
+        for trial, trial_rows, is_new in finished:
+            rows |= trial_rows
+            progress.finish_job(
+                f"{trial}: {', '.join(dict.fromkeys(map(tuning.shown, trial_rows.values())))}", is_new=is_new
+            )
+    click.echo(_format(tuning.conclude(study, trials, names, rows, output), names))
+    click.echo(f"Trials are in {trials_file}. Run the chosen settings: hashbench run --grid {grid_file}", err=True)
 
 
 def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:
@@ -149,9 +141,9 @@ def _format(choices: "Sequence[Choice]", metrics: "Sequence[str]") -> str:
         "are.",
     ]
     if len({choice.n_trials for choice in choices}) > 1:
-        told = ", ".join(f"{choice.method} {counted(choice.n_trials, 'trial')}" for choice in choices)
+        efforts = ", ".join(f"{choice.method} {counted(choice.n_trials, 'trial')}" for choice in choices)
         notes.append(
-            f"The effort is not equal: {told}. Let each method declare enough values, or give them by --param."
+            f"The effort is not equal: {efforts}. Declare more values in the methods, or list them in --param."
         )
     return "\n".join([plain_table(header, lines, n_left=3), "", *notes])
 

@@ -1,4 +1,4 @@
-"""Mistakes at the command line and troubles around it: each a sentence, none a traceback."""
+"""Mistakes at the command line and trouble around it: each is a sentence, none a traceback."""
 
 import errno
 import os
@@ -27,11 +27,8 @@ MISTAKES = [
     ([*RUN, "--metric", f"AP@{'9' * 5000}"], "metric 'AP@99999999999999999'... has 5,003 characters, at most 100"),
     (["info", LONG], f"cannot use {LONG[:20]}... of "),
     ([*RUN, "--dataset", LONG], f"cannot use {LONG[:20]}... of "),
-    (["run", "--method", LONG, "--bits", 8], f"unknown method '{LONG}'"),
     ([*RUN, "--metric", LONG], f"metric {LONG[:20]!r}... has 300 characters"),
-    (["info", "itqq"], "'itqq' is no dataset, method, metric or file. Did you mean 'itq'? See: hashbench list"),
-    (["info", "digit"], "Did you mean 'digits'?"),
-    (["info", "ITQ"], "Did you mean 'itq'?"),
+    (["info", "itqq"], "Did you mean 'itq'? See: hashbench list"),
     (["info", "Digits"], "Did you mean 'digits'?"),
     (["info", "rprec"], "Did you mean 'RPrec'?"),
     (["info", "NDGC@100"], "Did you mean 'NDCG@100'?"),
@@ -61,61 +58,56 @@ def test_info_suggests_a_file_or_a_dataset_of_ones_own(hashbench, data, tiny_fil
 
 
 USAGE = [
-    (["run"], "Missing option '--method'. `hashbench list methods` names them."),
+    (["run"], "Missing option '--method' / '-m'. `hashbench list methods`"),
     (["run", "--method", "itq"], "Missing option '--bits'. Such as --bits 32."),
     (["lst"], "No such command 'lst'. Did you mean 'list'?"),
     (["list", "method"], "Did you mean 'methods'?"),
-    (["check", "methods", "itq"], "Did you mean 'method'?"),
-    ([*RUN, "--bits", "16,32"], "'16,32' holds several; repeat the option: --bits 16 --bits 32."),
-    ([*RUN, "--method", "itq,lsh"], "repeat the option: --method itq --method lsh."),
     ([*RUN, "--seed", "0,1"], "repeat the option: --seed 0 --seed 1."),
     ([*RUN, "--metric", "AP, P@10"], "repeat the option: --metric AP --metric P@10."),
-    (["plot", "--method", "itq,lsh"], "repeat the option: --method itq --method lsh."),
-    (["tables", "--bits", "16,32"], "repeat the option: --bits 16 --bits 32."),
+    (["plot", "-m", "itq,lsh"], "repeat the option: --method itq --method lsh."),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "words"), USAGE, ids=lambda value: str(value)[-40:])
-def test_list_with_commas_and_near_words_are_told_what_is_meant(hashbench, arguments, words):
+def test_usage_errors_suggest_what_was_meant(hashbench, arguments, words):
     result = hashbench(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in " ".join(result.stderr.split())
 
 
-@pytest.mark.parametrize("chosen", ["~nosuchuser/x", "~nosuchuser"])
-def test_data_folder_of_nobody_is_told(hashbench, monkeypatch, chosen):
-    monkeypatch.setenv("HASHBENCH_DATA", chosen)
+def test_data_folder_of_an_unknown_user_is_an_error(hashbench, monkeypatch):
+    monkeypatch.setenv("HASHBENCH_DATA", "~nosuchuser/x")
     result = hashbench(*RUN)
     assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
-    assert f"HASHBENCH_DATA is {chosen}, and there is no home folder of ~nosuchuser." in result.stderr
+    assert "there is no home folder of ~nosuchuser." in result.stderr
 
 
 def test_names_are_shown_as_they_are_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with Progress(1) as progress:
-        progress.start("[/b] [red]x :smile:")
-        progress.tell("[/i]", 1, 2)
+        progress.start_job("[/b] [red]x :smile:")
+        progress.update("[/i]", 1, 2)
         progress._bar.refresh()
-        progress.done("[/b] done")
+        progress.finish_job("[/b] done")
     err = capsys.readouterr().err
     assert "[/b] [red]x :smile:" in err
     assert "[/i]" in err
 
 
 @pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"], ["--version"], ["info", "itq"]])
-def test_full_standard_output_is_told(script, arguments):
+def test_full_standard_output_is_an_error(script, arguments):
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     with Path("/dev/full").open("w") as full:
         process = script(*arguments, stdout=full)
         _, stderr = process.communicate()
-    assert stderr == "Error: cannot write to standard output: No space left on device. Send it elsewhere.\n"
-    assert process.returncode == 1
+    assert (process.returncode, stderr.count("\n")) == (1, 1)
+    assert stderr.startswith("Error: cannot write to standard output: No space left on device.")
 
 
 @pytest.mark.parametrize("arguments", [["list", "methods"], ["--help"]])
-def test_reader_that_went_away_is_no_matter(script, arguments):
+def test_reader_that_went_away_is_no_error(script, arguments):
     reading, writing = os.pipe()
     os.close(reading)
     process = script(*arguments, stdout=writing)
@@ -124,7 +116,7 @@ def test_reader_that_went_away_is_no_matter(script, arguments):
     assert process.returncode == 1
 
 
-def test_closed_standard_output_is_told():
+def test_closed_standard_output_is_an_error():
     command = [sys.executable, "-c", "from hashbench.cli.main import cli; cli()", "list", "methods"]
     done = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", *command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
@@ -172,7 +164,7 @@ def test_interrupt_while_the_command_line_itself_loads_ends_with_130_and_says_no
     assert capfd.readouterr() == ("", "")
 
 
-def test_interrupt_while_a_command_loads_is_told(hashbench, monkeypatch):
+def test_interrupt_while_a_command_loads_ends_with_130(hashbench, monkeypatch):
     monkeypatch.delitem(sys.modules, "hashbench.cli.scoring", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupting("hashbench.cli.scoring"), *sys.meta_path])
     result = hashbench("evaluate")
@@ -191,7 +183,7 @@ def test_error_of_the_system_that_names_a_file_is_a_sentence(hashbench, monkeypa
     monkeypatch.setattr(descriptions, "describe", raising(PermissionError(errno.EACCES, "Permission denied", "x.h5")))
     result = hashbench("info", "itq")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == "Error: cannot use x.h5: Permission denied. Check its name, and who may read it.\n"
+    assert result.stderr.startswith("Error: cannot use x.h5: Permission denied.")
 
 
 def raising(error):
@@ -215,7 +207,7 @@ def test_facts_that_are_no_text_are_described(tiny):
     dataset = tiny(about={"source": {"a": [1, 2]}, "summary": "two\nlines", "n": 3, "odd [/b]": None})
     text = descriptions.describe_dataset(dataset)
     for line in ('source: {"a": [1, 2]}', "summary: two lines", "n: 3", "odd [/b]: null"):
-        assert line in [" ".join(found.split()) for found in text.splitlines()]
+        assert line in [" ".join(shown.split()) for shown in text.splitlines()]
 
 
 def test_attributes_that_are_arrays_are_no_kind_of_ours(hashbench, tmp_path):
@@ -228,33 +220,25 @@ def test_attributes_that_are_arrays_are_no_kind_of_ours(hashbench, tmp_path):
     assert str(tmp_path / "odd.h5") in result.stderr
 
 
-def folder(path):
-    path.mkdir()
-
-
-def dangling(path):
-    path.symlink_to("nowhere")
-
-
 @pytest.mark.parametrize(
-    ("make", "reason"),
-    [(folder, "is a folder, expected a file."), (dangling, "is a link to nowhere"), (os.mkfifo, "is a pipe")],
+    ("create", "reason"),
+    [
+        (Path.mkdir, "is a folder, expected a file."),
+        (lambda path: path.symlink_to("nowhere"), "is a link to nowhere"),
+        (os.mkfifo, "is a pipe"),
+    ],
 )
 @pytest.mark.usefixtures("empty_folder")
-def test_what_is_called_csv_and_cannot_be_read_is_named(hashbench, tmp_path, make, reason):
-    (tmp_path / "r").mkdir()
-    path = tmp_path / "r" / "x.csv"
-    make(path)
-    words = f"Error: {path} {reason}"
-    for command in (["tables"], ["plot"], ["diff", "HEAD"]):
-        result = hashbench(*command, "--results", tmp_path / "r")
-        if command[0] != "diff":
-            assert (result.exit_code, result.stderr.startswith(words)) == (1, True)
-    result = hashbench("diff", tmp_path / "r", tmp_path / "r")
-    assert (result.exit_code, result.stderr.startswith(words)) == (1, True)
+def test_what_is_called_csv_and_cannot_be_read_is_named(hashbench, tmp_path, create, reason):
+    results_folder = tmp_path / "r"
+    results_folder.mkdir()
+    create(results_folder / "x.csv")
+    for command in ("tables", "--results"), ("plot", "--results"), ("diff", results_folder):
+        result = hashbench(*command, results_folder)
+        assert (result.exit_code, result.stderr.startswith(f"Error: {results_folder / 'x.csv'} {reason}")) == (1, True)
 
 
-def test_folder_in_the_place_of_a_results_file_is_told_before_any_work(hashbench, tmp_path, data):
+def test_folder_in_the_place_of_a_results_file_is_an_error_before_any_work(hashbench, tmp_path, data):
     (tmp_path / "digits.csv").mkdir()
     result = hashbench(*RUN, "--results", tmp_path)
     assert (result.exit_code, result.stdout) == (1, "")
@@ -263,7 +247,7 @@ def test_folder_in_the_place_of_a_results_file_is_told_before_any_work(hashbench
 
 
 @pytest.mark.parametrize("what", ["iterdir", "read_bytes"])
-def test_results_that_may_not_be_read_are_told(monkeypatch, tmp_path, what):
+def test_results_without_permission_are_an_error(monkeypatch, tmp_path, what):
     (tmp_path / "digits.csv").write_text("")
 
     def refuse(self):
@@ -274,10 +258,8 @@ def test_results_that_may_not_be_read_are_told(monkeypatch, tmp_path, what):
         results.read_folder(tmp_path)
 
 
-def test_too_long_name_of_a_file_is_told_to_be_shorter(tmp_path):
-    with pytest.raises(
-        HashbenchError, match=r"File name too long\. What was there is unchanged; choose a shorter name"
-    ):
+def test_too_long_file_name_is_an_error(tmp_path):
+    with pytest.raises(HashbenchError, match=r"File name too long\. .* choose a shorter name"):
         write_text(tmp_path / LONG, "text")
 
 
@@ -285,10 +267,8 @@ def test_too_long_name_of_a_file_is_told_to_be_shorter(tmp_path):
     ("codes", "hint"),
     [
         ([[-1, np.inf]], "Infinities and NaN mean nothing here"),
-        ([[-np.inf, 1]], "Infinities and NaN mean nothing here"),
         ([[0, np.nan]], "Infinities and NaN mean nothing here"),
         ([[-1e300, 1]], r"in row 0, column 0 \(counted from 0\)\.$"),
-        ([[-1, 10**12]], r"in row 0, column 1 \(counted from 0\)\.$"),
         ([[-1, 0]], "sign"),
         ([[-0.5, 0]], "look like real outputs"),
     ],

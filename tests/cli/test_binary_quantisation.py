@@ -76,9 +76,11 @@ def test_tables_are_those_of_the_rows_that_the_script_wrote():
             (row["method"], row["n_bits"]) for row in rows if row["dataset"] == dataset
         }
         for method, bits, *cells in shown:
-            ours = [row for row in rows if (row["dataset"], row["method"], row["n_bits"]) == (dataset, method, bits)]
+            in_table = [
+                row for row in rows if (row["dataset"], row["method"], row["n_bits"]) == (dataset, method, bits)
+            ]
             order = [("hamming", n) for n in ("10", "50", "100", "500")] + [("faiss", "100"), ("asymmetric", "100")]
-            by_column = {(row["ranking"], row["n_candidates"]): row for row in ours}
+            by_column = {(row["ranking"], row["n_candidates"]): row for row in in_table}
             assert cells == [f"{float(by_column[column]['recall']):.3f}" for column in order]
             hamming, peer = by_column["hamming", "100"], float(by_column["faiss", "100"]["recall"])
             assert float(hamming["low"]) - 1e-4 <= peer <= float(hamming["high"]) + 1e-4

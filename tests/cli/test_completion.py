@@ -17,10 +17,10 @@ from hashbench.scoring.metrics import get_metric, metric_names
 
 
 def completed(line):
-    """What is offered for the last word of a command line; of files nothing but that it is one."""
+    """List what is offered for the last word of a command line; of files only that it is one."""
     *arguments, incomplete = line.split(" ")
-    found = ShellComplete(cli, {}, "hashbench", "_HASHBENCH_COMPLETE").get_completions(arguments, incomplete)
-    return [item.value if item.type == "plain" else f"({item.type})" for item in found]
+    items = ShellComplete(cli, {}, "hashbench", "_HASHBENCH_COMPLETE").get_completions(arguments, incomplete)
+    return [item.value if item.type == "plain" else f"({item.type})" for item in items]
 
 
 def test_names_are_those_there_are():
@@ -28,7 +28,7 @@ def test_names_are_those_there_are():
     assert set(completion.datasets()) == set(built_in_datasets())
     kinds = {kind for name in built_in_datasets() for kind in registry.dataset_class(name).features}
     assert set(completion.features()) == kinds
-    assert completion.scripts() == [one.name for one in EVALUATORS]
+    assert completion.scripts() == [script.name for script in EVALUATORS]
     assert completion.figures() == list(FIGURES)
     assert completion.tables() == list(LAYOUTS)
 
@@ -43,7 +43,7 @@ def test_metrics_are_offered_as_they_can_be_typed():
     ("line", "expected"),
     [
         ("run --method it", ["itq"]),
-        ("encode --method lsh --method l", ["(file)"]),  # which is given already
+        ("encode --method lsh --method l", ["(file)"]),  # lsh is named already
         ("run --dataset digits", ["digits", "digits-pairs", "digits-unlabelled"]),
         ("run --dataset my", ["(file)"]),
         ("run --metric NDCG", ["NDCG", "NDCG@100"]),
@@ -69,11 +69,11 @@ def test_names_are_completed(line, expected):
 
 
 def test_datasets_of_plugins_and_of_the_user_are_offered_too(plugin, data):
-    plugin("theirs", "", kind="datasets")
+    plugin("other", "", kind="datasets")
     (data / "datasets").mkdir()
     for stem in ("mine", "digits", "cifar10-s1-gist"):
         (data / "datasets" / f"{stem}.h5").touch()
-    assert set(completion.datasets()) - {*built_in_datasets()} == {"theirs", "mine"}
+    assert set(completion.datasets()) - {*built_in_datasets()} == {"other", "mine"}
 
 
 def test_completing_imports_nothing_heavy():

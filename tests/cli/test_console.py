@@ -31,8 +31,9 @@ UNDEFINED = evaluate(CODES[:1], CODES, (np.array([7]), np.array([0, 1, 1, 0])), 
 AP = (1 / 2 + (2 / 3 + 2 / 4) / 2) / 2, (1 / 2 + 2 / 4) / 2, (1 / 2 + 2 / 3) / 2
 
 
-def test_json_has_full_precision():
-    content = json.loads(console.format_evaluation(SCORES, "json"))
+def test_json_has_full_precision_and_null_for_what_is_undefined():
+    text = console.format_evaluation(SCORES, "json")
+    content = json.loads(text)
     assert list(content) == ["AP", "P@r0"]
     assert content["AP"] == {
         "mean": pytest.approx(AP[0], abs=1e-15),
@@ -44,21 +45,9 @@ def test_json_has_full_precision():
         "n_queries": 1,
         "n_undefined": 0,
     }
-    assert f"{AP[0]:.15f}"[:15] in console.format_evaluation(SCORES, "json")
-
-
-def test_json_has_no_nan():
-    text = console.format_evaluation(UNDEFINED, "json")
-    assert json.loads(text, parse_constant=pytest.fail)["AP"] == {
-        "mean": None,
-        "tie_sd": None,
-        "tie_sd_bound": None,
-        "tie_sd_measured": None,
-        "low": None,
-        "high": None,
-        "n_queries": 1,
-        "n_undefined": 1,
-    }
+    assert f"{AP[0]:.15f}"[:15] in text
+    undefined = json.loads(console.format_evaluation(UNDEFINED, "json"), parse_constant=pytest.fail)["AP"]
+    assert undefined == dict.fromkeys(content["AP"]) | {"n_queries": 1, "n_undefined": 1}
 
 
 def test_csv_has_six_decimals():
@@ -73,9 +62,8 @@ def test_table_has_four_decimals_and_says_what_was_averaged():
     lines = console.format_evaluation(SCORES, "table").splitlines()
     assert lines[0].split() == ["metric", "mean", "±", "sd", "low", "high"]
     assert lines[2].split() == ["AP", "0.5417", "±", "0.04167", "0.5000", "0.5833"]
-    assert lines[-3] == "1 query; mean over all orders of tied items."
-    assert lines[-2].startswith("sd: luck, the standard deviation of the mean over random orders of the database")
-    assert lines[-1].startswith("low, high: the worst case, ")
+    assert [line.partition(":")[0] for line in lines[-2:]] == ["sd", "low, high"]
+    assert lines[-3].startswith("1 query;")
     assert not any(line != line.rstrip() for line in lines)
 
 
@@ -84,7 +72,7 @@ def test_what_random_orders_show_stands_beside_the_estimate():
     shown = console.format_evaluation(evaluation, "table").splitlines()
     assert shown[0].split() == ["metric", "mean", "±", "sd", "measured", "sd", "low", "high"]
     assert shown[2].split()[4] == f"{np.std(evaluation.random_orders['AP'], ddof=1):.5f}"
-    assert shown[-2] == "measured sd: what 40 such orders show."
+    assert "40 such orders" in shown[-2]
 
 
 def test_an_unknown_deviation_is_a_dash():
@@ -103,10 +91,20 @@ def test_table_counts_queries_without_relevant_items():
 def outcome(method="itq", **changes):
     rows = tuple(
         Row(
-            **{"dataset": "digits", "features": "pixels", "method": method, "params": '{"n_iter": 50}', "n_bits": 16},
-            **{"seed": 0, "metric": name, "n_queries": 1, "n_undefined": 0, "dataset_fingerprint": "a"},
-            **{key: f"{value:.6f}" for key, value in zip(("value", "low", "high"), values[:3], strict=True)},
+            dataset="digits",
+            features="pixels",
+            method=method,
+            params='{"n_iter": 50}',
+            n_bits=16,
+            seed=0,
+            metric=name,
+            value=f"{values.mean:.6f}",
             tie_sd=f"{values.tie_sd:.6f}",
+            low=f"{values.low:.6f}",
+            high=f"{values.high:.6f}",
+            n_queries=1,
+            n_undefined=0,
+            dataset_fingerprint="a",
             method_version=1,
         )
         for name, values in SCORES.summary.items()
@@ -115,29 +113,14 @@ def outcome(method="itq", **changes):
     return Outcome(**(fields | changes))
 
 
-def test_outcomes_as_csv_can_be_read_by_a_program():
-    rows = list(csv.DictReader(io.StringIO(console.format_outcomes([outcome(), outcome("lsh")], "csv"))))
-    assert [(row["method"], row["metric"]) for row in rows] == [
-        ("itq", "AP"),
-        ("itq", "P@r0"),
-        ("lsh", "AP"),
-        ("lsh", "P@r0"),
-    ]
-    assert rows[0] == {
-        **{"dataset": "digits", "method": "itq", "params": '{"n_iter": 50}', "n_bits": "16", "seed": "0"},
-        **{
-            "features": "pixels",
-            "n_queries": "1",
-            "n_undefined": "0",
-            "dataset_fingerprint": "a",
-            "method_version": "1",
-        },
-        **{"metric": "AP", "value": "0.541667", "tie_sd": "0.041667", "low": "0.500000", "high": "0.583333"},
-    }
-
-
-def test_outcomes_as_json_hold_the_scores_of_each_job():
-    first, second = json.loads(console.format_outcomes([outcome(), outcome("lsh")], "json"))
+def test_outcomes_can_be_read_by_a_program():
+    outcomes = [outcome(), outcome("lsh")]
+    rows = list(csv.DictReader(io.StringIO(console.format_outcomes(outcomes, "csv"))))
+    cells = [(method, metric) for method in ("itq", "lsh") for metric in ("AP", "P@r0")]
+    assert [(row["method"], row["metric"]) for row in rows] == cells
+    expected = {"params": '{"n_iter": 50}', "n_bits": "16", "value": "0.541667", "tie_sd": "0.041667"}
+    assert {**expected, "low": "0.500000", "high": "0.583333", "n_queries": "1"}.items() <= rows[0].items()
+    first, second = json.loads(console.format_outcomes(outcomes, "json"))
     assert (first["dataset"], first["method"], first["n_bits"], first["seed"]) == ("digits", "itq", 16, 0)
     assert second["method"] == "lsh"
     assert first["scores"] == json.loads(console.format_evaluation(SCORES, "json"))
@@ -155,15 +138,15 @@ def test_one_outcome_is_shown_as_its_scores_and_several_as_a_line_each():
 def test_several_outcomes_count_queries_without_relevant_items_once_a_dataset():
     others = [outcome("lsh", evaluation=UNDEFINED)] * 2
     last = console.format_outcomes(others, "table").splitlines()[-1]
-    assert last == "1 of 1 queries of digits have no relevant item in the database and are left out."
+    assert last.startswith("1 of 1 queries of digits have no relevant item")
     assert "relevant item" not in console.format_outcomes([outcome(), outcome("lsh")], "table")
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(capsys):
     with Progress(2) as progress:
-        progress.start("first")
-        progress.tell("items", 1, 2)
-        progress.done("first: done [1] :smile:")
+        progress.start_job("first")
+        progress.update("items", 1, 2)
+        progress.finish_job("first: done [1] :smile:")
     assert capsys.readouterr() == ("", "[1/2] first: done [1] :smile:\n")
 
 
@@ -181,9 +164,9 @@ def test_progress_that_cannot_be_told_ends_no_work(monkeypatch, stderr, is_termi
         monkeypatch.setenv("TERM", "xterm")
     with Progress(2) as progress:
         for text in ("first", "second"):
-            progress.start(text)
-            progress.tell("waiting", 0, 0)
-            progress.done(text)
+            progress.start_job(text)
+            progress.update("waiting", 0, 0)
+            progress.finish_job(text)
     assert progress.n_done == 2
 
 
@@ -195,64 +178,52 @@ def clock(monkeypatch):
     return now
 
 
-def test_progress_estimates_what_is_left(capsys, clock):
+def test_progress_estimates_what_is_left_from_new_jobs_once_it_is_long(capsys, clock):
     with Progress(4) as progress:
         for clock[0] in (300.0, 390.0, 540.0, 541.0):
-            progress.done("done")
+            progress.finish_job("done")
     first, second, third, fourth = capsys.readouterr().err.splitlines()
     assert first == "[1/4] done"  # it compiled loops, so its 300 s say little
     assert second == "[2/4] done (at this pace 3 min left)"  # 90 s for the second, two more to go
     assert third == "[3/4] done (at this pace 2 min left)"  # 240 s for two: 120 s for the last
     assert fourth == "[4/4] done"
-
-
-def test_what_was_done_before_does_not_hasten_the_estimate(capsys, clock):
     with Progress(6) as progress:
         for clock[0], is_new in ((1.0, False), (2.0, False), (300.0, True), (390.0, True)):
-            progress.done("done", is_new=is_new)
+            progress.finish_job("done", is_new=is_new)
     *before, last = capsys.readouterr().err.splitlines()
     assert before == [f"[{number}/6] done" for number in (1, 2, 3)]
     assert last == "[4/6] done (at this pace 3 min left)"
-
-
-def test_progress_keeps_short_estimates_to_itself(capsys, clock):
     progress = Progress(4)
     for clock[0] in (0.0, 29.0):
-        progress.done("done")
+        progress.finish_job("done")
     assert capsys.readouterr().err == "[1/4] done\n[2/4] done\n"
 
 
-@pytest.mark.parametrize("n_refused", [1, 2])
-def test_refusals_are_told_and_end_in_an_error_if_nothing_ran(n_refused, capsys, monkeypatch):
-    jobs = [Job("digits", method_card("itq"), 16), Job("digits", method_card("lsh"), 16)]
-    made = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]] + [outcome("lsh")] * (2 - n_refused)
-    monkeypatch.setattr("hashbench.pipeline.workers.run", lambda *args, **kwargs: iter(made))
-    if n_refused == 2:
-        with pytest.raises(HashbenchError, match="none of the 2 jobs could run"):
+@pytest.mark.parametrize(
+    ("n_refused", "n_jobs", "words"), [(1, 2, None), (2, 2, "none of the 2 jobs could run"), (1, 1, "Too many bits")]
+)
+def test_refusals_are_printed_and_end_in_an_error_if_nothing_ran(n_refused, n_jobs, words, capsys, monkeypatch):
+    jobs = [Job("digits", method_card("itq"), 16), Job("digits", method_card("lsh"), 16)][:n_jobs]
+    outcomes = [Outcome(job, None, "Too many bits.") for job in jobs[:n_refused]]
+    outcomes += [outcome("lsh")] * (n_jobs - n_refused)
+    monkeypatch.setattr("hashbench.pipeline.workers.run", lambda *args, **kwargs: iter(outcomes))
+    if words:
+        with pytest.raises(HashbenchError, match=words):
             list(console.run_jobs(jobs, ["AP"], Demands()))
     else:
-        assert list(console.run_jobs(jobs, ["AP"], Demands())) == made[1:]
-    assert "[1/2] digits itq 16 bits seed 0: refused. Too many bits.\n" in capsys.readouterr().err
-
-
-def test_single_job_that_is_refused_is_left_to_the_error(capsys, monkeypatch):
-    job = Job("digits", method_card("itq"), 16)
-    monkeypatch.setattr(
-        "hashbench.pipeline.workers.run", lambda *args, **kwargs: iter([Outcome(job, None, "Too many bits.")])
-    )
-    with pytest.raises(HashbenchError, match="Too many bits"):
-        list(console.run_jobs([job], ["AP"], Demands()))
-    assert capsys.readouterr() == ("", "")
+        assert list(console.run_jobs(jobs, ["AP"], Demands())) == outcomes[1:]
+    line = "[1/2] digits itq 16 bits seed 0: refused. Too many bits.\n"
+    assert (line in capsys.readouterr().err) == (n_jobs > 1)
 
 
 def test_progress_draws_a_bar_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with Progress(2) as progress:
-        progress.start("first")
-        progress.tell("items", 1, 2)
+        progress.start_job("first")
+        progress.update("items", 1, 2)
         sys.stdout.write("on stdout\n")
-        progress.done("first: done")
+        progress.finish_job("first: done")
     out, err = capsys.readouterr()
     assert "\x1b[" in err
     assert "first: done" in err
@@ -267,17 +238,14 @@ def facts(text):
 
 
 def test_prepared_dataset_is_described(digits_data):
-    found = facts(descriptions.describe("digits"))
-    assert found["items"] == "1,797 x 64 pixels (float32)"
-    assert found["split"] == "200 queries, 1,597 database, 1,000 training"
-    assert found["affinity"] == "same-label"
-    assert found["classes"] == "10, 174 to 183 items each"
-    assert found["duplicates"] == (
-        "queries with an equal database item: 0, with only a nearly equal one: 0; "
-        "queries with an equal training item: 0, with only a nearly equal one: 0"
-    )
-    assert found["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
-    assert "CC BY" in found["licence"]
+    info = facts(descriptions.describe("digits"))
+    assert info["items"] == "1,797 x 64 pixels (float32)"
+    assert info["split"] == "200 queries, 1,597 database, 1,000 training"
+    assert info["affinity"] == "same-label"
+    assert info["classes"] == "10, 174 to 183 items each"
+    assert re.findall(r"\d+", info["duplicates"]) == ["0"] * 4
+    assert info["fingerprint"] == hdf5.read_attributes(digits_data / "datasets" / "digits.h5")["fingerprint"]
+    assert "CC BY" in info["licence"]
     assert descriptions.describe(str(digits_data / "datasets" / "digits.h5")) == descriptions.describe("digits")
 
 
@@ -299,32 +267,30 @@ def test_duplicates_between_roles_are_counted(tiny):
     features[1] = features[2] = features[20]
     features[3, 0], features[21] = -0.0, features[3]
     features[21, 0] = 0.0
-    found = facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]
-    assert found == (
-        "queries with an equal database item: 4, with only a nearly equal one: 0; "
-        "queries with an equal training item: 3, with only a nearly equal one: 0"
+    assert re.findall(r"\d+", facts(descriptions.describe_dataset(tiny(features=features)))["duplicates"]) == list(
+        "4030"
     )
 
 
 def test_multi_label_dataset_counts_labels(tiny):
     labels = np.zeros((40, 3), np.uint8)
     labels[:10, 0] = labels[5:30, 1] = 1
-    found = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
-    assert found == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
+    info = facts(descriptions.describe_dataset(tiny("shared-labels", labels=labels)))["classes"]
+    assert info == "3, 0 to 25 items each, 0.88 labels an item, 10 items without"
 
 
 def test_codes_file_is_described(hashbench, digits_data):
     path = hashbench("encode", "--method", "itq", "--bits", 12, "--seed", 4).stdout.strip()
-    found = facts(descriptions.describe(path))
-    assert (found["method"], found["parameters"], found["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
-    assert found["codes"] == "12 bits, 200 queries, 1,597 database items"
-    assert found["dataset"].startswith("digits (pixels), content ")
+    info = facts(descriptions.describe(path))
+    assert (info["method"], info["parameters"], info["seed"]) == ("itq, version 1", '{"n_iter": 50}', "4")
+    assert info["codes"] == "12 bits, 200 queries, 1,597 database items"
+    assert info["dataset"].startswith("digits (pixels), content ")
 
 
 def test_method_and_metric_are_described():
     facts_of_itq, _, parameters = descriptions.describe("itq").partition("\nparameters:\n")
-    found = facts(facts_of_itq)
-    assert (found["group"], found["supervision"], found["version"]) == ("unsupervised", "none", "1")
+    info = facts(facts_of_itq)
+    assert (info["group"], info["supervision"], info["version"]) == ("unsupervised", "none", "1")
     lines = [line.split(maxsplit=1) for line in parameters.splitlines()]
     assert [name for name, _ in lines] == ["n_bits=32", "n_iter=50", "random_state=0"]
     assert dict(lines)["n_bits=32"].startswith("Code length")
@@ -335,12 +301,12 @@ def test_method_and_metric_are_described():
         assert source.startswith("source: ")
 
 
-def test_choices_and_presets_of_a_method_are_told():
-    told = descriptions.describe("dsh")
-    assert re.search(r"objective=original +\(original, dispersion\) Whether", told)
-    at = told.index("--preset dispersion, at 32 bits:")
-    assert "epochs=750" in told[at:]
-    assert "epochs=280" in told[told.index("--preset paper") : at]
+def test_choices_and_presets_of_a_method_are_described():
+    text = descriptions.describe("dsh")
+    assert re.search(r"objective=original +\(original, dispersion\)", text)
+    before, _, dispersion = text.partition("--preset dispersion, at 32 bits:")
+    assert "epochs=750" in dispersion
+    assert "epochs=280" in before.partition("--preset paper")[2]
     assert "preset" not in descriptions.describe("itq")
     assert " own. Tried by tune: 50.0, 200.0, 800.0. " in " ".join(descriptions.describe("adsh").split())
     assert "Tried by tune" not in descriptions.describe("itq")
@@ -355,23 +321,22 @@ def test_every_parameter_has_a_meaning(name):
         assert meanings[parameter].endswith("."), parameter
 
 
-@pytest.mark.parametrize("name", ["nothing", "AP@0", ""])
-def test_unknown_name_is_told_where_to_look(name):
-    with pytest.raises(HashbenchError, match="hashbench list"):
-        descriptions.describe(name)
-
-
-def test_folder_and_file_of_another_kind_are_told_apart(tmp_path):
+def test_unknown_names_and_files_of_another_kind_are_refused_with_where_to_look(tmp_path):
     np.save(tmp_path / "codes.npy", CODES)
-    with pytest.raises(HashbenchError, match="hashbench evaluate"):
-        descriptions.describe(str(tmp_path / "codes.npy"))
-    with pytest.raises(HashbenchError, match="is a folder"):
-        descriptions.describe(str(tmp_path))
+    for name, words in {
+        "nothing": "hashbench list",
+        "AP@0": "hashbench list",
+        "": "hashbench list",
+        str(tmp_path / "codes.npy"): "hashbench evaluate",
+        str(tmp_path): "is a folder",
+    }.items():
+        with pytest.raises(HashbenchError, match=words):
+            descriptions.describe(name)
 
 
 def test_long_training_is_told_of_before_any_job_is_done(capsys, monkeypatch):
     monkeypatch.setattr("hashbench.cli.progress._SILENCE", -1)
     with Progress(2) as progress:
-        progress.tell("epochs", 3, 30)
-        progress.done("digits")
+        progress.update("epochs", 3, 30)
+        progress.finish_job("digits")
     assert capsys.readouterr().err.splitlines() == ["[0/2] 3 of 30 epochs", "[1/2] digits"]

@@ -15,7 +15,7 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, prepared, tmp_path,
         pytest.importorskip(library)
     shutil.copytree(prepared, tmp_path / "data")
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
-    told, scope = [], {}
+    printed, scope = [], {}
     with monkeypatch.context() as patch:
         patch.chdir(tmp_path)
         patch.setenv("HASHBENCH_DATA", "data")
@@ -26,10 +26,10 @@ def test_the_commands_of_the_page_do_what_it_says(hashbench, prepared, tmp_path,
             for line in block.splitlines():
                 result = hashbench(*shlex.split(line)[1:])
                 assert result.exit_code == 0, result.stderr
-                told += result.stdout.splitlines()
-    assert told[:2] == ["data/codes/digits/itq-32-s0.h5", "data/codes/digits/itq-32-s0.model.npz"]
-    assert len(told) == 2 + 1 + 8
-    assert all(", 0 of 32,000 bits differ." in line for line in told[3:-1])
+                printed += result.stdout.splitlines()
+    assert printed[:2] == ["data/codes/digits/itq-32-s0.h5", "data/codes/digits/itq-32-s0.model.npz"]
+    assert len(printed) == 2 + 1 + 8
+    assert all(", 0 of 32,000 bits differ." in line for line in printed[3:-1])
     codes = np.load(tmp_path / "codes.npy")
     assert codes.shape == (2, 32)
     np.testing.assert_array_equal(scope["codes"], codes)

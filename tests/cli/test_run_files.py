@@ -63,26 +63,6 @@ def test_zipped_files_score_alike_in_all_formats(folder, hashbench):
     assert as_csv.splitlines()[1] == "AP,0.541667,0.127041,0.147680,,0.388889,0.694444,2,0"
 
 
-@pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--run", "run.txt"], "give both --run and --qrels"),
-        (["--qrels", "qrels.txt"], "give both --run and --qrels"),
-        (["--complete"], "give both --run and --qrels"),
-        ([*FIRST[1:], "--curves", "curves.csv"], "--curves"),
-        ([*FIRST[1:], "--dataset", "digits"], "--dataset"),
-        ([*FIRST[1:], "--distance", "cosine"], "--distance"),
-        ([*FIRST[1:], "--per-query", "run.txt"], "written over"),
-        (["codes.h5", *FIRST[1:]], "CODES.h5"),
-    ],
-)
-def test_options_that_do_not_go_with_a_run_are_usage_errors(arguments, message, hashbench):
-    done = hashbench("evaluate", *arguments)
-    assert done.exit_code == 2
-    assert message in done.stderr.splitlines()[-1]
-
-
 def test_python_of_the_page_gives_the_scores_of_its_command():
     scope = {}
     exec(FIRST_PYTHON, scope)

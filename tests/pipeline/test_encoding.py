@@ -120,9 +120,15 @@ def test_a_codes_file_or_a_dataset_is_no_model(hashbench, tiny_file, data, kind)
     ("options", "message"),
     [
         (["--model", "m.npz"], "--model goes with --from"),
-        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"], "--seed has no effect"),
-        (["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"], "--keep-model has no effect"),
-        (["--method", "itq", "--bits", "8", "--packed"], "--packed are for new items"),
+        (
+            ["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--seed", "1"],
+            "--seed does not go with",
+        ),
+        (
+            ["--model", "m.npz", "--from", "a.npy", "--output", "b.npy", "--keep-model"],
+            "--keep-model does not go",
+        ),
+        (["--method", "itq", "--bits", "8", "--packed"], "--packed needs --model"),
     ],
 )
 def test_options_that_do_not_go_together_are_a_usage_error(hashbench, options, message):

@@ -122,7 +122,7 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_told(hashbench):
     first, second, last = result.stderr.splitlines()
     assert re.search(r"mine\.csv holds rows of lsh on digits, which belong into digits\.csv\. Move them", first)
     assert re.search(r"other.csv is no results file", second)
-    assert last == "Error: 2 things are wrong; each is told above."
+    assert last.startswith("Error: 2 things are wrong")
 
 
 @pytest.mark.usefixtures("empty_folder", "digits_data")
@@ -355,7 +355,7 @@ def test_a_warning_on_digits_leaves_the_exit_code_0(hashbench, made, monkeypatch
     result = hashbench("results", "rerun", "--cells", 2)
     assert result.exit_code == 0
     assert "Warning: digits lsh 8 bits seed 0 has other digits here in AP, at most" in result.stderr
-    assert result.stdout.endswith("run again: no digit is further off than another processor may end.\n")
+    assert "run again: differences are within" in result.stdout
 
 
 @pytest.mark.usefixtures("empty_folder")
