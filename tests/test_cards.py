@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from places import built_in_methods
 
-from hashbench import _source_code, cards, registry
+from hashbench import cards, registry
 from hashbench.method import HashMethod
 
 
@@ -54,10 +54,9 @@ def module(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def write(text):
-        (tmp_path / "method_of_mine.py").write_text(text)
-        for function in (_source_code.file_of, _source_code.tree_of):
-            function.cache_clear()
-        return "method_of_mine"
+        name = f"method_in_{tmp_path.name}"  # sources are cached by the module's name
+        (tmp_path / f"{name}.py").write_text(text)
+        return name
 
     return write
 
