@@ -95,7 +95,7 @@ ODD = {
 @pytest.mark.parametrize(("change", "message"), ODD.values(), ids=ODD)
 def test_projections_that_are_no_real_numbers_are_refused(change, message):
     method, X, y = testing.example(projecting(change))
-    with pytest.raises(HashbenchError, match=rf"^Mine {message} for 250 items and 16 bits, expected real numbers"):
+    with pytest.raises(HashbenchError, match=rf"^Mine .*{message} .* expected real numbers"):
         method.fit(X, y).transform(X)
 
 
@@ -129,7 +129,7 @@ def test_in_a_run_codes_of_a_wrong_shape_are_their_jobs_failure(hashbench, plugi
     first, second, last = result.stderr.splitlines()
     assert result.exit_code == 1
     assert "digits mine 8 bits seed 0: failed. " in first
-    assert first.endswith(f"Fix its {function}.")
+    assert first.endswith(f" its {function}.")
     assert "computed scores" in second
     assert last == "Error: 1 of the 2 jobs failed; the reasons are above."
     assert not list(data.glob("codes/*/mine*.h5"))
