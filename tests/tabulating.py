@@ -29,7 +29,7 @@ def cell(method="itq", n_bits=16, value=0.5, **changes):
 
 
 def table(*cells, name="table1", **chosen):
-    return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
+    return tables.make_table(pd.DataFrame(cells), name, tables.TableSelection(**chosen))
 
 
 def ranged(method, value, low, high, tie_sd=0.02, **changes):
@@ -37,4 +37,4 @@ def ranged(method, value, low, high, tie_sd=0.02, **changes):
 
 
 def chosen(*cells, **selection):
-    return tables.make_selection(pd.DataFrame(cells), tables.Selection(**selection))
+    return tables.make_selection(pd.DataFrame(cells), tables.TableSelection(**selection))

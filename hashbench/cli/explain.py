@@ -72,7 +72,7 @@ def explain(
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain import emulation, layout
+    from hashbench.reports.explain import emulation, explanation_text
     from hashbench.reports.explain.evaluators import EVALUATORS, named
     from hashbench.reports.explain.orders import rearranged
     from hashbench.scoring.compilation import telling_of_compilation
@@ -91,7 +91,7 @@ def explain(
     own["n_bits"], database_order = next(iter(n_bits), None), database_order or "given"
     chosen = list(dict.fromkeys(map(named, scripts))) or EVALUATORS
     if value is not None:
-        layout.parse_printed(value)
+        explanation_text.parse_printed(value)
     if figure is not None:
         inputs = files_of_codes(codes, dataset) if are_of_a_file(codes, own) else files_of(own, dataset)
         refuse_outputs({"--figure": figure}, inputs)
@@ -114,16 +114,16 @@ def explain(
 
 def _show(found: "Sequence[Explanation]", name: str, value: str | None, figure: Path | None, form: str) -> None:
     """Print explanations, or which of them give a value, and draw them, if that is asked for."""
-    from hashbench.reports.explain import layout
+    from hashbench.reports.explain import explanation_text
 
     if figure is not None:
         from hashbench.reports.explain.figure import draw
 
         write_drawn(figure, draw(found, name, value))
     if value is None:
-        click.echo(layout.format_explanations(found, form))
+        click.echo(explanation_text.format_explanations(found, form))
     else:
-        click.echo(layout.format_answers(layout.answers(found, value), value, form))
+        click.echo(explanation_text.format_answers(explanation_text.answers(found, value), value, form))
     if form != "json" and any(one.evaluator.name.endswith("-here") for one in found):
         click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
 
@@ -138,20 +138,20 @@ def _explain_run(
     form: str,
 ) -> None:
     """Show what tools for runs make of one."""
-    from hashbench.reports.explain import layout, of_runs
+    from hashbench.reports.explain import explanation_text, run_tools
     from hashbench.scoring.compilation import telling_of_compilation
     from hashbench.sources.run_files import read_qrels, read_run
 
     refuse_beside_run(_OF_RUNS)
     if run is None or qrels is None:
         raise click.UsageError("give both --run and --qrels.")
-    chosen = list(dict.fromkeys(map(of_runs.named, scripts))) or of_runs.TOOLS
+    chosen = list(dict.fromkeys(map(run_tools.named, scripts))) or run_tools.TOOLS
     if value is not None:
-        layout.parse_printed(value)
+        explanation_text.parse_printed(value)
     if figure is not None:
         refuse_outputs({"--figure": figure}, [run, qrels])
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
-        found = of_runs.explain_run(read_run(run), read_qrels(qrels), metrics or ("AP", "NDCG:trec"), chosen)
+        found = run_tools.explain_run(read_run(run), read_qrels(qrels), metrics or ("AP", "NDCG:trec"), chosen)
     told = {one.evaluator.name for one in found}
     for name in [one.described.name for one in chosen if scripts and one.described.name not in told]:
         click.echo(f"Left out: {name}, which gives none of the metrics, or refuses the queries of this run.", err=True)
@@ -169,7 +169,7 @@ def _explain_kept(
 ) -> None:
     """Show what scripts make of all codes of a dataset that are kept."""
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain.grid import explain_kept, format_grid
+    from hashbench.reports.explain.spreads import explain_kept, format_grid
 
     with Progress(short=True) as progress:
         orders = None if database_order is None else [database_order]

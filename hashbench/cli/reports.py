@@ -68,7 +68,7 @@ def tables(
     unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.reports.aggregate import tell_hidden
-    from hashbench.reports.tables import Selection, make_tables, write_tables
+    from hashbench.reports.tables import TableSelection, make_tables, write_tables
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
         raise click.UsageError(f"{output} is the folder of the results, which tables would be taken for; give another.")
@@ -76,9 +76,9 @@ def tables(
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
     if against and not significance:
         raise click.UsageError("--against names whom --significance tests against; give both.")
-    selection, folder = Selection(**chosen), output or results / "tables"
+    selection, folder = TableSelection(**chosen), output or results / "tables"
     is_written = output is not None or (
-        selection == Selection() and not significance and not no_spread and digits is None
+        selection == TableSelection() and not significance and not no_spread and digits is None
     )
     if is_written:
         refuse_folder(folder, ("*.md", "*.csv", "*.tex"), results_files(results))
@@ -167,15 +167,15 @@ def plot(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure
-    from hashbench.reports.plots.selection import Selection
-    from hashbench.reports.plots.style import Layout
+    from hashbench.reports.plots.figure_selection import FigureSelection
+    from hashbench.reports.plots.style import FigureLayout
 
     formats = FORMATS[:2] if form == "both" else (form,)
     folder = output or results / "figures"
     refuse_folder(folder, [f"*.{one}" for one in formats], results_files(results))
-    layout = Layout(width, has_title, bands)
+    layout = FigureLayout(width, has_title, bands)
     with Progress() as progress:
-        for drawing in draw_figures(results, names, Selection(**chosen), layout, progress.tell):
+        for drawing in draw_figures(results, names, FigureSelection(**chosen), layout, progress.tell):
             for path in write_figure(drawing, folder, formats):
                 click.echo(path)
             if drawing.caption:

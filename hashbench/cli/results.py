@@ -62,7 +62,7 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
 @RESULTS
 def info(dataset: str, method: str, results: Path) -> None:
     """Tell what made the results of a METHOD on a DATASET: commit, libraries, processor, day and time of each job."""
-    from hashbench.reports.made import made_table
+    from hashbench.reports.row_origins import made_table
 
     click.echo(made_table(results, dataset, method))
 
@@ -116,7 +116,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     that come out otherwise are named, with how what made them differs from here, and the exit code is 1; where methods
     that optimise end within 0.02, as they may on another processor, it is a warning. So is what cannot be run here.
     """
-    from hashbench.reports.made import line_of, read_lines
+    from hashbench.reports.row_origins import line_of, read_lines
     from hashbench.reports.submissions import (
         about_rows,
         changed_cells,

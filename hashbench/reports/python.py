@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from hashbench.reports.tables import Table
+    from hashbench.reports.tables import ResultTable
 
 
 def run(
@@ -192,7 +192,7 @@ def tables(
     n_bits: Sequence[int] = (),
     variants: bool = False,
     name: str = "selection",
-) -> dict[str, Table]:
+) -> dict[str, ResultTable]:
     """Lay out results like the papers' tables, as ``hashbench tables`` does; nothing is written.
 
     Parameters
@@ -212,7 +212,7 @@ def tables(
 
     Returns
     -------
-    dict of str to Table
+    dict of str to ResultTable
         By name; each has ``cells`` (a DataFrame), ``to_markdown()`` and ``to_latex()``, and shows itself in a notebook.
 
     Raises
@@ -220,11 +220,11 @@ def tables(
     HashbenchError
         If a name is unknown, no row is chosen, or a table is named that cannot be.
     """
-    from hashbench.reports.tables import Selection, make_tables
+    from hashbench.reports.tables import TableSelection, make_tables
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    return make_tables(Path(results), names, Selection(**rows, variants=variants, name=name))
+    return make_tables(Path(results), names, TableSelection(**rows, variants=variants, name=name))
 
 
 def plot(
@@ -275,12 +275,14 @@ def plot(
         If a name is unknown, or the choice leaves no figure, or several.
     """
     from hashbench.reports.plots import draw_figures
-    from hashbench.reports.plots.selection import Selection
-    from hashbench.reports.plots.style import Layout
+    from hashbench.reports.plots.figure_selection import FigureSelection
+    from hashbench.reports.plots.style import FigureLayout
 
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
-    selection = Selection(**{key: as_tuple(value) for key, value in chosen.items()}, metric=metric, variants=variants)
-    drawings = list(draw_figures(Path(results), [name], selection, Layout(width, has_title, bands)))
+    selection = FigureSelection(
+        **{key: as_tuple(value) for key, value in chosen.items()}, metric=metric, variants=variants
+    )
+    drawings = list(draw_figures(Path(results), [name], selection, FigureLayout(width, has_title, bands)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:
         raise HashbenchError(

@@ -289,7 +289,7 @@ def test_a_figure_of_no_numbers_is_refused(hashbench, own, tmp_path):
     options = "--metric", "R@5", "--script", "csq-r", "--figure", tmp_path / "none.svg"
     assert refused(hashbench, *own, *options) == (
         1,
-        "Error: there is nothing to draw: of no script is the value a number; leave out --figure.",
+        "Error: no script's value is a number, so there is nothing to draw. Leave out --figure.",
     )
     assert not (tmp_path / "none.svg").exists()
 

@@ -22,9 +22,9 @@ import hashbench as package
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines, average_over_seeds
 from hashbench.reports.html import cached, thumbnails, write_report
-from hashbench.reports.html.cards import dataset_cards, method_cards
 from hashbench.reports.html.content import make_content
-from hashbench.reports.plots.selection import Selection, choose_blocks
+from hashbench.reports.html.descriptions import dataset_cards, method_cards
+from hashbench.reports.plots.figure_selection import FigureSelection, choose_blocks
 from hashbench.store import hdf5
 from hashbench.store.files import data_dir
 from hashbench.store.results import read_results
@@ -214,7 +214,7 @@ def test_queries_are_of_the_main_lines_at_the_usual_length(kept, cells_of_small)
     results = read_results(kept)
     (block,) = cached.blocks_of(results)
     found = cached.main_part(block, cells_of_small)
-    (expected,) = choose_blocks(results, Selection(metric="AP"), 32)
+    (expected,) = choose_blocks(results, FigureSelection(metric="AP"), 32)
     assert (block.n_bits, found.n_bits, found.labels) == ([8, 12], [12], expected.labels)
     pd.testing.assert_frame_equal(found.cells, expected.cells)
     pd.testing.assert_frame_equal(found.rows, expected.rows)

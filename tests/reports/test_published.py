@@ -29,7 +29,7 @@ def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", 
 
 
 def table(*cells, name="table1", **chosen):
-    return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
+    return tables.make_table(pd.DataFrame(cells), name, tables.TableSelection(**chosen))
 
 
 def parsed(text):
@@ -288,8 +288,8 @@ def test_table_without_rows_says_of_what_there_are_none(name, words):
 @pytest.mark.parametrize(
     ("write", "way", "features"),
     [
-        (tables.Table.to_markdown, "## {0}: {1}\n", "(squeezenet (JPEG))"),
-        (tables.Table.to_latex, "\\caption{{{1} on {0}.}}", "(squeezenet, JPEG)"),
+        (tables.ResultTable.to_markdown, "## {0}: {1}\n", "(squeezenet (JPEG))"),
+        (tables.ResultTable.to_latex, "\\caption{{{1} on {0}.}}", "(squeezenet, JPEG)"),
     ],
 )
 def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write, way, features):

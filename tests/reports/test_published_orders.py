@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from hashbench.reports import tables
-from hashbench.reports.tables.orders import make_orders, tell_orders
+from hashbench.reports.tables.paper_orders import make_orders, tell_orders
 from hashbench.reports.tables.published import published_values
 
 HYP2 = [one for one in published_values() if one.source.startswith("HyP2") and one.our_dataset == "nuswide"]

@@ -11,8 +11,8 @@ from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.grid import Spread, explain_kept, format_grid, pairs, spreads
 from hashbench.reports.explain.orders import rearranged
+from hashbench.reports.explain.spreads import Spread, explain_kept, format_grid, pairs, spreads
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 4, 12), RNG.integers(0, 4, 300)

@@ -140,7 +140,7 @@ def test_a_version_is_named_where_a_block_has_several_and_an_earlier_one_below()
         {"method_version": 2},
     ],
 )
-@pytest.mark.parametrize("write", [tables.Table.to_csv, tables.Table.to_tie_range_csv])
+@pytest.mark.parametrize("write", [tables.ResultTable.to_csv, tables.ResultTable.to_tie_range_csv])
 def test_lines_of_csv_differ_in_more_than_their_scores(change, write):
     rows = parsed(write(table(cell(value=0.2), cell(value=0.4, seed=1, **change), variants=True)))
     assert len(rows) == 2

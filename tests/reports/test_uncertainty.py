@@ -15,7 +15,7 @@ from scipy import stats
 from hashbench.cli.main import cli
 from hashbench.reports.significance import all_pairs_tests, paired_tests
 from hashbench.reports.tables.blocks import _entry, notes_on_marks
-from hashbench.reports.tables.formats import Style
+from hashbench.reports.tables.markdown import Style
 from hashbench.reports.tables.uncertainty import add_confidence, interval
 from hashbench.store import hdf5
 from hashbench.store.provenance import settings_name

@@ -36,7 +36,7 @@ class Cause(NamedTuple):
     share: float
 
 
-class Range(NamedTuple):
+class TieRange(NamedTuple):
     """An exact value, and what tie-breaking could make of it."""
 
     mean: float
@@ -56,9 +56,9 @@ class Explanation:
         What was asked for, as we call it.
     value : float
         What the script gives of it.
-    ours : Range
+    ours : TieRange
         The exact value, with queries without relevant items left out.
-    its : Range
+    its : TieRange
         The exact value under the script's conventions, and bounds of what orders of ties could make of it.
     causes : tuple of Cause
         What makes the difference; the shares add up to it.
@@ -69,8 +69,8 @@ class Explanation:
     evaluator: Evaluator
     metric: str
     value: float
-    ours: Range
-    its: Range
+    ours: TieRange
+    its: TieRange
     causes: tuple[Cause, ...]
     n_queries: int
     n_undefined: int
@@ -267,13 +267,13 @@ class _Ranked:
         values = np.nan_to_num(quantity)
         return mean(values, values, self.n_relevant)
 
-    def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> Range:
+    def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> TieRange:
         """Average exact scores as a script does; hits are as likely as ties make them."""
         scores = self._scores(metric, distance)
         if mean is not by.leave_out_without_hits:
-            return Range(*(mean(part, part, self.n_relevant) for part in scores[:3]))
+            return TieRange(*(mean(part, part, self.n_relevant) for part in scores[:3]))
         hits = self._scores(f"Hit@{cut}", distance)
-        return Range(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
+        return TieRange(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
 
     def _scores(self, metric: str, distance: Distance) -> Scores:
         """Score every query, 0 where nothing is relevant."""

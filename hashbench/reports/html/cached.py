@@ -15,7 +15,7 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, main_lines
 from hashbench.reports.html.content import coded, whole
 from hashbench.reports.plots.cached_codes import CodesFile, find_codes, open_dataset, read_times, read_usage
-from hashbench.reports.plots.selection import DEFAULT_METRIC, Block, Selection, choose_blocks
+from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, FigureSelection, choose_blocks
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
@@ -28,17 +28,17 @@ _N_RANKS = 24  # of a curve of how often codes are used
 _STEPS, _NONE = 10_000, 0xFFFF  # of a query's score, which travels in two bytes
 
 
-def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator[Block]:
+def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator[FigureBlock]:
     """Give each dataset's block in average precision or, where it has none, the first metric that it has."""
     metrics = results.groupby(list(BLOCK))["metric"].unique()
     usual = metrics.map(lambda names: DEFAULT_METRIC if DEFAULT_METRIC in names else min(names))
     for metric in sorted(set(usual)):
-        for block in choose_blocks(results, Selection(metric=metric, variants=True), on_progress=on_progress):
+        for block in choose_blocks(results, FigureSelection(metric=metric, variants=True), on_progress=on_progress):
             if usual[block.dataset, block.features, block.dataset_fingerprint] == metric and not block.cells.empty:
                 yield block
 
 
-def main_part(block: Block, everything: pd.DataFrame) -> Block:
+def main_part(block: FigureBlock, everything: pd.DataFrame) -> FigureBlock:
     """Cut a block to one line of each method, those of `main_lines`, at 32 bits or the nearest length there is."""
     cells = main_lines(block.cells, everything)
     nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
@@ -46,7 +46,7 @@ def main_part(block: Block, everything: pd.DataFrame) -> Block:
     return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
 
 
-def read_costs(blocks: Iterable[tuple[str, Block]]) -> dict[str, Any]:
+def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
     """Read how long codes took to make and how often they are used, of named blocks, as far as codes are kept."""
     times, usage = [], []
     for name, block in blocks:
@@ -77,7 +77,7 @@ def _usage(sizes: IntArray) -> tuple[int, int, list[int]]:
     return int(sizes.sum()), len(sizes), [int(number) for rank in ranks for number in (rank, sizes[rank - 1])]
 
 
-def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
+def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     """Read how each query of a block is scored in each method, and the tie groups of some.
 
     A tie group is its distance, its size and its relevant items, three numbers in a row; empty ones are left out.
@@ -111,7 +111,7 @@ def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
     }
 
 
-def first_codes(block: Block) -> dict[str, CodesFile]:
+def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
     """Find the codes of the seed whose scores are shown, the first one of each line, by label."""
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     seeds = {labels[line]: seed for line, seed in block.rows.groupby(list(LINE))["seed"].min().items()}
@@ -147,7 +147,7 @@ def _short(scores: FloatArray) -> str:
     return base64.b64encode(steps.astype("<u2").tobytes()).decode()
 
 
-def _count(block: Block, file: CodesFile, queries: IntArray) -> TieHistogram:
+def _count(block: FigureBlock, file: CodesFile, queries: IntArray) -> TieHistogram:
     affinity = open_dataset(block).affinity().part(queries)
     with hdf5.open_codes(file.path) as codes:
         parts = database_blocks(codes.database, codes.n_bits, affinity)

@@ -8,8 +8,8 @@ import pandas as pd
 
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
-from hashbench.reports.made import in_words, line_of, n_trials
 from hashbench.reports.plots.style import Look, choose_looks
+from hashbench.reports.row_origins import in_words, line_of, n_trials
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
@@ -25,7 +25,7 @@ def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {
     """Lay out results: blocks, metrics, lines, methods, their cells (means over seeds), the rows behind, the papers'.
 
     The same results give the same content; ``null`` stands for a number that there is not. ``made`` says what made
-    rows, as `hashbench.reports.made.read_lines` gives it.
+    rows, as `hashbench.reports.row_origins.read_lines` gives it.
     """
     lines = all_lines(results)
     cells = average_over_seeds(results, lines)

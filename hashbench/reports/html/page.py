@@ -16,13 +16,13 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.reports.aggregate import BLOCK, all_lines, average_over_seeds
 from hashbench.reports.diff import compare, with_tests
 from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
-from hashbench.reports.html.cards import dataset_cards, method_cards
 from hashbench.reports.html.changes import changes_content, changes_text
 from hashbench.reports.html.content import block_names, make_content
+from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
-from hashbench.reports.made import read_lines
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
+from hashbench.reports.row_origins import read_lines
 from hashbench.store.files import check_output, data_dir, write_bytes, write_text
 from hashbench.store.results import find_files, read_results
 
@@ -156,7 +156,7 @@ def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str)
     )
 
 
-def _queries(block: Block, n_queries: int) -> dict[str, Any]:
+def _queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     """Read the queries of a block, or say how to get them."""
     if n_queries == 0:
         return {"note": "They were left out: --queries 0."}
@@ -166,7 +166,7 @@ def _queries(block: Block, n_queries: int) -> dict[str, Any]:
         return {"note": f"Here {error}".replace(str(data_dir()), "HASHBENCH_DATA")}
 
 
-def _key(block: Block) -> tuple[str, str, str]:
+def _key(block: FigureBlock) -> tuple[str, str, str]:
     return block.dataset, block.features, block.dataset_fingerprint
 
 

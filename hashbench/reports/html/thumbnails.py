@@ -12,7 +12,7 @@ from hashbench._typing import AnyArray, IntArray
 from hashbench.bits import to_words
 from hashbench.reports.html.cached import first_codes
 from hashbench.reports.plots.cached_codes import open_dataset
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.store import hdf5
 
 _LONGEST = 40  # pixels of a side
@@ -21,7 +21,7 @@ _PER_ROW, _PER_SHEET = 50, 2500  # images; browsers keep a sheet of these in 16 
 _QUALITY = 80
 
 
-def add_thumbnails(queries: dict[str, Any], block: Block) -> dict[str, bytes]:
+def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, bytes]:
     """Add to the queries of a block where their images lie, and give these as JPEGs by name; none without images.
 
     Of each query and method some items of the nearest tie groups are chosen, at random with seed 0 where a group has

@@ -15,7 +15,7 @@ from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import score
 from hashbench.registry import dataset_spec, is_dataset, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, changed_params
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.scoring.code_statistics import bucket_sizes
 from hashbench.scoring.curves import curve_metrics, lay_out
 from hashbench.store import hdf5, results
@@ -33,7 +33,7 @@ class CodesFile(NamedTuple):
     path: Path
 
 
-def find_codes(block: Block) -> list[CodesFile]:
+def find_codes(block: FigureBlock) -> list[CodesFile]:
     """Find the codes behind a block's results, at least one, in the order of its labels.
 
     A command that makes what is not there is added to the block's notes; if nothing is, it is in the HashbenchError.
@@ -59,7 +59,7 @@ def find_codes(block: Block) -> list[CodesFile]:
     return sorted(found, key=lambda file: (rank[file.label], file.n_bits, file.seed))
 
 
-def read_curves(block: Block) -> pd.DataFrame:
+def read_curves(block: FigureBlock) -> pd.DataFrame:
     """Score the codes behind a block at ranks of the whole database.
 
     Gives what `hashbench.scoring.curves.lay_out` does, for each ``label`` and ``n_bits`` the mean over the seeds whose
@@ -77,7 +77,7 @@ def read_curves(block: Block) -> pd.DataFrame:
     return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
-def read_usage(block: Block) -> Iterator[tuple[CodesFile, IntArray]]:
+def read_usage(block: FigureBlock) -> Iterator[tuple[CodesFile, IntArray]]:
     """Count how often each distinct code of the database is used, in the first seed of each method.
 
     Yields the file and the counts, (n_distinct,), the most frequent code first.
@@ -88,7 +88,7 @@ def read_usage(block: Block) -> Iterator[tuple[CodesFile, IntArray]]:
             yield file, bucket_sizes(np.asarray(codes.database[:]), codes.n_bits)
 
 
-def read_times(block: Block) -> pd.DataFrame:
+def read_times(block: FigureBlock) -> pd.DataFrame:
     """Read how long the codes took to make.
 
     Gives for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
@@ -106,7 +106,7 @@ def read_times(block: Block) -> pd.DataFrame:
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
 
-def open_dataset(block: Block) -> Dataset:
+def open_dataset(block: FigureBlock) -> Dataset:
     """Open the dataset behind a block, or say in a HashbenchError how to make it."""
     return _dataset(_dataset_path(block))
 
@@ -131,7 +131,7 @@ def _attributes(path: Path, changed: int) -> Mapping[str, Any]:
     return hdf5.read_attributes(path)
 
 
-def _dataset_path(block: Block) -> Path:
+def _dataset_path(block: FigureBlock) -> Path:
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     if path is not None:
         return path
@@ -141,7 +141,7 @@ def _dataset_path(block: Block) -> Path:
     )
 
 
-def _preparation(block: Block) -> str:
+def _preparation(block: FigureBlock) -> str:
     """Say which command prepares the dataset behind a block."""
     if is_dataset(block.dataset):
         return f"hashbench prepare {dataset_spec(block.dataset, block.features)}"
@@ -162,7 +162,7 @@ def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
     return lay_out(score(dataset, path, names))
 
 
-def _commands(block: Block, missing: pd.DataFrame) -> Iterator[str]:
+def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
     """Say which commands make codes: one for each set of parameters other than the default ones; first the dataset."""
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)

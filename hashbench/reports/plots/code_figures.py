@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from hashbench._typing import IntArray
 from hashbench.reports.plots.cached_codes import read_curves, read_times, read_usage
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.result_figures import (
     LOWEST,
@@ -21,7 +22,6 @@ from hashbench.reports.plots.result_figures import (
     means_over,
     metric_label,
 )
-from hashbench.reports.plots.selection import Block
 from hashbench.reports.plots.style import (
     INK,
     SMALL,
@@ -44,7 +44,7 @@ _TIMES = {"fit_seconds": "time to fit (s)", "encode_seconds": "time to encode (s
 _OTHERS = "#c8c8c8"
 
 
-def precision_recall(block: Block) -> Figure:
+def precision_recall(block: FigureBlock) -> Figure:
     """Draw precision against recall, panels as of `panels_of` for each code length.
 
     Points are ranks, spaced evenly on a logarithmic axis; baselines are grey lines where they are near.
@@ -57,7 +57,7 @@ def precision_recall(block: Block) -> Figure:
     return figure
 
 
-def precision_at_k(block: Block) -> Figure:
+def precision_at_k(block: FigureBlock) -> Figure:
     """Draw the precision of the first k items, panels as of `panels_of` for each code length.
 
     Bands run from low to high over tie orders; baselines are grey lines where they are near.
@@ -71,7 +71,7 @@ def precision_at_k(block: Block) -> Figure:
     return figure
 
 
-def usage_histograms(block: Block) -> Figure:
+def usage_histograms(block: FigureBlock) -> Figure:
     """Draw how many items share each distinct code, the most frequent first, a panel for each method and length."""
     used = list(read_usage(block))
     layout, gap, right = block.layout, 0.12, 0.08
@@ -108,7 +108,7 @@ def usage_histograms(block: Block) -> Figure:
     return figure
 
 
-def time_against_quality(block: Block) -> Figure:
+def time_against_quality(block: FigureBlock) -> Figure:
     """Draw the metric against the time to fit and the time to encode, a row for each of `panels_of` and code length.
 
     Points are expectations, bars run from low to high over tie orders. Methods of other rows are grey.
@@ -151,7 +151,9 @@ def time_against_quality(block: Block) -> Figure:
     return figure
 
 
-def _draw_point(axes: Axes, point: Mapping[Any, Any], key: str, panel: Panel, near: list[str], block: Block) -> None:
+def _draw_point(
+    axes: Axes, point: Mapping[Any, Any], key: str, panel: Panel, near: list[str], block: FigureBlock
+) -> None:
     """Draw a method: in its own look in its panel, a grey mark in the others."""
     label, look = point["label"], panel.looks[point["label"]]
     if label in panel.labels:
@@ -165,7 +167,7 @@ def _counts(sizes: IntArray) -> str:
     return f"{len(sizes):,} code{'s' if len(sizes) > 1 else ''}, {sizes[0]:,} in one"
 
 
-def _draw_curves(block: Block, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
+def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
     """Draw precision against a column of the curves."""
     points = read_curves(block)
     block = block.only(points["label"])

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.style import MOST_LINES, Look, tell_apart
 
 _MOST_BANDS = 4
@@ -24,13 +24,13 @@ class Panel:
     looks: Mapping[str, Look]
 
 
-def baselines_of(block: Block) -> list[str]:
+def baselines_of(block: FigureBlock) -> list[str]:
     """Give the lines of baselines, none if there are no others."""
     labels = [label for label in block.labels if block.looks[label].group == "baseline"]
     return labels if len(labels) < len(block.labels) else []
 
 
-def panels_of(block: Block, *, with_baselines: bool = False) -> list[Panel]:
+def panels_of(block: FigureBlock, *, with_baselines: bool = False) -> list[Panel]:
     """Share lines out over panels of at most ``MOST_LINES``, none for a single line.
 
     All stand in one if they fit; else a panel for each group, the supervised ones together if they fit. A group of one
@@ -57,7 +57,7 @@ def panels_of(block: Block, *, with_baselines: bool = False) -> list[Panel]:
     return [panel for title, own in parts for panel in _split(title, own, block)]
 
 
-def has_bands(block: Block, panels: Sequence[Panel]) -> bool:
+def has_bands(block: FigureBlock, panels: Sequence[Panel]) -> bool:
     """Tell whether a figure shows bands: as asked for, else if all its panels have few lines."""
     asked = block.layout.bands
     return all(len(panel.labels) <= _MOST_BANDS for panel in panels) if asked is None else asked
@@ -78,7 +78,7 @@ def fit_range(axes: Axes, own: pd.DataFrame, baselines: pd.DataFrame, columns: S
     return [str(label) for label in near.index]
 
 
-def describe_baselines(block: Block) -> list[str]:
+def describe_baselines(block: FigureBlock) -> list[str]:
     """Say in a sentence, if there are baselines, what they score."""
     cells = block.cells[block.cells["label"].isin(baselines_of(block))]
     scores = []
@@ -92,7 +92,7 @@ def _title(group: str) -> str:
     return {"": "not installed", "baseline": "baselines"}.get(group, group)
 
 
-def _split(title: str, labels: list[str], block: Block) -> list[Panel]:
+def _split(title: str, labels: list[str], block: FigureBlock) -> list[Panel]:
     n_parts = -(-len(labels) // MOST_LINES)
     if n_parts == 1:
         return [_panel(title, labels, block)]
@@ -101,7 +101,7 @@ def _split(title: str, labels: list[str], block: Block) -> list[Panel]:
     return [_panel(f"{title} ({n} of {n_parts})", part.tolist(), block) for n, part in enumerate(parts, 1)]
 
 
-def _panel(title: str, labels: list[str], block: Block) -> Panel:
+def _panel(title: str, labels: list[str], block: FigureBlock) -> Panel:
     """Make a panel, in which methods have different colours, and variants that of their method."""
     method = dict(zip(block.cells["label"], block.cells["method"], strict=True))
     return Panel(title, labels, tell_apart(block.looks, {label: method[label] for label in labels}))

@@ -10,6 +10,7 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import (
     Panel,
     baselines_of,
@@ -18,7 +19,6 @@ from hashbench.reports.plots.panels import (
     has_bands,
     panels_of,
 )
-from hashbench.reports.plots.selection import Block
 from hashbench.reports.plots.style import (
     INK,
     LEFT,
@@ -39,7 +39,7 @@ _TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from
 RANGE = "the worst case of ties, those of each query on its own."
 
 
-def tie_ranges(block: Block) -> Figure:
+def tie_ranges(block: FigureBlock) -> Figure:
     """Draw the worst case of ties of each score: bars from low to high, the expectation a mark on them.
 
     Bars stand in the order of the legend, for one code length after the other.
@@ -69,7 +69,7 @@ def tie_ranges(block: Block) -> Figure:
     return figure
 
 
-def metric_against_bits(block: Block) -> Figure:
+def metric_against_bits(block: FigureBlock) -> Figure:
     """Draw the metric against the code length, a panel for each group of methods where they do not fit into one.
 
     Lines are expectations, their names stand at their ends; bands behind them run from low to high. Each panel has a
@@ -89,7 +89,7 @@ def metric_against_bits(block: Block) -> Figure:
 
 
 def lay_out(
-    block: Block, panels: list[Panel], what: str, text: list[str], axes: tuple[str, str]
+    block: FigureBlock, panels: list[Panel], what: str, text: list[str], axes: tuple[str, str]
 ) -> tuple[Figure, list[Axes]]:
     """Make axes, named so, for panels with the names of lines at their right."""
     right = legend_width(block.names.values())
@@ -117,12 +117,12 @@ def lay_out(
     return figure, spots
 
 
-def metric_label(block: Block) -> str:
+def metric_label(block: FigureBlock) -> str:
     """Say what an axis shows: all our metrics are shares of 1."""
     return f"{block.metric} (0 to 1)"
 
 
-def heading(block: Block, what: str) -> str:
+def heading(block: FigureBlock, what: str) -> str:
     """Say what a figure is of: dataset and features, what it shows, and the number of queries."""
     undefined, n_queries = block.cells["n_undefined"].iloc[0], block.cells["n_queries"].iloc[0]
     queries = f"{n_queries - undefined:,} of {n_queries:,} queries" if undefined else f"{n_queries:,} queries"
@@ -140,18 +140,18 @@ def count_seeds(n_seeds: Iterable[int]) -> str:
     return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
 
-def _axes(block: Block) -> tuple[str, str]:
+def _axes(block: FigureBlock) -> tuple[str, str]:
     return "code length (bits)", metric_label(block)
 
 
-def _too_little(block: Block, what: str) -> str:
+def _too_little(block: FigureBlock, what: str) -> str:
     return (
         f"there is nothing to compare on {block.dataset} ({block.features}): {what} in {block.metric}. "
         "Choose more methods or code lengths, or make results of them with hashbench run."
     )
 
 
-def _draw_lines(axes: Axes, panel: Panel, block: Block, size: tuple[float, float], *, is_banded: bool) -> None:
+def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float, float], *, is_banded: bool) -> None:
     """Draw the lines of a panel of that width and height in inches, and the baselines near them."""
     own = block.cells[block.cells["label"].isin(panel.labels)]
     lengths = sorted(own["n_bits"].unique().tolist())

@@ -69,7 +69,7 @@ INK = "#444444"
 
 
 @dataclass(frozen=True)
-class Layout:
+class FigureLayout:
     """How figures are laid out.
 
     Parameters
@@ -178,12 +178,12 @@ def tell_apart(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dict[st
     return own
 
 
-def panel_width(layout: Layout, n_panels: int, gap: float, right: float) -> float:
+def panel_width(layout: FigureLayout, n_panels: int, gap: float, right: float) -> float:
     """Give the inches of each of some panels side by side."""
     return (layout.width - LEFT - right - (n_panels - 1) * gap) / n_panels
 
 
-def in_rows(n_panels: int, layout: Layout, least: float, gap: float, right: float) -> list[int]:
+def in_rows(n_panels: int, layout: FigureLayout, least: float, gap: float, right: float) -> list[int]:
     """Share panels out over rows, each of which fills the width; none is narrower than ``least`` if that may be."""
     n_columns = max([n for n in range(1, n_panels + 1) if panel_width(layout, n, gap, right) >= least], default=1)
     n_rows = -(-n_panels // n_columns)
@@ -191,7 +191,7 @@ def in_rows(n_panels: int, layout: Layout, least: float, gap: float, right: floa
 
 
 def make_panels(
-    layout: Layout,
+    layout: FigureLayout,
     rows: Sequence[tuple[int, float]],
     heading: str,
     text: Sequence[str],

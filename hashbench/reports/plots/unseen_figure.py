@@ -12,10 +12,9 @@ from matplotlib.lines import Line2D
 from hashbench._typing import BoolArray, FloatArray, Progress, silent
 from hashbench.reports.aggregate import LINE, all_lines
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, bases, fold_cells, most_folds
-from hashbench.reports.plots.result_figures import RANGE
-from hashbench.reports.plots.selection import (
-    Block,
-    Selection,
+from hashbench.reports.plots.figure_selection import (
+    FigureBlock,
+    FigureSelection,
     chooser,
     dataset_names,
     drawable,
@@ -23,11 +22,12 @@ from hashbench.reports.plots.selection import (
     short_names,
     stems_of,
 )
+from hashbench.reports.plots.result_figures import RANGE
 from hashbench.reports.plots.style import (
     INK,
     LEFT,
     SMALL,
-    Layout,
+    FigureLayout,
     group_looks,
     in_rows,
     make_panels,
@@ -55,11 +55,11 @@ _DIRECTIONS = np.tile(_ROUND, (len(_STEPS), 1))
 
 def choose_fold_blocks(
     results: pd.DataFrame,
-    selection: Selection,
+    selection: FigureSelection,
     usual_bits: int | None = None,
-    layout: Layout = Layout(),  # noqa: B008  # is frozen
+    layout: FigureLayout = FigureLayout(),  # noqa: B008  # is frozen
     on_progress: Progress = silent,
-) -> list[Block]:
+) -> list[FigureBlock]:
     """Cut results to what was chosen, of datasets with unseen classes: a block a base, features and number; or none.
 
     Its cells are means over folds of queries of unseen classes, among these and among all; columns ``seen``,
@@ -87,10 +87,10 @@ def choose_fold_blocks(
             notes.append(f"{lacking}: not run with the same settings on {part['base'].iloc[0]}, and left out.")
         part = part[has_both] if selection.n_bits else nearest_length(part[has_both], usual_bits)
         names, remarks = short_names(part)
-        stem = (stems[dataset, features], *([metric.replace(":", "-")] if metric != Selection.metric else []))
+        stem = (stems[dataset, features], *([metric.replace(":", "-")] if metric != FigureSelection.metric else []))
         looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
         blocks.append(
-            Block(
+            FigureBlock(
                 *(dataset, features, "", metric, part.reset_index(drop=True), part, looks, names, remarks),
                 *(stem, (), layout, on_progress, notes),
             )
@@ -98,7 +98,7 @@ def choose_fold_blocks(
     return blocks
 
 
-def unseen_against_seen(block: Block) -> Figure:
+def unseen_against_seen(block: FigureBlock) -> Figure:
     """Draw the metric of unseen classes against that where training saw all classes.
 
     A panel shows a code length and what is searched, the unseen classes alone or all. Points are expectations, thin
@@ -155,7 +155,7 @@ def unseen_against_seen(block: Block) -> Figure:
     return figure
 
 
-def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) -> None:
+def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureBlock) -> None:
     """Draw a mark for each method, its bars, and its name where there is room."""
     others = cells[cells["group"] != "baseline"]
     for key, columns in _AXES.items():
@@ -182,7 +182,7 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) 
     _write_names(figure, axes, cells, block, np.concatenate([cells[["seen", "value"]], *bars]))
 
 
-def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block, marks: FloatArray) -> None:
+def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureBlock, marks: FloatArray) -> None:
     """Draw the mark of each method and write its name beside it, with a thin line if it stands farther off."""
     inches = axes.transData - figure.dpi_scale_trans
     points = inches.transform(cells[["seen", "value"]].to_numpy())

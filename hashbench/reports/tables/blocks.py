@@ -11,8 +11,8 @@ from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels, setting_text
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
-from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, Style
-from hashbench.reports.tables.layout import Layout
+from hashbench.reports.tables.layout import TableLayout
+from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
 from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_verdicts
 from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
@@ -22,7 +22,9 @@ NOT_RUN = "-"
 _SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # what they begin after, in a label
 
 
-def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], style: Style) -> list[Block]:
+def make_blocks(
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], style: Style
+) -> list[TableBlock]:
     """Lay out the cells of a table beside the paper's numbers.
 
     There is a block for each dataset, features, fingerprint and, unless they stand beside each other, metric; then one
@@ -65,7 +67,9 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
     return blocks
 
 
-def compared(cells: pd.DataFrame, layout: Layout, published: Sequence[Published]) -> list[tuple[Published, list[Pair]]]:
+def compared(
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published]
+) -> list[tuple[Published, list[Pair]]]:
     """List the values that stand in a table, each with the cells that stand for it: its own paper's, then others'."""
     found = list(make_pairs(cells, [one for one in published if is_own(one, layout)]))
     left: dict[tuple[Any, ...], tuple[Published, list[Pair]]] = {}
@@ -88,7 +92,7 @@ def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[
         yield one, [Pair(one, cell) for cell in there if one.is_of(cell.method, cell.params)]
 
 
-def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
+def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
     """Lay out the kinds of uncertainty of cells with intervals over queries, and p, in columns of their own."""
     kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
     spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0] or 'the best'}")]
@@ -122,26 +126,26 @@ def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         caption = f"Uncertainty of {keys[3]} on {keys[0]} ({keys[1]})."
-        blocks.append(Block(title, caption, spans, groups, notes, keys[2]))
+        blocks.append(TableBlock(title, caption, spans, groups, notes, keys[2]))
     return blocks
 
 
 def _block(
-    layout: Layout,
+    layout: TableLayout,
     place: str,
     metrics: Sequence[str],
     spans: Sequence[Span],
     groups: Groups,
     notes: Sequence[str],
     data: str = "",
-) -> Block:
+) -> TableBlock:
     names = " beside ".join(metrics)
     caption = " ".join([f"{names} on {place}.", *([layout.remark] if layout.remark else [])])
-    return Block(f"{place}: {names}", caption, spans, groups, notes, data)
+    return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data)
 
 
 def _papers(
-    published: Iterable[Published], layout: Layout, block: pd.DataFrame, metrics: Sequence[str]
+    published: Iterable[Published], layout: TableLayout, block: pd.DataFrame, metrics: Sequence[str]
 ) -> list[Published]:
     dataset, features = block[["dataset", "features"]].iloc[0]
     there = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
@@ -154,7 +158,7 @@ def tie_range(style: Style, low: float, high: float) -> str:
 
 
 def _columns(
-    layout: Layout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
+    layout: TableLayout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
 ) -> tuple[list[tuple[str, int]], list[Span]]:
     """Give the metric and length of each column of ours, and the headings."""
     lengths = sorted(set(n_bits))
@@ -333,7 +337,7 @@ def _notes_on_tests(block: pd.DataFrame) -> list[str]:
     return notes
 
 
-def _notes_on_papers(layout: Layout, papers: Sequence[Published], pairs: Sequence[Pair]) -> list[str]:
+def _notes_on_papers(layout: TableLayout, papers: Sequence[Published], pairs: Sequence[Pair]) -> list[str]:
     if not papers:
         return []
     own = [one for one in papers if is_own(one, layout)]

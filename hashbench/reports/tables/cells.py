@@ -11,9 +11,9 @@ import pandas as pd
 
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
 from hashbench.reports.folds import fold_cells, most_folds
-from hashbench.reports.tables.layout import Layout
+from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.published import Published, is_own, published_values
-from hashbench.reports.tables.selection import Selection
+from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.ties import compare
 from hashbench.scoring.metrics import is_error
 from hashbench.store.results import NUMBERS
@@ -22,9 +22,9 @@ COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # what is compared: the cells o
 
 
 def make_cells(
-    results: pd.DataFrame, layout: Layout, published: Sequence[Published], selection: Selection
+    results: pd.DataFrame, layout: TableLayout, published: Sequence[Published], selection: TableSelection
 ) -> pd.DataFrame:
-    """Choose what a table shows, average over seeds, and compare with the best: see `Table`; perhaps no rows."""
+    """Choose what a table shows, average over seeds, and compare with the best: see `ResultTable`; perhaps no rows."""
     if layout.is_over_folds:
         cells = fold_cells(results[results["metric"].isin(layout.metrics)], has_variants=selection.variants)
         cells = cells[cells["n_bits"].isin(selection.n_bits or cells["n_bits"])]
@@ -74,7 +74,7 @@ def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...]
 
 
 def _is_shown(
-    cells: pd.DataFrame, layout: Layout, published: Sequence[Published], n_bits: Sequence[int]
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], n_bits: Sequence[int]
 ) -> "pd.Series[bool]":
     """Tell which cells a table shows: of the paper's datasets its metrics and lengths, of others the layout's.
 
@@ -103,7 +103,7 @@ def _is_shown(
 def _lines(
     cells: pd.DataFrame,
     everything: pd.DataFrame,
-    layout: Layout,
+    layout: TableLayout,
     published: Sequence[Published],
     *,
     has_variants: bool,

@@ -8,7 +8,7 @@ fit on a page one below the other are tables of their own, and notes that do not
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hashbench.reports.tables.formats import Block, Entry, Line, Span
+from hashbench.reports.tables.markdown import Entry, Line, Span, TableBlock
 
 COLUMN_WIDTH, PAGE_WIDTH = 225.0, 340.0  # points: a column of article with two, its page with one; a little less
 PAGE_HEIGHT, _LINE = 500.0, 9.5  # points: of article with 10 point type, and of a line of ours with its rules
@@ -35,7 +35,7 @@ _WIDTHS = {  # of characters at 7 points; others are 4.5
 }
 
 
-def latex(name: str, title: str, blocks: Sequence[Block], foot: str = "") -> str:
+def latex(name: str, title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
     """Write a table for a paper: an environment a block, its label beginning with the name."""
     lines = [f"% {title}. Made by hashbench; needs \\usepackage{{booktabs}}."]
     for block in blocks:
@@ -43,7 +43,7 @@ def latex(name: str, title: str, blocks: Sequence[Block], foot: str = "") -> str
     return "\n".join([*lines, *(["", f"% {foot}"] if foot else [])]) + "\n"
 
 
-def _environment(name: str, block: Block) -> Iterator[str]:
+def _environment(name: str, block: TableBlock) -> Iterator[str]:
     marks = _marks(block)
     widths = _widths(block, marks)
     parts = _parts(block.spans, widths)
@@ -76,7 +76,7 @@ def _environment(name: str, block: Block) -> Iterator[str]:
         yield rf"\end{{{environment}}}"
 
 
-def _tabular(block: Block, part: Part, marks: Mapping[str, str]) -> Iterator[str]:
+def _tabular(block: TableBlock, part: Part, marks: Mapping[str, str]) -> Iterator[str]:
     columns = [column for _, columns in part for column in columns]
     yield rf"\begin{{tabular}}{{@{{}}{'l' * (1 + len(columns))}@{{}}}}"
     yield r"\toprule"
@@ -140,7 +140,7 @@ def _total(part: Part, widths: Sequence[float]) -> float:
     return widths[-1] + sum(widths[column] for _, columns in part for column in columns)
 
 
-def _widths(block: Block, marks: Mapping[str, str]) -> list[float]:
+def _widths(block: TableBlock, marks: Mapping[str, str]) -> list[float]:
     """Estimate the widths of all columns, in points; the last is that of the methods."""
     lines = [line for _, body in block.groups for line in body]
     headings = [(span.heading if len(span.columns) == 1 else column) for span in block.spans for column in span.columns]
@@ -160,7 +160,7 @@ def _width(text: str) -> float:
     return sum(_WIDTHS.get(character, 4.5) for character in text)
 
 
-def _marks(block: Block) -> dict[str, str]:
+def _marks(block: TableBlock) -> dict[str, str]:
     """Give a number to each of the settings that are too long for a line."""
     found = dict.fromkeys(line.settings for _, lines in block.groups for line in lines if len(line.settings) > _SHORT)
     return {settings: f"({number})" for number, settings in enumerate(found, start=1)}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """What a table shows."""
 
     heading: str  # what it is called
@@ -22,7 +22,7 @@ class Layout:
 
 
 LAYOUTS = {
-    "table1": Layout(
+    "table1": TableLayout(
         heading="Table 1",
         title="Average precision of the whole ranking",
         metrics=("AP",),
@@ -31,7 +31,7 @@ LAYOUTS = {
         number="1",
         of_others=("AP", "AP@5000"),
     ),
-    "table2": Layout(
+    "table2": TableLayout(
         heading="Table 2",
         title="Average precision of the first 1,000",
         metrics=("AP@1000",),
@@ -40,7 +40,7 @@ LAYOUTS = {
         number="2",
         of_others=("AP@1000",),
     ),
-    "table3": Layout(
+    "table3": TableLayout(
         heading="Table 3",
         title="Normalised discounted cumulative gain",
         metrics=("NDCG",),
@@ -48,7 +48,7 @@ LAYOUTS = {
         source="TALR",
         number="3",
     ),
-    "continuation": Layout(
+    "continuation": TableLayout(
         heading="TALR, appendix D",
         title="Average precision with and without continuation",
         metrics=("AP",),
@@ -57,7 +57,7 @@ LAYOUTS = {
         number="D",
         is_open=False,
     ),
-    "mlgap": Layout(
+    "mlgap": TableLayout(
         heading="mLGAP, Table 1",
         title="Mean local group average precision of radius 2 beside average precision",
         metrics=("LGAP@r2", "AP"),
@@ -67,14 +67,14 @@ LAYOUTS = {
         is_beside=True,
         remark="mLGAP is the mean of LGAP@r2, of radius 2; the paper does not tell its radius.",
     ),
-    "ablation": Layout(
+    "ablation": TableLayout(
         heading="Ablation",
         title="Average precision of methods with other parameters",
         metrics=("AP",),
         n_bits=(12, 16, 24, 32, 48),
         is_ablation=True,
     ),
-    "unseen": Layout(
+    "unseen": TableLayout(
         heading="Unseen classes",
         title="Average precision of classes that training did not see",
         metrics=("AP",),

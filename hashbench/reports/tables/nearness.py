@@ -24,7 +24,7 @@ MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of 
 
 
 class Pair(NamedTuple):
-    """A published value, and a cell of ours that stands for it: see `Table`."""
+    """A published value, and a cell of ours that stands for it: see `ResultTable`."""
 
     published: Published
     cell: Any

@@ -8,7 +8,7 @@ from hashbench.reports.aggregate import LINE, line_labels
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
 from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_marks, tie_range
 from hashbench.reports.tables.cells import grouped, in_order, records_by
-from hashbench.reports.tables.formats import Block, Entry, Line, Span, Style
+from hashbench.reports.tables.markdown import Entry, Line, Span, Style, TableBlock
 
 _COLUMNS = (*SCOPES.values(), ALL_SEEN)
 _ORACLE = (
@@ -17,7 +17,7 @@ _ORACLE = (
 )
 
 
-def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
+def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
     """Lay out the cells of `hashbench.reports.folds.fold_cells`, a block a dataset, features, number of unseen classes
     and code length.
     """  # noqa: D205
@@ -41,7 +41,7 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
             *([_ORACLE] if "oracle-label" in set(block["method"]) else []),
         ]
         blocks.append(
-            Block(
+            TableBlock(
                 f"{base} ({features}), {n_unseen} unseen class{'es' * (n_unseen > 1)}: {metric}, {n_bits} bits",
                 f"{metric} of {n_unseen} unseen class{'es' * (n_unseen > 1)} of {base} ({features}), {n_bits} bits.",
                 [Span(scope, (metric, "range")) for scope in _COLUMNS],

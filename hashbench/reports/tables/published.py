@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from hashbench.reports.aggregate import changed_params, known_card, setting_text
-from hashbench.reports.tables.layout import LAYOUTS, Layout
+from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 
 WHOSE = ("authors", "authors, quoted", "others")  # values are, nearest first
 _LARGE = ("vgg-16", "googlenet", "resnet")  # networks above the class of AlexNet
@@ -100,7 +100,7 @@ def is_large(features: str) -> bool:
     return features.lower().startswith(_LARGE)
 
 
-def is_own(one: Published, layout: Layout) -> bool:
+def is_own(one: Published, layout: TableLayout) -> bool:
     """Tell whether a value is of the paper that a table is like."""
     return bool(layout.source) and one.source.startswith(layout.source)
 
@@ -118,7 +118,7 @@ def nearest(published: Iterable[Published], features: str) -> list[Published]:
 
 
 def values_beside(
-    published: Iterable[Published], layout: Layout, features: str, n_bits: Collection[int]
+    published: Iterable[Published], layout: TableLayout, features: str, n_bits: Collection[int]
 ) -> list[Published]:
     """Choose what stands beside ours in a block: all of the table's own paper, then of others the nearest.
 

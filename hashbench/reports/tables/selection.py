@@ -10,13 +10,13 @@ import pandas as pd
 from hashbench.errors import HashbenchError
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
-from hashbench.reports.tables.layout import LAYOUTS, Layout
+from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.published import Published
 from hashbench.scoring.metrics import get_metric
 
 
 @dataclass(frozen=True)
-class Selection:
+class TableSelection:
     """What the user wants to see; what is empty means all.
 
     Parameters
@@ -64,15 +64,15 @@ class Selection:
         return bool(self.datasets or self.methods or self.metrics or self.features)
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> TableLayout:
         """The table of its own, of AP unless metrics are named."""
         metrics = tuple(dict.fromkeys(get_metric(name).name for name in self.metrics or ["AP"]))
-        heading = "Selection" if self.name == Selection.name else self.name
-        return Layout(heading, ", ".join(metrics), metrics, tuple(self.n_bits))
+        heading = "Selection" if self.name == TableSelection.name else self.name
+        return TableLayout(heading, ", ".join(metrics), metrics, tuple(self.n_bits))
 
     def check_name(self, tables: Sequence[str]) -> None:
         """Raise HashbenchError if there is a name, and no table of its own that has it."""
-        if self.name != Selection.name and (tables or not self.is_of_rows):
+        if self.name != TableSelection.name and (tables or not self.is_of_rows):
             raise HashbenchError(
                 f"{self.name!r} would be the name of a table of your own; choose its rows by dataset, method, metric "
                 "or features, and leave out the names of other tables."

@@ -13,31 +13,31 @@ from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, line_labels
 from hashbench.reports.folds import bases
 from hashbench.reports.formatting import sheet_text
-from hashbench.reports.made import read_lines, with_trials
+from hashbench.reports.row_origins import read_lines, with_trials
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
-from hashbench.reports.tables.formats import Block, Style, markdown
 from hashbench.reports.tables.latex import latex
-from hashbench.reports.tables.layout import LAYOUTS, Layout
+from hashbench.reports.tables.layout import LAYOUTS, TableLayout
+from hashbench.reports.tables.markdown import Style, TableBlock, markdown
 from hashbench.reports.tables.nearness import tell_verdicts
-from hashbench.reports.tables.orders import make_orders, tell_orders
 from hashbench.reports.tables.over_folds import make_fold_blocks
+from hashbench.reports.tables.paper_orders import make_orders, tell_orders
 from hashbench.reports.tables.published import Published, published_values
-from hashbench.reports.tables.selection import Selection
+from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store.files import write_text
 from hashbench.store.results import find_files, read_results
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class ResultTable:
     """One table, ready to be written.
 
     Parameters
     ----------
     name : str
         What its files are called.
-    layout : Layout
+    layout : TableLayout
         What it shows.
     cells : DataFrame
         One row a cell: block, metric, line, ``n_bits``; means over seeds of ``value``, ``low`` and ``high``,
@@ -48,11 +48,11 @@ class Table:
     """
 
     name: str
-    layout: Layout
+    layout: TableLayout
     cells: pd.DataFrame
     published: Sequence[Published] = ()
 
-    def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "Table":
+    def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "ResultTable":
         """Add what the scores of every query tell, as far as the data folder holds them.
 
         Parameters
@@ -67,7 +67,7 @@ class Table:
 
         Returns
         -------
-        Table
+        ResultTable
             With bootstrap intervals and paired tests; one over folds, which have other queries each, as it is.
 
         Raises
@@ -105,7 +105,7 @@ class Table:
         return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
     def __repr__(self) -> str:
-        return f"<Table {self.name} of {len(self.cells)} cells>"
+        return f"<ResultTable {self.name} of {len(self.cells)} cells>"
 
     def __str__(self) -> str:
         return self.to_markdown()
@@ -143,7 +143,7 @@ class Table:
         verdicts = tell_verdicts(len({one.place for one, _ in found}), pairs, of=" of this table")
         return " ".join([verdicts, *filter(None, [tell_orders(make_orders(self.cells, self.published))])])
 
-    def _blocks(self, style: Style) -> list[Block]:
+    def _blocks(self, style: Style) -> list[TableBlock]:
         if self.layout.is_over_folds:
             return make_fold_blocks(self.cells, style)
         blocks = make_blocks(self.cells, self.layout, self.published, style)
@@ -271,7 +271,7 @@ class Table:
         return sheet_text(header, rows)
 
 
-def make_table(results: pd.DataFrame, name: str, selection: Selection | None = None) -> Table:
+def make_table(results: pd.DataFrame, name: str, selection: TableSelection | None = None) -> ResultTable:
     """Lay out a table.
 
     Parameters
@@ -280,12 +280,12 @@ def make_table(results: pd.DataFrame, name: str, selection: Selection | None = N
         What `hashbench.store.results.read_results` gives.
     name : str
         One of ``LAYOUTS``.
-    selection : Selection, optional
+    selection : TableSelection, optional
         What of it to show.
 
     Returns
     -------
-    Table
+    ResultTable
         Blocks never mix datasets, features, fingerprints or metrics; lines never mix parameters or versions.
 
     Raises
@@ -295,25 +295,25 @@ def make_table(results: pd.DataFrame, name: str, selection: Selection | None = N
     """
     if name not in LAYOUTS:
         raise unknown_name("table", name, LAYOUTS)
-    made = _table(results, name, selection or Selection())
+    made = _table(results, name, selection or TableSelection())
     if made.cells.empty:
-        raise _no_results(made, selection or Selection())
+        raise _no_results(made, selection or TableSelection())
     return made
 
 
-def make_selection(results: pd.DataFrame, selection: Selection) -> Table:
+def make_selection(results: pd.DataFrame, selection: TableSelection) -> ResultTable:
     """Lay out rows in a table of their own, without the papers' values.
 
     Parameters
     ----------
     results : DataFrame
         What `hashbench.store.results.read_results` gives.
-    selection : Selection
+    selection : TableSelection
         What to show.
 
     Returns
     -------
-    Table
+    ResultTable
         A block a dataset, its features, fingerprint and metric; all their code lengths, unless some are chosen.
 
     Raises
@@ -324,12 +324,12 @@ def make_selection(results: pd.DataFrame, selection: Selection) -> Table:
     cells = make_cells(selection.of_rows(results), selection.layout, (), selection)
     if cells.empty:
         raise selection.nothing_left(results)
-    return Table(selection.name, selection.layout, cells)
+    return ResultTable(selection.name, selection.layout, cells)
 
 
 def make_tables(
-    results_folder: Path, names: Sequence[str] = (), selection: Selection | None = None
-) -> dict[str, Table]:
+    results_folder: Path, names: Sequence[str] = (), selection: TableSelection | None = None
+) -> dict[str, ResultTable]:
     """Lay out all results of a folder.
 
     Parameters
@@ -338,15 +338,15 @@ def make_tables(
         Holds ``<dataset>/<method>.csv`` files.
     names : sequence of str
         Which tables; if empty, the one that the selection makes, or all that there are results for.
-    selection : Selection, optional
+    selection : TableSelection, optional
         What of them to show.
 
     Returns
     -------
-    dict of str to Table
+    dict of str to ResultTable
         The tables by name.
     """
-    results, selection = read_results(results_folder), selection or Selection()
+    results, selection = read_results(results_folder), selection or TableSelection()
     results = with_trials(results, read_lines(find_files(results_folder)))
     selection.check_name(names)
     if names:
@@ -359,7 +359,7 @@ def make_tables(
 
 
 def write_tables(
-    folder: Path, tables: Mapping[str, Table], digits: int | None = None, *, has_spread: bool = True
+    folder: Path, tables: Mapping[str, ResultTable], digits: int | None = None, *, has_spread: bool = True
 ) -> None:
     """Write tables as Markdown, CSV and LaTeX, with their tie ranges, the published values and orders.
 
@@ -367,7 +367,7 @@ def write_tables(
     ----------
     folder : Path
         Made if need be.
-    tables : mapping of str to Table
+    tables : mapping of str to ResultTable
         By name.
     digits : int, optional
         Behind the point in Markdown and LaTeX, by default 4 and 3.
@@ -385,14 +385,14 @@ def write_tables(
             write_text(folder / f"{name}-orders.csv", table.to_orders_csv())
 
 
-def _table(results: pd.DataFrame, name: str, selection: Selection) -> Table:
+def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> ResultTable:
     layout, published = LAYOUTS[name], [one for one in published_values() if one.layout == name]
     chosen = selection.of_rows(bases(results) if layout.is_over_folds else results)
     cells = make_cells(results.loc[chosen.index], layout, published, selection)
-    return Table(name, layout, cells, [one for one in published if selection.has(one)])
+    return ResultTable(name, layout, cells, [one for one in published if selection.has(one)])
 
 
-def _no_results(table: Table, selection: Selection) -> HashbenchError:
+def _no_results(table: ResultTable, selection: TableSelection) -> HashbenchError:
     layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
     methods = sorted({one.our_method for one in table.published if not layout.is_open})
     usable = [method for method in methods or ["itq"] if method in method_names()]

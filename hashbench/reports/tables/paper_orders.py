@@ -22,7 +22,7 @@ VERDICTS = {
 }
 
 
-class Order(NamedTuple):
+class PaperOrder(NamedTuple):
     """Two methods that a paper ranks, each with our cell."""
 
     higher: Pair
@@ -38,7 +38,7 @@ class Order(NamedTuple):
         return "holds" if ours.value > other.value else "turned", answer
 
 
-def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Order]:
+def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[PaperOrder]:
     """Take every two methods that one table of a paper tells apart, on networks of one class, and a block of ours.
 
     A table's column of numbers from several papers tells no two apart.
@@ -53,14 +53,14 @@ def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Ord
         kept = nearest((pair.published for pair in pairs), features)
         ranked = sorted(pairs, key=lambda pair: -float(pair.published.value))
         orders += [
-            Order(one, other)
+            PaperOrder(one, other)
             for one, other in combinations([pair for pair in ranked if pair.published in kept], 2)
             if float(one.published.value) > float(other.published.value) and one.cell is not other.cell
         ]
     return orders
 
 
-def tell_orders(orders: Sequence[Order]) -> str:
+def tell_orders(orders: Sequence[PaperOrder]) -> str:
     """Count verdicts in a sentence; nothing if there are none."""
     counts = Counter(order.verdict for order in orders)
     told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict])

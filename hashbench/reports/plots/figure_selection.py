@@ -16,7 +16,7 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines, tell_hidden
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
-from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
+from hashbench.reports.plots.style import FigureLayout, Look, broken_name, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
@@ -26,7 +26,7 @@ DEFAULT_METRIC = "AP"
 
 
 @dataclass(frozen=True)
-class Selection:
+class FigureSelection:
     """What the user wants to see; what is empty means all.
 
     Parameters
@@ -54,7 +54,7 @@ class Selection:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class FigureBlock:
     """What one figure shows: results of one metric on one dataset."""
 
     dataset: str
@@ -68,7 +68,7 @@ class Block:
     remarks: list[str]  # sentences on what the names leave out
     stem: tuple[str, ...]  # what tells its files from those of other blocks
     dataset_files: tuple[Path, ...] = ()  # that the user named
-    layout: Layout = field(default_factory=Layout)
+    layout: FigureLayout = field(default_factory=FigureLayout)
     on_progress: Progress = silent
     notes: list[str] = field(default_factory=list)  # what the figure lacks; drawing adds to it
 
@@ -91,11 +91,11 @@ class Block:
 
 def choose_blocks(
     results: pd.DataFrame,
-    selection: Selection,
+    selection: FigureSelection,
     usual_bits: int | None = None,
-    layout: Layout = Layout(),  # noqa: B008  # is frozen
+    layout: FigureLayout = FigureLayout(),  # noqa: B008  # is frozen
     on_progress: Progress = silent,
-) -> list[Block]:
+) -> list[FigureBlock]:
     """Cut results to what was chosen; at least one block is left, or HashbenchError is raised.
 
     ``usual_bits`` is the one code length to show if none was chosen; the nearest one a block has stands in for it.
@@ -130,7 +130,7 @@ def choose_blocks(
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
         blocks.append(
-            Block(
+            FigureBlock(
                 dataset,
                 features,
                 fingerprint,
@@ -150,7 +150,7 @@ def choose_blocks(
     return blocks
 
 
-def chooser(results: pd.DataFrame, selection: Selection) -> Callable[[pd.DataFrame], pd.DataFrame]:
+def chooser(results: pd.DataFrame, selection: FigureSelection) -> Callable[[pd.DataFrame], pd.DataFrame]:
     """Give what cuts a frame, of results or of cells, to what was chosen; refuse names that no row of results has."""
     spelt = {key: names_of_dataset(*key) for key in places(results).unique()}
     kinds = {key: names_of_features(key[1]) for key in spelt}
@@ -225,7 +225,7 @@ def stems_of(found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
 
 
-def nothing_left(results: pd.DataFrame, selection: Selection, metric: str) -> HashbenchError:
+def nothing_left(results: pd.DataFrame, selection: FigureSelection, metric: str) -> HashbenchError:
     """Build the error for a choice that leaves nothing, and say what there is."""
     lengths = " at " + " or ".join(map(str, selection.n_bits)) + " bits" if selection.n_bits else ""
     of = " of " + " or ".join(selection.methods) if selection.methods else ""

@@ -12,7 +12,7 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.conventions import Evaluator
-from hashbench.reports.explain.emulation import Explanation, Range, Switches, causes_of, subsets
+from hashbench.reports.explain.emulation import Explanation, Switches, TieRange, causes_of, subsets
 from hashbench.reports.explain.evaluators import RANX, TREC
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
@@ -160,10 +160,10 @@ def _explained(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
             scores = {query: _without_ties(tool.order(of_query)) for query, of_query in scores.items()}
         return evaluate_run(scores, qrels, [divided if divisor in on else name], complete=_MISSING in on)
 
-    def averaged(on: Switches) -> Range:
+    def averaged(on: Switches) -> TieRange:
         parts = next(iter(evaluated(on - {zero}).scores.values()))[:3]
         is_counted = np.ones(len(parts[0]), bool) if zero in on else ~np.isnan(parts[0])
-        return Range(
+        return TieRange(
             *(float(part[is_counted].mean()) if is_counted.any() else np.nan for part in map(np.nan_to_num, parts))
         )
 

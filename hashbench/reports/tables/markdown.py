@@ -51,7 +51,7 @@ Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
 @dataclass(frozen=True)
-class Block:
+class TableBlock:
     """One dataset and metric of a table, as it is to be seen; the notes are paragraphs below it."""
 
     title: str
@@ -62,7 +62,7 @@ class Block:
     data: str = ""  # the dataset's fingerprint
 
 
-def markdown(title: str, blocks: Sequence[Block], foot: str = "") -> str:
+def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
     """Write a table for people: a heading, a Markdown table and its notes a block, and what is said of them all."""
     lines = [f"# {title}", ""]
     for block in blocks:
