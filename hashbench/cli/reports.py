@@ -67,7 +67,7 @@ def tables(
     ablation       AP of methods with other parameters than in the other tables
     unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.reports.aggregate import tell_hidden
+    from hashbench.reports.aggregate import describe_hidden
     from hashbench.reports.tables import TableSelection, make_tables, write_tables
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
@@ -97,7 +97,7 @@ def tables(
     shown: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
     for table in made.values():
         click.echo(table.to_markdown(**shown))
-    hidden = tell_hidden(made[selection.name].cells) if is_own else ""
+    hidden = describe_hidden(made[selection.name].cells) if is_own else ""
     if hidden:
         click.echo(hidden, err=True)
     if is_written:
@@ -238,5 +238,5 @@ def diff(
             found = with_tests(found, resamples, progress.tell)
     click.echo(diff_text.format_diff(found, form, only_changed=only_changed))
     if limit is not None and found.drops(limit):
-        click.echo(diff_text.complain(found, limit), err=True)
+        click.echo(diff_text.describe_drops(found, limit), err=True)
         raise click.exceptions.Exit(3)

@@ -62,9 +62,9 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
 @RESULTS
 def info(dataset: str, method: str, results: Path) -> None:
     """Tell what made the results of a METHOD on a DATASET: commit, libraries, processor, day and time of each job."""
-    from hashbench.reports.row_origins import made_table
+    from hashbench.reports.row_origins import origin_table
 
-    click.echo(made_table(results, dataset, method))
+    click.echo(origin_table(results, dataset, method))
 
 
 @results.command()
@@ -116,7 +116,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     that come out otherwise are named, with how what made them differs from here, and the exit code is 1; where methods
     that optimise end within 0.02, as they may on another processor, it is a warning. So is what cannot be run here.
     """
-    from hashbench.reports.row_origins import line_of, read_lines
+    from hashbench.reports.row_origins import origin_of, read_origins
     from hashbench.reports.submissions import (
         about_rows,
         changed_cells,
@@ -131,7 +131,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     rows, problems = read_files(files)
     base = _accepted(against)
     _end(problems + about_rows(rows, base))
-    cells, lines = chosen_cells(changed_cells(rows, base), **asked), read_lines(files)
+    cells, origins = chosen_cells(changed_cells(rows, base), **asked), read_origins(files)
     known, others = runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
@@ -144,7 +144,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **asked: A
     problems, warnings = [], []
     for job, cell in chosen:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        wrong, doubtful = run_again(job, cell, line_of(lines, cell[0].key))
+        wrong, doubtful = run_again(job, cell, origin_of(origins, cell[0].key))
         problems += wrong
         warnings += doubtful
     for warning in warnings:

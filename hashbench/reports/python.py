@@ -293,7 +293,6 @@ def plot(
 
 
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:
-    """Make a study of what `run` and `tune` take."""
     settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
     return Study(
         datasets=_names(datasets, "datasets"),

@@ -346,7 +346,6 @@ def _is_alike(row: Row, other: Row) -> bool:
 
 @contextmanager
 def _fresh_folder() -> Iterator[None]:
-    """Let the cache be an empty folder for a while."""
     before = os.environ.get("HASHBENCH_DATA")
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["HASHBENCH_DATA"] = folder
@@ -364,10 +363,8 @@ def _is_other(old: Row, row: Row) -> bool:
 
 
 def _told(row: Row) -> str:
-    """Name a row."""
     return f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed} {row.metric}"
 
 
 def _numbers(row: Row) -> str:
-    """Tell the part of a row that is no key."""
     return " ".join(map(str, row[len(row.key) :]))

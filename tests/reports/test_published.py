@@ -273,7 +273,7 @@ def test_mlgap_stands_beside_ap_and_names_its_radius():
     assert "itq" not in shown  # which has no LGAP
     assert "radius 2, the paper does not tell its own" in made.to_markdown()
     assert "does not say how its mAP breaks ties" in made.to_markdown()
-    assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not tell its radius.}" in made.to_latex()
+    assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not state its radius.}" in made.to_latex()
     shown = block(made, "cifar10-s2: LGAP@r2 beside AP")  # not run, but in the paper
     assert shown["DSH original (eq. 16)"][:4] == ["-", "0.2633", "-", "0.6012"]
     assert "Paper: mLGAP (Ding et al.), CIFAR-10 (official split). Not run here." in made.to_markdown()

@@ -162,7 +162,7 @@ def test_a_side_of_a_range_typed_wrong_is_told(forked, hashbench, typed):
     result = hashbench("diff", typed)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"Error: 'tpic' of {typed!r} is no revision of this git repository. Did you mean 'topic'?\n"
+        f"Error: 'tpic' of {typed!r} is not a revision of this git repository. Did you mean 'topic'?\n"
     )
 
 

@@ -342,7 +342,6 @@ def _variant(asked: _Asked, on: Switches, n_items: int) -> _Asked:
 
 
 def _with_divisor(asked: _Asked) -> str:
-    """Give the name of the metric with the script's divisor."""
     stem, divisor = asked.metric.partition(":")[0], asked.evaluator.divisor
     return f"{stem}:{divisor}" if stem.startswith("AP@") else asked.metric
 

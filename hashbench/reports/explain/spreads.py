@@ -299,7 +299,6 @@ def _whole(seen: Query, script: Evaluator, n_first: int) -> Any:
 
 
 def _mean(values: FloatArray) -> float:
-    """Average the queries that have relevant items."""
     counted = ~np.isnan(values)
     return float(values[counted].mean()) if counted.any() else math.nan
 

@@ -9,7 +9,7 @@ import pandas as pd
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
 from hashbench.reports.plots.style import Look, choose_looks
-from hashbench.reports.row_origins import in_words, line_of, n_trials
+from hashbench.reports.row_origins import describe_origin, n_trials, origin_of
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
@@ -21,7 +21,7 @@ from hashbench.store.results import COLUMNS, NUMBERS
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
-def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
+def make_content(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
     """Lay out results: blocks, metrics, lines, methods, their cells (means over seeds), the rows behind, the papers'.
 
     The same results give the same content; ``null`` stands for a number that there is not. ``made`` says what made
@@ -56,18 +56,17 @@ def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {
         "rows": {
             "seed": rows["seed"].tolist(),
             **{key: whole(rows[key]) for key in ("value", "low", "high")},
-            "made": coded(_made(rows, made)),
+            "made": coded(_origins(rows, origins)),
         },
         "published": _published(cells),
         "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES},
     }
 
 
-def _made(rows: pd.DataFrame, made: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
-    """Tell of each row what made it, in lines; nothing where that is not known."""
+def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
     for job in records(rows[list(COLUMNS[:6])]):
-        line = line_of(made, job)
-        yield "\n".join(in_words(line, n_trials(job, line))) if line else ""
+        origin = origin_of(origins, job)
+        yield "\n".join(describe_origin(origin, n_trials(job, origin))) if origin else ""
 
 
 def whole(numbers: Iterable[float]) -> list[int | None]:

@@ -56,7 +56,6 @@ def _counted(cells: pd.DataFrame) -> dict[str, Any]:
 
 
 def _method(name: str) -> dict[str, Any]:
-    """Tell what is known of a method; of one that is no longer installed its name."""
     card = known_card(name)
     if card is None:
         return {"name": name, "is_installed": False}
@@ -73,7 +72,6 @@ def _method(name: str) -> dict[str, Any]:
 
 
 def _references(method: str) -> list[str]:
-    """Read the references of a method's docstrings, each in one line."""
     if registry.is_built_in(method):
         docstrings = _source_code.docstrings_of(f"hashbench.methods.{method.replace('-', '_')}")
     else:

@@ -22,7 +22,7 @@ from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
-from hashbench.reports.row_origins import read_lines
+from hashbench.reports.row_origins import read_origins
 from hashbench.store.files import check_output, data_dir, write_bytes, write_text
 from hashbench.store.results import find_files, read_results
 
@@ -79,8 +79,8 @@ def write_report(
     check_output(path)
     results = read_results(results_folder)
     sides = None if against is None else read_sides(against, None, results_folder)
-    lines = read_lines(find_files(results_folder))
-    content, cells = make_content(results, lines), average_over_seeds(results, all_lines(results))
+    content = make_content(results, read_origins(find_files(results_folder)))
+    cells = average_over_seeds(results, all_lines(results))
     names = block_names(cells[list(BLOCK)].drop_duplicates())
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)
@@ -128,14 +128,12 @@ def _check_folder(output: Path) -> None:
 
 
 def _remove_others(folder: Path, named: Collection[str]) -> None:
-    """Remove what an earlier report left beside the page."""
     for path in [*folder.glob("data/queries-*.js"), *folder.glob("data/images-*.jpg")]:
         if path.relative_to(folder).as_posix() not in named:
             path.unlink(missing_ok=True)
 
 
 def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str) -> str:
-    """Fill the template: the content as JSON for what depends on a choice, what is fixed as HTML."""
     here = files("hashbench.reports.html")
     environment = Environment(
         autoescape=True,
@@ -157,7 +155,6 @@ def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str)
 
 
 def _queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
-    """Read the queries of a block, or say how to get them."""
     if n_queries == 0:
         return {"note": "They were left out: --queries 0."}
     try:

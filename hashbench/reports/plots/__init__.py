@@ -138,7 +138,6 @@ def draw_figures(
 
 
 def _demand_values(block: FigureBlock) -> None:
-    """Refuse a block without a single value."""
     if block.cells.empty:
         raise HashbenchError(
             f"there is nothing to draw of {block.dataset} ({block.features}): no query has a relevant item in the "

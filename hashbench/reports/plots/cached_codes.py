@@ -112,7 +112,6 @@ def open_dataset(block: FigureBlock) -> Dataset:
 
 
 def _kept_codes() -> dict[tuple[Any, ...], Path]:
-    """Give the codes files of the data folder by their ``_KEY``."""
     found = {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
         attributes = _attributes(path, path.stat().st_mtime_ns)
@@ -142,7 +141,6 @@ def _dataset_path(block: FigureBlock) -> Path:
 
 
 def _preparation(block: FigureBlock) -> str:
-    """Say which command prepares the dataset behind a block."""
     if is_dataset(block.dataset):
         return f"hashbench prepare {dataset_spec(block.dataset, block.features)}"
     return f"hashbench prepare --name {block.dataset} --from ITEMS, with its other options as before"

@@ -168,7 +168,6 @@ def _counts(sizes: IntArray) -> str:
 
 
 def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
-    """Draw precision against a column of the curves."""
     points = read_curves(block)
     block = block.only(points["label"])
     shown = list(product(sorted(points["n_bits"].unique()), panels_of(block)))
@@ -198,5 +197,4 @@ def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figu
 
 
 def _title(panel: Panel, n_bits: int) -> str:
-    """Name a panel by its lines, and its code length."""
     return ", ".join([panel.title] * bool(panel.title) + [f"{n_bits} bits"])

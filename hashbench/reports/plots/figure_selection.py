@@ -13,7 +13,7 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines, tell_hidden
+from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, describe_hidden, main_lines
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
 from hashbench.reports.plots.style import FigureLayout, Look, broken_name, choose_looks
@@ -123,7 +123,7 @@ def choose_blocks(
         if not selection.n_bits:
             part = nearest_length(part, usual_bits)
         if (selection.methods or names) and (selection.n_bits or usual_bits is None):
-            notes += filter(None, [tell_hidden(part)])
+            notes += filter(None, [describe_hidden(part)])
         shown, remarks = short_names(part)
         rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
         stem = [stems[dataset, features]]

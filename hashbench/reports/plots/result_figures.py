@@ -152,7 +152,6 @@ def _too_little(block: FigureBlock, what: str) -> str:
 
 
 def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float, float], *, is_banded: bool) -> None:
-    """Draw the lines of a panel of that width and height in inches, and the baselines near them."""
     own = block.cells[block.cells["label"].isin(panel.labels)]
     lengths = sorted(own["n_bits"].unique().tolist())
     shown = block.cells[block.cells["n_bits"].between(lengths[0], lengths[-1])]

@@ -156,7 +156,6 @@ def unseen_against_seen(block: FigureBlock) -> Figure:
 
 
 def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureBlock) -> None:
-    """Draw a mark for each method, its bars, and its name where there is room."""
     others = cells[cells["group"] != "baseline"]
     for key, columns in _AXES.items():
         ends = np.concatenate([cells[key], *(others[column].dropna() for column in columns)])
@@ -246,7 +245,6 @@ def place_names(points: FloatArray, sizes: FloatArray, corners: FloatArray, mark
 
 
 def _covers(boxes: FloatArray, points: FloatArray, margin: float = 0.0) -> BoolArray:
-    """Tell which boxes cover which points, (n_boxes, n_points)."""
     (left, low), (right, high) = (corner[:, :, None] for corner in (boxes[:, 0].T - margin, boxes[:, 1].T + margin))
     x, y = points.T
     return np.asarray((x > left) & (x < right) & (y > low) & (y < high))

@@ -13,7 +13,7 @@ from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
 from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
-from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_verdicts
+from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement
 from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
@@ -160,7 +160,6 @@ def tie_range(style: Style, low: float, high: float) -> str:
 def _columns(
     layout: TableLayout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
 ) -> tuple[list[tuple[str, int]], list[Span]]:
-    """Give the metric and length of each column of ours, and the headings."""
     lengths = sorted(set(n_bits))
     own = list(metrics) if layout.is_beside else ["ours" if has_paper else ""]
     under = [name for metric in own for name in (metric, *(["paper"] * has_paper))]
@@ -195,7 +194,6 @@ def _with_effort(
 
 
 def _notes_on_versions(block: pd.DataFrame) -> list[str]:
-    """Say which lines are older than their methods."""
     cards = {method: known_card(method) for method in block["method"].unique()}
     lines = zip(block["method"], block["method_version"], strict=True)
     older = sorted({method for method, version in lines if (card := cards[method]) and version < card.version})
@@ -210,7 +208,6 @@ def _groups(
     pairs: Sequence[Pair],
     style: Style,
 ) -> Groups:
-    """Lay out our lines, and below those of their group the paper's that were not run."""
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
     left = {one.line: "" for one in paper}
     left.update((one.line, one.method) for one in sorted(paper, key=lambda one: -len(one.method)))  # the shortest name
@@ -349,16 +346,15 @@ def _notes_on_papers(layout: TableLayout, papers: Sequence[Published], pairs: Se
     named = f"Paper: {own[0].source}, {own[0].name}; names in its" if own else "Papers: those below; names in a paper's"
     notes = [
         f"{named} spelling are its rows that were not run here.",
-        tell_verdicts(len(papers), pairs),
+        count_verdicts(len(papers), pairs),
         _what_differs(of_own),
-        tell_agreement(columns),
+        describe_agreement(columns),
     ]
     others = _notes_on_others(papers[len(own) :], pairs)
     return [" ".join(note for note in notes if note), *([others] if others else [])]
 
 
 def _notes_on_others(papers: Sequence[Published], pairs: Sequence[Pair]) -> str:
-    """Say whose the values of other papers are, and what differs from ours."""
     sources: dict[str, list[Published]] = {}
     for one in papers:
         sources.setdefault(f"{one.source}, {one.name}, {one.backbone}", []).append(one)

@@ -190,7 +190,6 @@ def _entry(entry: Entry) -> str:
 
 
 def _short_spread(entry: Entry) -> str:
-    """Give the spread without its leading zero."""
     return f"±{entry.spread.removeprefix('0')}" if entry.spread else ""
 
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 class TableLayout:
     """What a table shows."""
 
-    heading: str  # what it is called
+    heading: str  # such as "Table 1"
     title: str
-    metrics: tuple[str, ...]  # a dataset that the paper also scores by another gets a block for that too
+    metrics: tuple[str, ...]  # a dataset that the paper also scores by another metric gets a block for that too
     n_bits: tuple[int, ...] = ()  # the columns of datasets that are not in the paper; empty: all there are
-    source: str = ""  # how the paper begins in the column of published.csv
-    number: str = ""  # of the paper's table, as in the column "table"
-    of_others: tuple[str, ...] = ()  # metrics in which values of other papers stand beside ours, too
-    is_beside: bool = False  # whether the metrics stand in one block; its lines have values in the first of them
-    is_open: bool = True  # to methods that are not in the paper's table
-    is_ablation: bool = False  # of several lines of one method, instead of one line of each
-    is_over_folds: bool = False  # of datasets with unseen classes; others leave these out
-    remark: str = ""  # what every caption adds
+    source: str = ""  # how the paper begins in the column "source" of published.csv
+    number: str = ""  # the number of the paper's table, as in the column "table"
+    of_others: tuple[str, ...] = ()  # metrics in which values of other papers stand beside ours too
+    is_beside: bool = False  # whether all metrics share one block, whose lines have values in the first of them
+    is_open: bool = True  # whether methods that are not in the paper's table are shown
+    is_ablation: bool = False  # whether it shows several lines of one method, not one line of each
+    is_over_folds: bool = False  # whether it shows datasets with unseen classes, which others leave out
+    remark: str = ""  # a sentence for every caption
 
 
 LAYOUTS = {
@@ -65,7 +65,7 @@ LAYOUTS = {
         source="mLGAP",
         number="1",
         is_beside=True,
-        remark="mLGAP is the mean of LGAP@r2, of radius 2; the paper does not tell its radius.",
+        remark="mLGAP is the mean of LGAP@r2, of radius 2; the paper does not state its radius.",
     ),
     "ablation": TableLayout(
         heading="Ablation",

@@ -53,7 +53,6 @@ def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
 
 
 def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
-    """Write a value with its spread, and the worst case of its ties."""
     if cell is None:
         return [Entry(NOT_RUN), Entry(NOT_RUN)]
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
@@ -77,7 +76,6 @@ def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str]
 
 
 def _of_seeds(block: pd.DataFrame) -> str:
-    """Say how many seeds, where columns differ in it."""
     most = block.groupby("scope", sort=False)["n_seeds"].max()
     if most.nunique() < 2:
         return ""

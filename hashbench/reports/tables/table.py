@@ -13,15 +13,15 @@ from hashbench.registry import method_names
 from hashbench.reports.aggregate import BLOCK, CELL, LINE, line_labels
 from hashbench.reports.folds import bases
 from hashbench.reports.formatting import sheet_text
-from hashbench.reports.row_origins import read_lines, with_trials
+from hashbench.reports.row_origins import read_origins, with_trials
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
 from hashbench.reports.tables.latex import latex
 from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 from hashbench.reports.tables.markdown import Style, TableBlock, markdown
-from hashbench.reports.tables.nearness import tell_verdicts
+from hashbench.reports.tables.nearness import count_verdicts
 from hashbench.reports.tables.over_folds import make_fold_blocks
-from hashbench.reports.tables.paper_orders import make_orders, tell_orders
+from hashbench.reports.tables.paper_orders import count_orders, make_orders
 from hashbench.reports.tables.published import Published, published_values
 from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.tables.uncertainty import add_confidence
@@ -111,7 +111,6 @@ class ResultTable:
         return self.to_markdown()
 
     def _repr_markdown_(self) -> str:
-        """Show the table in a notebook."""
         return self.to_markdown()
 
     def to_latex(self, digits: int = 3, *, has_spread: bool = True) -> str:
@@ -140,8 +139,8 @@ class ResultTable:
             return ""
         found = compared(self.cells, self.layout, self.published)
         pairs = [pair for _, ones in found for pair in ones]
-        verdicts = tell_verdicts(len({one.place for one, _ in found}), pairs, of=" of this table")
-        return " ".join([verdicts, *filter(None, [tell_orders(make_orders(self.cells, self.published))])])
+        verdicts = count_verdicts(len({one.place for one, _ in found}), pairs, of=" of this table")
+        return " ".join([verdicts, *filter(None, [count_orders(make_orders(self.cells, self.published))])])
 
     def _blocks(self, style: Style) -> list[TableBlock]:
         if self.layout.is_over_folds:
@@ -347,7 +346,7 @@ def make_tables(
         The tables by name.
     """
     results, selection = read_results(results_folder), selection or TableSelection()
-    results = with_trials(results, read_lines(find_files(results_folder)))
+    results = with_trials(results, read_origins(find_files(results_folder)))
     selection.check_name(names)
     if names:
         return {name: make_table(results, name, selection) for name in names}
