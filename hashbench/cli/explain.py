@@ -169,12 +169,12 @@ def _explain_kept(
 ) -> None:
     """Show what scripts make of all codes of a dataset that are kept."""
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain.spreads import explain_kept, format_grid
+    from hashbench.reports.explain.spreads import explain_kept, format_spreads
 
     with Progress(short=True) as progress:
         orders = None if database_order is None else [database_order]
         found = explain_kept(dataset, n_bits, methods, seed, metrics or ("AP",), orders, progress.tell)
-    click.echo(format_grid(found, form))
+    click.echo(format_spreads(found, form))
 
 
 def _read(codes: Path | None, dataset: str | None, own: dict[str, Any]) -> "OwnCodes":

@@ -344,7 +344,7 @@ def test_a_quantity_of_its_own_may_be_another_in_another_order_of_ties():
 
 @pytest.mark.parametrize("printed", ["1", "0.5", "0"])
 def test_a_number_of_few_digits_says_too_little(printed):
-    with pytest.raises(HashbenchError, match="says too little: give two digits behind the point"):
+    with pytest.raises(HashbenchError, match="has too few digits"):
         answers(explained(["AP"]), printed)
 
 

@@ -1,6 +1,6 @@
-"""Many codes through the orders of ties that real scripts have: how far their values spread, and which pairs turn.
+"""Many codes through the orders of ties that real scripts have: how far values spread, and which pairs are reversed.
 
-A script is taken for its order of ties alone: all else is as ours. One that gives the precision at the end of each tie
+Only a script's order of ties is taken; all else is as ours. A script that computes the precision at the end of each tie
 has no order; it takes ties near their worst whatever the database, and stands apart.
 """
 
@@ -41,65 +41,35 @@ FORMATS = ("table", "markdown", "json")
 
 
 class Spread(NamedTuple):
-    """What the scripts' orders of ties make of one metric of some codes, the database in one order.
-
-    Parameters
-    ----------
-    method, n_bits, metric, database, n_queries : str, int, str, str, int
-        Which codes, of how many bits; which metric; a name of ``DATABASE_ORDERS``; how many queries.
-    value, tie_sd, low, high : float
-        The exact value, its deviation over random orders (luck), and the worst case.
-    lowest, highest : float
-        Among scripts that sort.
-    lowest_script, highest_script : str
-        One that gives it.
-    end_of_ties : float
-        Of scripts that take the precision at the end of each tie (sklearn-ap); NaN where the metric is not AP.
-    """
+    """What the scripts' orders of ties make of one metric of some codes, the database in one order."""
 
     method: str
     n_bits: int
     metric: str
-    database: str
+    database: str  # one of ``DATABASE_ORDERS``
     n_queries: int
-    value: float
-    tie_sd: float
-    low: float
+    value: float  # exact
+    tie_sd: float  # its deviation over random orders: luck
+    low: float  # the worst case
     high: float
-    lowest: float
+    lowest: float  # among scripts that sort
     highest: float
-    lowest_script: str
+    lowest_script: str  # one that gives it
     highest_script: str
-    end_of_ties: float
+    end_of_ties: float  # of scripts that take the precision at the end of each tie; NaN where the metric is not AP
 
 
 class Pairs(NamedTuple):
-    """Of every two methods at one code length, what ties leave open between them.
-
-    Parameters
-    ----------
-    n_bits, metric, database : int, str, str
-        Where they were compared.
-    n_pairs : int
-        All of them.
-    meet : int
-        Those whose ranges meet: in the worst case ties could turn them.
-    open : int
-        Those that luck does not tell apart.
-    turned : tuple of pairs of str
-        Those that two scripts that sort can publish in either order.
-    turned_at_end : tuple of pairs of str
-        Those that need the script of the end of ties for it.
-    """
+    """What ties leave open between every two methods at one code length."""
 
     n_bits: int
     metric: str
     database: str
     n_pairs: int
-    meet: int
-    open: int
-    turned: tuple[tuple[str, str], ...]
-    turned_at_end: tuple[tuple[str, str], ...]
+    meet: int  # pairs whose ranges meet: in the worst case ties could reverse them
+    open: int  # pairs that luck does not tell apart
+    turned: tuple[tuple[str, str], ...]  # pairs that two scripts that sort can publish in either order
+    turned_at_end: tuple[tuple[str, str], ...]  # pairs that need the script of the end of ties for it
 
 
 def spreads(
@@ -118,15 +88,25 @@ def spreads(
     exact = evaluate_packed(query, database, n_bits, affinity, metrics)
     for name in database_orders:
         items, relevance = rearranged(database, affinity, name)
-        found, end_of_ties = _values(query, items, n_bits, relevance, list(exact.scores))
+        by_script, end_of_ties = _values(query, items, n_bits, relevance, list(exact.scores))
         for metric, summary in exact.summary.items():
-            values = found[metric]
+            values = by_script[metric]
             lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
             yield Spread(
-                *(method, n_bits, metric, name, summary.n_queries),
-                *(summary.mean, summary.tie_sd, summary.low, summary.high),
-                *(values[lowest], values[highest], lowest, highest),
-                end_of_ties if metric == "AP" else math.nan,
+                method=method,
+                n_bits=n_bits,
+                metric=metric,
+                database=name,
+                n_queries=summary.n_queries,
+                value=summary.mean,
+                tie_sd=summary.tie_sd,
+                low=summary.low,
+                high=summary.high,
+                lowest=values[lowest],
+                highest=values[highest],
+                lowest_script=lowest,
+                highest_script=highest,
+                end_of_ties=end_of_ties if metric == "AP" else math.nan,
             )
 
 
@@ -139,32 +119,11 @@ def explain_kept(
     database_orders: Sequence[str] | None = None,
     on_progress: Progress = silent,
 ) -> list[Spread]:
-    """Score all codes of a dataset that are kept in the data folder, as `spreads`.
+    """Score all codes of a dataset that are kept in the data folder with a seed, as `spreads` does.
 
-    Parameters
-    ----------
-    dataset : str
-        Name, NAME:FEATURES or file.
-    n_bits, methods : sequence, optional
-        Which lengths and methods; by default all.
-    seed : int, default=0
-        Of the codes.
-    metrics : sequence of str
-        Those that scripts give by sorting, such as AP, AP@1000, NDCG or P@100.
-    database_orders : sequence of str, optional
-        By default those of ``DATABASE_ORDERS`` that the dataset has; several labels an item have no order by class.
-    on_progress : callable
-        Told of queries ranked.
-
-    Returns
-    -------
-    list of Spread
-        By length, method, database order and metric.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no such codes, no script that sorts gives a metric, or the database cannot be so ordered.
+    ``n_bits`` and ``methods`` choose among them. Metrics are those that scripts compute by sorting, such as AP,
+    AP@1000, NDCG or P@100. By default the database is in all ``DATABASE_ORDERS`` that the dataset has; with several
+    labels per item there is none by class. Spreads stand by length, method, database order and metric.
     """
     loaded, _ = load_dataset(dataset)
     affinity = loaded.affinity()
@@ -177,61 +136,61 @@ def explain_kept(
         labels = getattr(affinity, "database_labels", None)
         is_single = labels is not None and labels.ndim == 1
         database_orders = [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
-    kept: list[tuple[int, str, Path]] = []
-    lines = []
+    kept: list[tuple[int, str, Path, str]] = []
     for path in sorted((data_dir() / "codes").glob("*/*.h5")):
-        made = read_attributes(path)
-        if made.get("dataset_fingerprint") != loaded.fingerprint or made.get("seed") != seed:
-            continue
-        if made["n_bits"] in (n_bits or [made["n_bits"]]) and made["method"] in (methods or [made["method"]]):
-            kept.append((int(made["n_bits"]), str(made["method"]), path))
-            lines.append((str(made["method"]), str(made["params"])))
+        about = read_attributes(path)
+        length, method = int(about.get("n_bits", 0)), str(about.get("method"))
+        is_of_dataset = about.get("dataset_fingerprint") == loaded.fingerprint and about.get("seed") == seed
+        if is_of_dataset and length in (n_bits or [length]) and method in (methods or [method]):
+            kept.append((length, method, path, str(about["params"])))
     if not kept:
-        asked = " ".join([f"--method {name}" for name in methods or ["itq"]] + [f"--bits {n}" for n in n_bits or [32]])
+        options = " ".join(
+            [f"--method {name}" for name in methods or ["itq"]] + [f"--bits {n}" for n in n_bits or [32]]
+        )
         raise HashbenchError(
             f"no codes of {dataset} with seed {seed} are kept here that were asked for. Make some: hashbench run "
-            f"--dataset {dataset} {asked} --seed {seed}."
+            f"--dataset {dataset} {options} --seed {seed}."
         )
-    labels_of = method_labels(lines)
-    found: list[Spread] = []
-    for number, ((length, _, path), line) in enumerate(sorted(zip(kept, lines, strict=True))):
-        what = f"codes explained, {labels_of[line]} {length} bits"
-        on_progress(what, number, len(kept))
+    labels = method_labels((method, params) for _, method, _, params in kept)
+    all_spreads: list[Spread] = []
+    for number, (length, method, path, params) in enumerate(sorted(kept)):
+        label = labels[method, params]
+        on_progress(f"codes explained, {label} {length} bits", number, len(kept))
         with open_codes(path) as codes:
-            parts = codes.query[:], codes.database[:], codes.n_bits, affinity
-        found += spreads(labels_of[line], *parts, metrics, database_orders)
+            query, database = codes.query[:], codes.database[:]
+        all_spreads += spreads(label, query, database, length, affinity, metrics, database_orders)
     on_progress("codes explained", len(kept), len(kept))
-    return found
+    return all_spreads
 
 
-def pairs(found: Sequence[Spread]) -> list[Pairs]:
+def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:
     """Compare every two methods, by code length, metric and database order."""
-    at: dict[tuple[int, str, str], list[Spread]] = {}
-    for one in found:
-        at.setdefault((one.n_bits, one.metric, one.database), []).append(one)
-    return [_pairs(place, those) for place, those in at.items()]
+    by_place: dict[tuple[int, str, str], list[Spread]] = {}
+    for spread in all_spreads:
+        by_place.setdefault((spread.n_bits, spread.metric, spread.database), []).append(spread)
+    return [_pairs(place, of_methods) for place, of_methods in by_place.items()]
 
 
-def _pairs(place: tuple[int, str, str], those: Sequence[Spread]) -> Pairs:
-    both = list(combinations(those, 2))
-    answers = [str(ties.compare(one, other)) for one, other in both]
+def _pairs(place: tuple[int, str, str], of_methods: Sequence[Spread]) -> Pairs:
+    couples = list(combinations(of_methods, 2))
+    answers = [str(ties.compare(first, second)) for first, second in couples]
     turned, at_end = [], []
-    for one, other in both:
-        names = one.method, other.method
-        if one.highest > other.lowest and one.lowest < other.highest:
+    for first, second in couples:
+        names = first.method, second.method
+        if first.highest > second.lowest and first.lowest < second.highest:
             turned.append(names)
-        elif _highest(one) > _lowest(other) and _lowest(one) < _highest(other):
+        elif _highest(first) > _lowest(second) and _lowest(first) < _highest(second):
             at_end.append(names)
     n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
-    return Pairs(*place, len(both), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
+    return Pairs(*place, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
 
 
-def _lowest(one: Spread) -> float:
-    return float(np.fmin(one.lowest, one.end_of_ties))
+def _lowest(spread: Spread) -> float:
+    return float(np.fmin(spread.lowest, spread.end_of_ties))
 
 
-def _highest(one: Spread) -> float:
-    return float(np.fmax(one.highest, one.end_of_ties))
+def _highest(spread: Spread) -> float:
+    return float(np.fmax(spread.highest, spread.end_of_ties))
 
 
 def _values(
@@ -241,7 +200,7 @@ def _values(
     affinity: Affinity,
     metrics: Sequence[str],
 ) -> tuple[dict[str, dict[str, float]], float]:
-    """Give each metric under the scripts' orders, by the name of a script that has it, and AP at the end of ties."""
+    """Compute each metric in the scripts' orders, by the name of a script that has it, and AP at the end of ties."""
     n_queries, n_items, levels = len(query), len(database), affinity.levels
     scripts = {name: _sorting(name, n_items) for name in metrics}
     distances = np.zeros((n_queries, len(levels), n_bits + 1), dtype=np.int64)
@@ -253,16 +212,16 @@ def _values(
             Query(query[row], database, n_bits, levels[of_query], row, n_queries)
             for row, of_query in zip(range(queries.start, queries.stop), block, strict=True)
         ]
-        for row, (one, at_level) in enumerate(zip(seen, block, strict=True), start=queries.start):
-            cells = at_level.astype(np.int64) * (n_bits + 1) + one.keys(by.hamming)
+        for row, (query_view, at_level) in enumerate(zip(seen, block, strict=True), start=queries.start):
+            cells = at_level.astype(np.int64) * (n_bits + 1) + query_view.keys(by.hamming)
             distances[row] = np.bincount(cells, minlength=distances[row].size).reshape(distances[row].shape)
         ranked: dict[Any, TieHistogram] = {}
-        for name, its in scripts.items():
-            for script, (evaluator, cut) in its.items():
+        for name, of_metric in scripts.items():
+            for script, (evaluator, cut) in of_metric.items():
                 n_first = cut if evaluator.order in BY_CUT else n_items
                 key = evaluator.order, evaluator.passed, n_first
                 if key not in ranked:
-                    rows = [_whole(one, evaluator, n_first) for one in seen]
+                    rows = [_whole(query_view, evaluator, n_first) for query_view in seen]
                     ranks = np.take_along_axis(block, np.stack(rows), axis=1)
                     ranked[key] = without_ties(ranks, levels)
                 values[name, script][queries] = get_metric(name).scores(ranked[key]).mean
@@ -270,32 +229,30 @@ def _values(
     for _ in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
         pass
     means: dict[str, dict[str, float]] = {name: {} for name in metrics}
-    for (name, script), each in values.items():
-        means[name][script] = _mean(each)
+    for (name, script), of_queries in values.items():
+        means[name][script] = _mean(of_queries)
     histogram = TieHistogram(distances, levels)
     is_defined = histogram.n_relevant > 0
     return means, _mean(np.where(is_defined, quantities.at_end_of_ties(histogram, n_items), np.nan))
 
 
 def _sorting(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
-    """Choose a script for each order of ties that some script of a metric has, and how many items it looks at."""
-    found: dict[Any, tuple[Evaluator, int]] = {}
-    for one in EVALUATORS:
-        cut = None if "@r" in name else cut_of(one, name, n_items)  # no order matters inside a radius
-        if one.order is not None and cut is not None:
-            found.setdefault((one.order, one.passed), (replace(one, distance=by.hamming), cut))
-    return {one.name: (one, cut) for one, cut in found.values()}
+    """Choose a script for each order of ties among scripts of a metric, with how many items it looks at."""
+    by_order: dict[Any, tuple[Evaluator, int]] = {}
+    for script in EVALUATORS:
+        cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
+        if script.order is not None and cut is not None:
+            by_order.setdefault((script.order, script.passed), (replace(script, distance=by.hamming), cut))
+    return {script.name: (script, cut) for script, cut in by_order.values()}
 
 
 def _whole(seen: Query, script: Evaluator, n_first: int) -> Any:
-    """Give the rows of all items in a script's order; behind those that it asks for, by distance."""
+    """Return the rows of all items in a script's order, those that it does not rank by distance behind."""
     rows = seen.rows(script, n_first)[:n_first]
     if len(rows) == seen.n_items:
         return rows
-    is_left = np.ones(seen.n_items, dtype=bool)
-    is_left[rows] = False
-    left = np.flatnonzero(is_left)
-    return np.append(rows, left[np.argsort(seen.keys(by.hamming)[left], kind="stable")])
+    others = np.setdiff1d(np.arange(seen.n_items), rows)
+    return np.append(rows, others[np.argsort(seen.keys(by.hamming)[others], kind="stable")])
 
 
 def _mean(values: FloatArray) -> float:
@@ -303,43 +260,37 @@ def _mean(values: FloatArray) -> float:
     return float(values[counted].mean()) if counted.any() else math.nan
 
 
-def format_grid(found: Sequence[Spread], form: str) -> str:
-    """Lay out what scripts make of codes, and what that and luck leave open of every two: one of ``FORMATS``."""
-    compared = pairs(found)
+def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
+    """Lay out what scripts make of codes, and what luck and scripts leave open between every two methods."""
+    all_pairs = pairs(all_spreads)
     if form == "json":
-        rows = [{key: _plain(value) for key, value in one._asdict().items()} for one in found]
-        return json.dumps({"codes": rows, "pairs": [one._asdict() for one in compared]}, indent=2)
+        rows = [{key: _plain(value) for key, value in spread._asdict().items()} for spread in all_spreads]
+        return json.dumps({"codes": rows, "pairs": [of_pairs._asdict() for of_pairs in all_pairs]}, indent=2)
     lay_out = markdown_table if form == "markdown" else plain_table
     header = ["method", "bits", "metric", "database", "mean ± sd", "scripts that sort", "end of ties", "worst case"]
-    lines = [
-        [
-            *(one.method, str(one.n_bits), one.metric, one.database, f"{one.value:.4f} ± {one.tie_sd:.5f}"),
-            f"{one.lowest:.4f} to {one.highest:.4f}",
-            "" if one.end_of_ties != one.end_of_ties else f"{one.end_of_ties:.4f}",
-            f"{one.low:.4f} to {one.high:.4f}",
-        ]
-        for one in found
-    ]
-    parts = [lay_out(header, lines)]
-    if any(one.n_pairs for one in compared):
+    lines = []
+    for spread in all_spreads:
+        end_of_ties = "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}"
+        mean, scripts = f"{spread.value:.4f} ± {spread.tie_sd:.5f}", f"{spread.lowest:.4f} to {spread.highest:.4f}"
+        key = [spread.method, str(spread.n_bits), spread.metric, spread.database]
+        lines.append([*key, mean, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
+    parts = [lay_out(header, lines), _ABOUT]
+    if any(of_pairs.n_pairs for of_pairs in all_pairs):
         header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck"]
         header += ["scripts that sort", "with end of ties"]
-        counts = [
-            [
-                *(str(one.n_bits), one.metric, one.database, str(one.n_pairs), str(one.meet), str(one.open)),
-                *(str(len(one.turned)), str(len(one.turned) + len(one.turned_at_end))),
-            ]
-            for one in compared
-        ]
-        parts.append(lay_out(header, counts))
+        lines = []
+        for n_bits, metric, database, n_pairs, n_meet, n_open, turned, at_end in all_pairs:
+            counts = [n_pairs, n_meet, n_open, len(turned), len(turned) + len(at_end)]
+            lines.append([str(n_bits), metric, database, *map(str, counts)])
+        parts.append(lay_out(header, lines))
         parts += [
-            f"{one.n_bits} bits, {one.metric}, {one.database}: two scripts that sort can put these pairs in either "
-            f"order: {', '.join(' and '.join(names) for names in one.turned)}."
-            for one in compared
-            if one.turned
+            f"{of_pairs.n_bits} bits, {of_pairs.metric}, {of_pairs.database}: two scripts that sort can put these "
+            f"pairs in either order: {', '.join(' and '.join(names) for names in of_pairs.turned)}."
+            for of_pairs in all_pairs
+            if of_pairs.turned
         ]
         parts.append(_ABOUT_PAIRS)
-    return "\n\n".join([*parts[:1], _ABOUT, *parts[1:]])
+    return "\n\n".join(parts)
 
 
 _ABOUT = (

@@ -140,6 +140,6 @@ def describe_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
     if not texts:
         return ""
     return (
-        "Kendall's tau between the paper's order of methods and ours, with bounds where luck with ties could reverse two "
-        f"of ours: {'; '.join(texts)}."
+        "Kendall's tau between the paper's order of methods and ours, and bounds where luck with ties could reverse "
+        f"two of ours: {'; '.join(texts)}."
     )

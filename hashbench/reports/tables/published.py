@@ -1,4 +1,4 @@
-"""The papers' numbers in our names, read from ``published.csv``; what differs in their set-up, and the nearest to ours."""
+"""The papers' numbers in our names, from ``published.csv``; what differs in their set-up, and which are nearest."""
 
 import csv
 import json
