@@ -342,7 +342,7 @@ COMMANDS = f"""
 1 | diff text.npy r/good | text.npy is no results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is no results file
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
-1 | report --results r/good --output text.npy | text.npy is a file that is no page | give text.html
+1 | report --results r/good --output text.npy | text.npy is another kind of file | give text.html
 1 | report --results r/good --output folder --thumbnails | no dataset of images | cifar10-s1:images
 1 | {ITQ} --results r/empty | has columns none
 1 | {ITQ} --results r/binary | digits.csv

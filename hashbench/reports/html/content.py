@@ -1,4 +1,4 @@
-"""What the page shows, as plain values for JSON: results averaged over seeds, the papers' values, what they are of."""
+"""The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -22,10 +22,10 @@ _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
 def make_content(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
-    """Lay out results: blocks, metrics, lines, methods, their cells (means over seeds), the rows behind, the papers'.
+    """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published values.
 
-    The same results give the same content; ``null`` stands for a number that there is not. ``made`` says what made
-    rows, as `hashbench.reports.row_origins.read_lines` gives it.
+    The same results give the same content; ``null`` stands for a missing number. ``origins`` are those of
+    `hashbench.reports.row_origins.read_origins`.
     """
     lines = all_lines(results)
     cells = average_over_seeds(results, lines)
@@ -70,19 +70,19 @@ def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]) -> Ite
 
 
 def whole(numbers: Iterable[float]) -> list[int | None]:
-    """Give numbers in millionths; None where there is none."""
+    """Return numbers in millionths; None for NaN."""
     return [None if number != number else round(number * _MILLIONTHS) for number in numbers]
 
 
 def coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
-    """Give a column with few different values as these and, for each row, which of them."""
+    """Return a column with few different values as these and, for each row, which of them."""
     values = list(values)
     places = {value: place for place, value in enumerate(dict.fromkeys(values))}
     return {"of": list(places), "at": [places[value] for value in values]}
 
 
 def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """Name each ``BLOCK`` as users do, with its fingerprint where others differ in that alone."""
+    """Name each ``BLOCK`` as users do, with its fingerprint where others differ only in that."""
     n_contents = blocks.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     return {
         (dataset, features, fingerprint): f"{dataset}:{features}"
@@ -92,7 +92,7 @@ def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 
 def metrics_of(cells: pd.DataFrame) -> list[str]:
-    """Give the metrics in the order of the page: by name, errors last."""
+    """Return the metrics in the order of the page: by name, errors last."""
     return sorted(cells["metric"].unique(), key=lambda name: (is_error(name), name))
 
 
@@ -108,9 +108,13 @@ def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> lis
 def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any]]:
     return [
         {
-            **{"label": line.label, "method": line.method},
-            **{"group": line.group, "supervision": _supervision(str(line.method))},
-            **{"colour": look.colour, "marker": look.marker, "is_variant": look.is_variant},
+            "label": line.label,
+            "method": line.method,
+            "group": line.group,
+            "supervision": card.supervision if (card := known_card(str(line.method))) else "",
+            "colour": look.colour,
+            "marker": look.marker,
+            "is_variant": look.is_variant,
             "dash": "" if look.dash == "-" else " ".join(str(2 * length) for length in look.dash[1]),
         }
         for line in lines.itertuples(index=False)
@@ -118,16 +122,12 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
     ]
 
 
-def _supervision(method: str) -> str:
-    card = known_card(method)
-    return card.supervision if card else ""
-
-
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
-    """Give the papers' values of each cell, in order of cells: value as printed, verdict, source, what differs."""
-    pairs = [pair for _, found in make_pairs(cells, published_values()) for pair in found]
+    """Return the papers' values of each cell, in order of cells: value as printed, verdict, source, what differs."""
+    pairs = [pair for _, value_pairs in make_pairs(cells, published_values()) for pair in value_pairs]
     pairs.sort(key=lambda pair: pair.cell.cell)
-    sources = (f"{one.source}, {one.name}, {one.backbone}" for one in (pair.published for pair in pairs))
+    values = (pair.published for pair in pairs)
+    sources = (f"{value.source}, {value.name}, {value.backbone}" for value in values)
     return {
         "cell": [pair.cell.cell for pair in pairs],
         "value": coded(pair.published.value for pair in pairs),

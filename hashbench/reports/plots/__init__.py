@@ -41,7 +41,7 @@ class Kind:
     """A kind of figure: what draws a `FigureBlock`, or raises HashbenchError if there is nothing to draw."""
 
     draw: Callable[[FigureBlock], Figure]
-    n_bits: int | None = None  # the one code length it shows unless others are chosen, or the nearest that there is
+    n_bits: int | None = None  # the code length it shows, or the nearest, unless others are chosen
     choose: Callable[..., list[FigureBlock]] = choose_blocks
 
 
@@ -58,24 +58,12 @@ FIGURES = {
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """What became of a figure of a block.
+    """What became of a figure of a block."""
 
-    Parameters
-    ----------
-    stem : str
-        Name of its files, without the ending.
-    figure : Figure or None
-        None if there was nothing to draw.
-    notes : tuple of str
-        What it lacks, and how to add it.
-    caption : str
-        What it shows, where it does not say so itself.
-    """
-
-    stem: str
-    figure: Figure | None
-    notes: tuple[str, ...] = ()
-    caption: str = ""
+    stem: str  # of its files
+    figure: Figure | None  # None if there was nothing to draw
+    notes: tuple[str, ...] = ()  # what it lacks, and how to add it
+    caption: str = ""  # what it shows, where no title says so
 
 
 def draw_figures(
@@ -85,30 +73,10 @@ def draw_figures(
     layout: FigureLayout | None = None,
     on_progress: Progress = silent,
 ) -> Iterator[Drawing]:
-    """Draw figures of all results of a folder.
+    """Draw figures of all results of a folder: those named in ``FIGURES``, or all of them.
 
-    Parameters
-    ----------
-    results_folder : Path
-        Holds ``<dataset>/<method>.csv`` files.
-    names : sequence of str
-        Which of ``FIGURES``; if empty, all.
-    selection : FigureSelection, optional
-        What to draw; by default everything, judged by AP.
-    layout : FigureLayout, optional
-        How wide, and with what beside the lines.
-    on_progress : Progress, optional
-        Called with what is being read, parts done and all parts.
-
-    Yields
-    ------
-    Drawing
-        One for each figure and block, in order.
-
-    Raises
-    ------
-    HashbenchError
-        If a figure, dataset, method or metric is unknown, or no figure of a name given can be drawn.
+    Yields one drawing per figure and block, in order. Raises HashbenchError if a figure, dataset, method or metric is
+    unknown, or no figure of a name given can be drawn.
     """
     for name in names:
         if name not in FIGURES:
@@ -146,22 +114,7 @@ def _demand_values(block: FigureBlock) -> None:
 
 
 def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS[:2]) -> list[Path]:
-    """Write a figure, each file whole or not at all; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        With a figure.
-    folder : Path
-        Made if need be.
-    formats : sequence of str
-        Of ``FORMATS``.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write a figure, each file whole or not at all; the same figure gives the same bytes."""
     paths = []
     for form in formats:
         if drawing.figure is None:
@@ -172,7 +125,7 @@ def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMAT
 
 
 def figure_bytes(figure: Figure, form: str) -> bytes:
-    """Give the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
+    """Return the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
     content = io.BytesIO()
     with one_look():
         figure.savefig(content, format=form, metadata=METADATA[form])

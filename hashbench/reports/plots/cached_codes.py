@@ -1,4 +1,4 @@
-"""Codes and datasets found in the data folder by what the results say they were made from."""
+"""Codes and datasets in the data folder that belong to results."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -36,34 +36,34 @@ class CodesFile(NamedTuple):
 def find_codes(block: FigureBlock) -> list[CodesFile]:
     """Find the codes behind a block's results, at least one, in the order of its labels.
 
-    A command that makes what is not there is added to the block's notes; if nothing is, it is in the HashbenchError.
+    A command that makes missing codes is added to the block's notes; if all are missing, it is in the HashbenchError.
     """
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    found, missing, kept = [], [], _kept_codes()
+    files, missing, paths = [], [], _kept_codes()
     for row in block.rows.to_dict("records"):
-        path = kept.get(_key_of(row))
+        path = paths.get(_key_of(row))
         if path is None:
             missing.append(row)
         else:
-            found.append(CodesFile(labels[tuple(row[key] for key in LINE)], row["n_bits"], row["seed"], path))
+            files.append(CodesFile(labels[tuple(row[key] for key in LINE)], row["n_bits"], row["seed"], path))
     if missing:
-        what = f"{len(missing)} of {len(block.rows)}" if found else "the"
+        what = f"{len(missing)} of {len(block.rows)}" if files else "the"
         note = (
             f"{what} codes of {block.dataset} ({block.features}) are not in the data folder. "
             f"Make them: {'; '.join(_commands(block, pd.DataFrame(missing)))}."
         )
-        if not found:
+        if not files:
             raise HashbenchError(note)
         block.notes.append(note)
     rank = {label: position for position, label in enumerate(block.labels)}
-    return sorted(found, key=lambda file: (rank[file.label], file.n_bits, file.seed))
+    return sorted(files, key=lambda file: (rank[file.label], file.n_bits, file.seed))
 
 
 def read_curves(block: FigureBlock) -> pd.DataFrame:
     """Score the codes behind a block at ranks of the whole database.
 
-    Gives what `hashbench.scoring.curves.lay_out` does, for each ``label`` and ``n_bits`` the mean over the seeds whose
-    codes there are, ``n_seeds`` of them.
+    Returns the columns of `hashbench.scoring.curves.lay_out`, for each ``label`` and ``n_bits`` the mean over the
+    seeds whose codes are kept, ``n_seeds`` of them.
     """
     files = find_codes(block)
     path = _dataset_path(block)
@@ -89,10 +89,10 @@ def read_usage(block: FigureBlock) -> Iterator[tuple[CodesFile, IntArray]]:
 
 
 def read_times(block: FigureBlock) -> pd.DataFrame:
-    """Read how long the codes took to make.
+    """Read how long it took to make the codes.
 
-    Gives for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
-    codes there are, ``n_timed`` of them.
+    Returns for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds
+    whose codes are kept, ``n_timed`` of them.
     """
     rows = []
     for file in find_codes(block):
@@ -101,32 +101,32 @@ def read_times(block: FigureBlock) -> pd.DataFrame:
         if not np.isnan(list(seconds.values())).any():  # as of users' own codes
             rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
     if not rows:
-        raise HashbenchError(f"of no codes of {block.dataset} ({block.features}) is known how long they took to make.")
+        raise HashbenchError(f"no codes of {block.dataset} ({block.features}) record how long they took to make.")
     times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
 
 def open_dataset(block: FigureBlock) -> Dataset:
-    """Open the dataset behind a block, or say in a HashbenchError how to make it."""
+    """Open the dataset behind a block; the error says how to prepare it."""
     return _dataset(_dataset_path(block))
 
 
 def _kept_codes() -> dict[tuple[Any, ...], Path]:
-    found = {}
+    paths = {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
         attributes = _attributes(path, path.stat().st_mtime_ns)
-        found[_key_of(attributes)] = path
-    return found
+        paths[_key_of(attributes)] = path
+    return paths
 
 
 def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
-    """Return the values of ``_KEY``; users' own codes are the same however they are shown."""
+    """Return the values of ``_KEY``; users' own codes are the same whatever group and label they are shown with."""
     return tuple(results.unshown(str(fields.get(key))) if key == "params" else fields.get(key) for key in _KEY)
 
 
 @lru_cache(maxsize=1 << 14)
 def _attributes(path: Path, changed: int) -> Mapping[str, Any]:
-    """Read what a file says of itself; ``changed`` tells it from what it held before."""
+    """Read the attributes of a file; ``changed`` identifies its content in the cache."""
     return hdf5.read_attributes(path)
 
 
@@ -153,7 +153,7 @@ def _dataset(path: Path) -> Dataset:
 
 @lru_cache(maxsize=1024)
 def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
-    """Score a codes file; ``changed`` tells it from what the file held before."""
+    """Score a codes file; ``changed`` identifies its content in the cache."""
     dataset = _dataset(dataset_path)
     n_bits = int(hdf5.read_attributes(path)["n_bits"])
     names = curve_metrics(n_bits, len(dataset.database), by_radius=False)
@@ -161,7 +161,7 @@ def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
 
 
 def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
-    """Say which commands make codes: one for each set of parameters other than the default ones; first the dataset."""
+    """Yield commands that make codes: the dataset first, then one for each set of parameters."""
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:

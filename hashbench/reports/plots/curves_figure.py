@@ -1,4 +1,4 @@
-"""Figure of the curves of some codes alone, as `hashbench.scoring.curves` gives them."""
+"""Figure of the curves of one set of codes, as `hashbench.scoring.curves` computes them."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,9 @@ def draw_curves(
     ranks = points[points["curve"] == "rank"]
     with one_look():
         figure, [(recall, first)] = make_panels(
-            *(layout or FigureLayout(), [(2, _HEIGHT)], f"{name}, {n_bits} bits: precision and recall"),
+            layout or FigureLayout(),
+            [(2, _HEIGHT)],
+            f"{name}, {n_bits} bits: precision and recall",
             [f"Line: mean over all orders of tied items, rank by rank; {n_database:,} database items. Band: {RANGE}"],
             gap=(_GAP, 0.0),
             right=0.1,
