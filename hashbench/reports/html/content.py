@@ -22,7 +22,7 @@ _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
 def make_content(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
-    """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published values.
+    """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published ones.
 
     The same results give the same content; ``null`` stands for a missing number. ``origins`` are those of
     `hashbench.reports.row_origins.read_origins`.
