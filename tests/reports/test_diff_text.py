@@ -153,7 +153,7 @@ def test_sides_that_share_no_row_are_told_of(empty_folder, hashbench):
     write(Path("new.csv"), row(method="lsh"))
     write(Path("both.csv"), row(method="itq"), row(method="lsh"))
     for form in ("table", "markdown"):
-        told = "1 new, 1 gone. The two sides share no row; check"
+        told = "1 new, 1 gone. The two sides share no row. Check"
         assert told in hashbench("diff", "old.csv", "new.csv", "--format", form).stdout
         assert "share no row" not in hashbench("diff", "old.csv", "both.csv", "--format", form).stdout
 

@@ -323,8 +323,8 @@ def test_what_luck_does_not_tell_from_the_best_is_marked_and_what_only_an_order_
     made = table(ranged("itq", 0.58, 0.5, 0.7), ranged("lsh", value, low, high, tie_sd))
     assert lines(made) | {"itq": ["**0.5800**"], "lsh": [f"{value:.4f}{mark}"]} == lines(made)
     text = made.to_markdown()
-    assert ("†: not told apart by luck from the best" in text) == (mark == "†")
-    assert ("◊: second best and apart from the best under luck" in text) == (mark == "◊")
+    assert ("†: not told apart from the best by luck" in text) == (mark == "†")
+    assert ("◊: second best, apart from the best under luck" in text) == (mark == "◊")
     assert ("Of 1 of 1 cell beside the best it is unknown" in text) == np.isnan(tie_sd)
 
 

@@ -166,7 +166,7 @@ def test_too_many_methods_for_the_resamples_are_pointed_out():
         tested = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
         tested |= {"is_best": False, "against": "itq"}
         block = pd.DataFrame({**cells, "ties": "", **tested})
-        assert ("‡ says nothing here" in " ".join(notes_on_marks(block, []))) is is_said
+        assert ("‡ has no meaning here" in " ".join(notes_on_marks(block, []))) is is_said
 
 
 def test_level_at_which_a_method_is_marked():
