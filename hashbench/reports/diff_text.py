@@ -7,14 +7,7 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
-from hashbench.reports.formatting import (
-    json_number,
-    markdown_table,
-    markdown_text,
-    plain_table,
-    sheet_text,
-    wrapped,
-)
+from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table, sheet_text, wrapped
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
 from hashbench.store.results import COLUMNS, NUMBERS, Row

@@ -28,9 +28,7 @@ class PairedTest(NamedTuple):
 
 
 def paired_tests(
-    differences: Sequence[FloatArray],
-    n_resamples: int = N_RESAMPLES,
-    on_progress: Progress = silent,
+    differences: Sequence[FloatArray], n_resamples: int = N_RESAMPLES, on_progress: Progress = silent
 ) -> list[PairedTest]:
     """Test means of paired differences, finite and of shape (n_queries,) each, and correct for their number.
 

@@ -57,9 +57,7 @@ def compare(first: Any, second: Any) -> Any:
     n_queries = np.maximum(first.n_queries, second.n_queries)
     most = N_DEVIATIONS * np.sqrt(np.maximum(n_queries / N_QUERIES, 1)) * deviation
     return np.select(
-        [is_apart, np.isnan(deviation + difference), difference > most],
-        [EVERY_ORDER, UNKNOWN, LUCK],
-        OPEN,
+        [is_apart, np.isnan(deviation + difference), difference > most], [EVERY_ORDER, UNKNOWN, LUCK], OPEN
     )
 
 

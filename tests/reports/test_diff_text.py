@@ -22,10 +22,7 @@ WORKFLOW = ROOT / ".github" / "workflows" / "hashbench.yml"
 def all_kinds(empty_folder):
     """Two files with a row of each kind; the changes have kept queries."""
     old = np.linspace(0.2, 0.8, 40)
-    write(
-        Path("old.csv"),
-        *(keep(old, seed=0), keep(old + 0.001, seed=1), row(seed=2), row(seed=3), row(seed=5)),
-    )
+    write(Path("old.csv"), *(keep(old, seed=0), keep(old + 0.001, seed=1), row(seed=2), row(seed=3), row(seed=5)))
     write(
         Path("new.csv"),
         *(keep(old - 0.02, seed=0), keep(old + 0.101, seed=1), row(seed=2, method_version=2), row(seed=4), row(seed=5)),

@@ -390,11 +390,7 @@ def test_names_are_those_of_methods_and_the_caption_has_their_parameters(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "choice"),
-    [
-        ("ap-bits", {"n_bits": [16]}),
-        ("tie-ranges", {"n_bits": [16], "methods": ["itq"]}),
-    ],
+    ("name", "choice"), [("ap-bits", {"n_bits": [16]}), ("tie-ranges", {"n_bits": [16], "methods": ["itq"]})]
 )
 def test_no_figure_is_drawn_of_a_single_point(digits_alone, name, choice):
     with pytest.raises(HashbenchError, match=r"nothing to compare on digits \(pixels\): a single"):

@@ -95,10 +95,7 @@ def test_shallow_clone_compares_what_it_has_and_says_what_it_lacks(repository, h
 
 
 @needs_git
-@pytest.mark.parametrize(
-    ("typed", "hint"),
-    [("mian", "Did you mean 'main'?"), ("", "''"), ("xyzzy", "folder.")],
-)
+@pytest.mark.parametrize(("typed", "hint"), [("mian", "Did you mean 'main'?"), ("", "''"), ("xyzzy", "folder.")])
 def test_revision_typed_wrong_is_one_sentence(repository, hashbench, typed, hint):
     commit(row())
     result = hashbench("diff", typed)

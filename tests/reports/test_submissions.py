@@ -79,11 +79,7 @@ SPOILT_NOW = {  # which file of lsh on digits, what is done to its text, and wha
     "no settings": (".settings.json", lambda text: "{}\n", "are not in the file of settings beside it"),
     "damaged settings": (".settings.json", lambda text: text.replace("{}", '{"a": 1}'), "is not what hashbench calls"),
     "of another job": (".jobs.csv", lambda text: text.replace(",16,1,", ",16,2,"), "has no rows of digits pixels "),
-    "of another version": (
-        ".jobs.csv",
-        lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text),
-        "no rows of",
-    ),
+    "of another version": (".jobs.csv", lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text), "no rows of"),
     "not told whole": (".jobs.csv", lambda text: text[:-20], "cells, expected 16"),
 }
 

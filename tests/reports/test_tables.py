@@ -98,10 +98,7 @@ def test_versions_of_a_method_are_told_apart():
 
 def test_a_method_has_the_same_parameters_in_each_metric_that_has_values_of_them():
     less, more = '{"n_iter": 5}', '{"n_iter": 6}'
-    runs = {
-        less: {"AP": (16, 32), "NDCG": (16,), "RR": (16,)},
-        more: {"AP": (16,), "NDCG": (16, 32), "P@5": (16, 32)},
-    }
+    runs = {less: {"AP": (16, 32), "NDCG": (16,), "RR": (16,)}, more: {"AP": (16,), "NDCG": (16, 32), "P@5": (16, 32)}}
     cells = [
         cell(n_bits=n_bits, params=params, metric=metric)
         for params, metrics in runs.items()

@@ -15,12 +15,7 @@ from hashbench.reports.formatting import json_number, markdown_table, plain_tabl
 
 FORMATS = ("table", "markdown", "json")
 _NOTHING = "0.0000"
-_ANSWERS = {
-    "gives": "gives it",
-    "could": "may, with other ties",
-    "unknown": "not with these ties",
-    "not": "does not",
-}
+_ANSWERS = {"gives": "gives it", "could": "may, with other ties", "unknown": "not with these ties", "not": "does not"}
 
 
 class Answer(NamedTuple):

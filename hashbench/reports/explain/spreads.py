@@ -194,11 +194,7 @@ def _highest(spread: Spread) -> float:
 
 
 def _values(
-    query: ByteArray,
-    database: ByteArray,
-    n_bits: int,
-    affinity: Affinity,
-    metrics: Sequence[str],
+    query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity, metrics: Sequence[str]
 ) -> tuple[dict[str, dict[str, float]], float]:
     """Compute each metric in the scripts' orders, by the name of a script that has it, and AP at the end of ties."""
     n_queries, n_items, levels = len(query), len(database), affinity.levels

@@ -42,9 +42,7 @@ def make_cells(
 def in_order(cells: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Sort cells by columns, groups in the order of the tables."""
     return cells.sort_values(
-        list(keys),
-        key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column,
-        ignore_index=True,
+        list(keys), key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column, ignore_index=True
     )
 
 
