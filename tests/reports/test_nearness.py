@@ -8,7 +8,7 @@ from scipy.stats import kendalltau
 from hashbench.reports.tables.nearness import Pair, agreement, count_verdicts, describe_agreement
 from hashbench.reports.tables.published import published_values
 
-PAPER = next(one for one in published_values() if (one.method, one.our_dataset) == ("BRE", "cifar10-s1"))
+PAPER = next(value for value in published_values() if (value.method, value.our_dataset) == ("BRE", "cifar10-s1"))
 
 
 def pair(published, value, low=None, high=None, spread=np.nan, features="vgg-f", tie_sd=0.0, **changes):

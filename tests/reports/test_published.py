@@ -1,5 +1,3 @@
-import csv
-import io
 import re
 from collections import Counter
 from functools import partial
@@ -7,6 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import tabulating
+from tabulating import markdown_rows, parsed, table
 
 from hashbench import registry
 from hashbench.errors import HashbenchError
@@ -20,27 +20,15 @@ FILE = Path(tables.__file__).with_name("published.csv")
 
 
 def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", **changes):
-    fields = {
-        **{"dataset": dataset, "features": "squeezenet (JPEG)", "method": method, "params": params, "n_bits": n_bits},
-        **{"seed": 0, "metric": metric, "value": value, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000},
-        **{"tie_sd": 0.0001, "n_undefined": 0, "dataset_fingerprint": "aaaa", "method_version": 1},
-    }
-    return fields | changes
-
-
-def table(*cells, name="table1", **chosen):
-    return tables.make_table(pd.DataFrame(cells), name, tables.TableSelection(**chosen))
-
-
-def parsed(text):
-    return list(csv.DictReader(io.StringIO(text)))
+    ranges = {"tie_sd": 0.0001, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000}
+    place = {"dataset": dataset, "features": "squeezenet (JPEG)", "metric": metric, "params": params}
+    return tabulating.cell(method, n_bits, value, **{**place, **ranges, **changes})
 
 
 def block(made, title):
-    """The lines of one Markdown block by their first cell."""
+    """Return the lines of one Markdown block by their first cell."""
     _, _, after = made.to_markdown().partition(f"## {title}\n")
-    rows = [line.strip("|").split("|") for line in after.partition("\n## ")[0].splitlines() if line.startswith("|")]
-    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
+    return markdown_rows(after.partition("\n## ")[0])
 
 
 DISPERSION = '{"objective": "dispersion"}'
