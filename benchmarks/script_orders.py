@@ -16,7 +16,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from why_numbers_differ import put_into
 
-from hashbench.reports.explain.grid import Pairs, Spread, explain_kept, pairs
+from hashbench.reports.explain.spreads import Pairs, Spread, explain_kept, pairs
 from hashbench.reports.formatting import markdown_table
 from hashbench.reports.plots.style import INK, METADATA, SMALL, one_look
 

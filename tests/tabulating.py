@@ -1,5 +1,7 @@
 """Made-up rows of results, and tables of them."""
 
+import csv
+
 import pandas as pd
 
 from hashbench.reports import tables
@@ -29,7 +31,7 @@ def cell(method="itq", n_bits=16, value=0.5, **changes):
 
 
 def table(*cells, name="table1", **chosen):
-    return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
+    return tables.make_table(pd.DataFrame(cells), name, tables.TableSelection(**chosen))
 
 
 def ranged(method, value, low, high, tie_sd=0.02, **changes):
@@ -37,4 +39,15 @@ def ranged(method, value, low, high, tie_sd=0.02, **changes):
 
 
 def chosen(*cells, **selection):
-    return tables.make_selection(pd.DataFrame(cells), tables.Selection(**selection))
+    return tables.make_selection(pd.DataFrame(cells), tables.TableSelection(**selection))
+
+
+def parsed(text):
+    """Return the rows of a CSV text as dictionaries."""
+    return list(csv.DictReader(text.splitlines()))
+
+
+def markdown_rows(text):
+    """Return the lines of Markdown tables by their first cell."""
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}

@@ -311,7 +311,7 @@ COMMANDS = f"""
 1 | results convert r/short | line 2: it has 3 cells, expected 15
 1 | results convert r/twice | a second time
 1 | results info digits lsh --results r/good | there are no results of 'lsh' on 'digits' in r/good
-1 | results info digits itq --results n/good | says nothing of what made the 1 jobs of itq on digits
+1 | results info digits itq --results n/good | does not say what made the 1 jobs of itq on digits
 1 | results info digits itq --results n/jobs | itq.jobs.csv has columns a,b
 1 | {ITQ} --results n/missing | itq.settings.json is missing, which holds the parameters
 1 | tables --results n/missing | itq.settings.json is missing
@@ -342,7 +342,7 @@ COMMANDS = f"""
 1 | diff text.npy r/good | text.npy is no results file
 1 | report --results r/good --against text.npy --output r.html | text.npy is no results file
 1 | report --results r/good --output r.pdf | r.pdf ends in .pdf as other files do | give r.html
-1 | report --results r/good --output text.npy | text.npy is a file that is no page | give text.html
+1 | report --results r/good --output text.npy | text.npy is another kind of file | give text.html
 1 | report --results r/good --output folder --thumbnails | no dataset of images | cifar10-s1:images
 1 | {ITQ} --results r/empty | has columns none
 1 | {ITQ} --results r/binary | digits.csv

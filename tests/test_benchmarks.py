@@ -13,7 +13,7 @@ from places import ROOT, built_in_methods
 from hashbench.cards import method_card
 from hashbench.errors import TrainingFailure
 from hashbench.methods.dsh import DSH
-from hashbench.reports import made
+from hashbench.reports import row_origins
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import training as benchmark
@@ -119,7 +119,7 @@ def test_effort_counts_settings_of_every_method_once():
     rows = [row for row in rows_of("tuning.csv") if (row["method"], row["dataset"]) == ("csq", "cifar10-s1:squeezenet")]
     assert counts["`csq`"]["cifar10-s1:squeezenet"] == str(len({row["setting"] for row in rows})) == "9"
     for name in built_in_methods():
-        n_trials = str(made.OURS if method_card(name).tunable else 0)
+        n_trials = str(row_origins.N_TRIALS if method_card(name).tunable else 0)
         assert {counts[f"`{name}`"][dataset] for dataset in ("cifar10-s1:squeezenet", "tmc2007")} == {n_trials}
     assert counts["`dpn`"]["images, earlier code"] == "11"
     failed = sum(bool(row["failure"]) for row in rows_of("tuning.csv"))

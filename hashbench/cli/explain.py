@@ -102,21 +102,21 @@ def explain(
     hashbench explain --run run.txt --qrels qrels.txt --metric AP
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
-    from hashbench.reports.explain import layout
+    from hashbench.reports.explain import explanation_text
 
     if value is not None:
-        layout.parse_printed(value)
+        explanation_text.parse_printed(value)
     if run is not None:
         name, explanations = run.name, _explain_run(run, qrels, metrics, scripts, figure)
     elif dataset is not None and codes is None and not any(own.values()):
-        from hashbench.reports.explain.grid import explain_kept, format_grid
+        from hashbench.reports.explain.spreads import explain_kept, format_spreads
 
         if scripts or value is not None or figure is not None:
             raise click.UsageError("--script, --value and --figure explain one file of codes; give it.")
         with Progress(short=True) as progress:
             orders = None if database_order is None else [database_order]
             cells = explain_kept(dataset, n_bits, methods, seed or 0, metrics or ("AP",), orders, progress.update)
-        click.echo(format_grid(cells, form))
+        click.echo(format_spreads(cells, form))
         return
     elif len(n_bits) > 1:
         raise click.UsageError("several --bits choose cached codes; give --dataset without codes.")
@@ -133,9 +133,9 @@ def explain(
 
         write_drawn(figure, draw(explanations, name, value))
     if value is None:
-        click.echo(layout.format_explanations(explanations, form))
+        click.echo(explanation_text.format_explanations(explanations, form))
     else:
-        click.echo(layout.format_answers(layout.answers(explanations, value), value, form))
+        click.echo(explanation_text.format_answers(explanation_text.answers(explanations, value), value, form))
     if form != "json" and any(explanation.evaluator.name.endswith("-here") for explanation in explanations):
         click.echo("\n-here: in the order of ties of this machine's NumPy or numba; elsewhere another.")
 
@@ -172,13 +172,13 @@ def _explain_run(
     run: Path, qrels: Path | None, metrics: tuple[str, ...], scripts: tuple[str, ...], figure: Path | None
 ) -> "Sequence[Explanation]":
     """Score a run by the tools for runs; print which were left out."""
-    from hashbench.reports.explain import of_runs
+    from hashbench.reports.explain import run_tools
     from hashbench.scoring.compilation import telling_of_compilation
 
-    tools = list(dict.fromkeys(map(of_runs.named, scripts))) or of_runs.TOOLS
+    tools = list(dict.fromkeys(map(run_tools.named, scripts))) or run_tools.TOOLS
     lists, grades = read_run_files(run, qrels, {"--figure": figure})
     with telling_of_compilation(lambda what, *_: click.echo(f"{what} ...", err=True)):
-        explanations = of_runs.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
+        explanations = run_tools.explain_run(lists, grades, metrics or ("AP", "NDCG:trec"), tools)
     explained = {explanation.evaluator.name for explanation in explanations}
     for name in [tool.described.name for tool in tools] if scripts else ():
         if name not in explained:

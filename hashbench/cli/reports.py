@@ -92,16 +92,16 @@ def tables(
     ablation       AP of methods with other parameters than in the other tables
     unseen         AP of classes that training did not see, over folds
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
-    from hashbench.reports.aggregate import tell_hidden
-    from hashbench.reports.tables import Selection, make_tables, write_tables
+    from hashbench.reports.aggregate import describe_hidden
+    from hashbench.reports.tables import TableSelection, make_tables, write_tables
 
     if output is not None and os.path.realpath(output) == os.path.realpath(results):
         raise click.UsageError(f"{output} is the folder of the results; give another folder for tables.")
     if names and chosen["metrics"]:
         raise click.UsageError(f"{names[0]} has its own metric; leave out the name, or --metric.")
-    selection, tables_folder = Selection(**chosen), output or results / "tables"
+    selection, tables_folder = TableSelection(**chosen), output or results / "tables"
     is_written = output is not None or (
-        selection == Selection() and not significance and not no_spread and digits is None
+        selection == TableSelection() and not significance and not no_spread and digits is None
     )
     if is_written:
         refuse_folder(tables_folder, ("*.md", "*.csv", "*.tex"), results_files(results))
@@ -119,7 +119,7 @@ def tables(
     layout: dict[str, Any] = {"has_spread": not no_spread} | ({} if digits is None else {"digits": digits})
     for table in laid_out.values():
         click.echo(table.to_markdown(**layout))
-    if is_own and (hidden := tell_hidden(laid_out[selection.name].cells)):
+    if is_own and (hidden := describe_hidden(laid_out[selection.name].cells)):
         click.echo(hidden, err=True)
     if is_written:
         write_tables(tables_folder, laid_out, **layout)
@@ -211,15 +211,15 @@ def plot(
     """  # noqa: D301  # click reads the backspace as: keep these lines as they are
     from hashbench.cli.progress import Progress
     from hashbench.reports.plots import FORMATS, draw_figures, write_figure
-    from hashbench.reports.plots.selection import Selection
-    from hashbench.reports.plots.style import Layout
+    from hashbench.reports.plots.figure_selection import FigureSelection
+    from hashbench.reports.plots.style import FigureLayout
 
     formats = FORMATS[:2] if form == "both" else (form,)
     figures_folder = output or results / "figures"
     refuse_folder(figures_folder, [f"*.{suffix}" for suffix in formats], results_files(results))
-    layout = Layout(width, has_title, bands)
+    layout = FigureLayout(width, has_title, bands)
     with Progress() as progress:
-        for drawing in draw_figures(results, names, Selection(**chosen), layout, progress.update):
+        for drawing in draw_figures(results, names, FigureSelection(**chosen), layout, progress.update):
             for path in write_figure(drawing, figures_folder, formats):
                 click.echo(path)
             for note in [drawing.caption, *drawing.notes]:
@@ -314,5 +314,5 @@ def diff(
             comparison = with_tests(comparison, resamples, progress.update)
     click.echo(diff_text.format_diff(comparison, form, only_changed=only_changed))
     if limit is not None and comparison.drops(limit):
-        click.echo(diff_text.complain(comparison, limit), err=True)
+        click.echo(diff_text.describe_drops(comparison, limit), err=True)
         raise click.exceptions.Exit(3)

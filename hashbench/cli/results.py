@@ -63,9 +63,9 @@ def merge(folders: tuple[Path, ...], results: Path) -> None:
 @RESULTS
 def info(dataset: str, method: str, results: Path) -> None:
     """Show the provenance of a METHOD's results on a DATASET: commit, libraries, processor and date of each job."""
-    from hashbench.reports.made import made_table
+    from hashbench.reports.row_origins import origin_table
 
-    click.echo(made_table(results, dataset, method))
+    click.echo(origin_table(results, dataset, method))
 
 
 @results.command()
@@ -113,13 +113,13 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     differently on another processor: up to 0.02 is a warning. So are cells that cannot be run here.
     """
     from hashbench.reports import submissions
-    from hashbench.reports.made import line_of, read_lines
+    from hashbench.reports.row_origins import origin_of, read_origins
 
     files = submissions.result_files(paths or (Path("results"),))
     rows, problems = submissions.read_files(files)
     base = _accepted(against)
     _raise(problems + submissions.about_rows(rows, base))
-    cells, lines = submissions.chosen_cells(submissions.changed_cells(rows, base), **selection), read_lines(files)
+    cells, origins = submissions.chosen_cells(submissions.changed_cells(rows, base), **selection), read_origins(files)
     runnable_cells, others = submissions.runnable(cells)
     if not cells:
         click.echo("No cell is new or changed.")
@@ -129,7 +129,7 @@ def rerun(paths: tuple[Path, ...], against: str | None, n_cells: int, **selectio
     problems, warnings = [], []
     for job, cell in runnable_cells[:n_cells]:
         click.echo(f"{job}: {counted(len(cell), 'row')} ...")
-        cell_problems, cell_warnings = submissions.rerun(job, cell, line_of(lines, cell[0].key))
+        cell_problems, cell_warnings = submissions.rerun(job, cell, origin_of(origins, cell[0].key))
         problems += cell_problems
         warnings += cell_warnings
     for warning in warnings:

@@ -315,6 +315,6 @@ def _write_curves(output: Path, points: "pd.DataFrame", name: str, sizes: tuple[
     if output.suffix.lower() not in FIGURES:
         write(output, points.to_csv(index=False, lineterminator="\n"))
         return
-    from hashbench.reports.plots.curves import draw_curves
+    from hashbench.reports.plots.curves_figure import draw_curves
 
     write_drawn(output, draw_curves(points, name, *sizes))

@@ -1,18 +1,21 @@
 """From rows of results to what people read.
 
-    aggregate     means over seeds, and what people call each line
+    aggregate     means over seeds, and the label of each line
     names         what users call datasets and features of results
-    folds         classes that training does not see: means over folds, beside what training saw all classes of
+    row_origins   when, where and with what each row was computed
+    folds         classes that training does not see: means over folds, beside scores of training on all classes
+    ties          what ties leave open between two values
     significance  whether a difference is more than luck in the choice of queries
-    tables/       tables laid out like the papers', their values beside ours
+    tables/       tables laid out like the papers', with their values
     plots/        figures of the results, and of the codes behind them
+    explain/      why numbers differ: the same codes through the scripts that people use
     html/         all of it as one page for a browser
     revisions     the two sides of a comparison: results at a git revision, in a folder or file
-    diff          what changed between them, and does it matter
-    diff_text     a diff in words: for a terminal, a comment, or a program
-    submissions   results by others: whether files are as we write them, and a cell comes out again
-    python        run, tables and plot as functions
-    formatting    tables as text, which all of them and the command line share
+    diff          what changed between them, and whether it matters
+    diff_text     a diff as text, CSV, JSON and Markdown
+    submissions   checks of results that others submit: format, agreement, and rerunning a cell
+    python        run, tune, tables and plot as functions
+    formatting    tables as text, shared by all of these and the command line
 
 `formatting` and `revisions` are light; the others import pandas or SciPy.
 """

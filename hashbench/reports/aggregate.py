@@ -1,4 +1,4 @@
-"""Results averaged over seeds, method by method, and what people call each line of them."""
+"""Results averaged over seeds, method by method, and the label of each line."""
 
 import json
 import re
@@ -25,40 +25,36 @@ GROUP_RANK = {name: rank for rank, name in enumerate((*GROUPS, ""))}  # methods 
 
 
 def all_lines(results: pd.DataFrame) -> pd.DataFrame:
-    """Give each ``LINE`` of results with its ``label`` among all of them and its ``group``."""
+    """Return each ``LINE`` of results with its ``label`` among all of them and its ``group``."""
     lines, labels = results[list(LINE)].drop_duplicates(ignore_index=True), line_labels(results)
     return lines.assign(label=[labels[line] for line in lines.itertuples(index=False)], group=_groups(lines))
 
 
 def average_over_seeds(results: pd.DataFrame, lines: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Average scores over seeds, and put them in the order in which they are shown.
+    """Average scores over seeds, in the order in which they are shown.
 
-    The columns are those of `mean_over_seeds` and the ``label`` of each line, among ``lines`` if given: where results
-    are a part of what there is, `all_lines` of the whole. Groups stand in the order of the tables, methods that are no
-    longer installed last; in a group and metric of a block the line with the highest mean over all its code lengths
-    comes first.
+    The columns are those of `mean_over_seeds` and the ``label`` of each line. Where results are only a part, ``lines``
+    are `all_lines` of the whole. Groups stand in the order of the tables, methods that are no longer installed last;
+    in a group and metric of a block the line with the highest mean over all its code lengths comes first.
     """
     lines = all_lines(results) if lines is None else lines
     cells = mean_over_seeds(results).merge(lines[[*LINE, "label"]], how="left")
-    order = {
-        **dict.fromkeys((*BLOCK, "metric"), True),
-        "group_rank": True,
-        "score": False,
-        **dict.fromkeys((*LINE, "n_bits"), True),
-    }
     ranked = cells.assign(
         group_rank=cells["group"].map(GROUP_RANK),
         score=cells.groupby([*BLOCK, "metric", *LINE])["value"].transform("mean"),
-    ).sort_values(list(order), ascending=list(order.values()), ignore_index=True)
+    )
+    order = [*BLOCK, "metric", "group_rank", "score", *LINE, "n_bits"]
+    ranked = ranked.sort_values(order, ascending=[name != "score" for name in order], ignore_index=True)
     return ranked.drop(columns=["group_rank", "score"])
 
 
 def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
-    """Average results over seeds: one row a ``CELL``, without labels, sorted by key.
+    """Average results over seeds: one row per ``CELL``, without labels, sorted by key.
 
-    Its columns are the key, means of ``value``, ``low`` and ``high``, ``tie_sd`` of the mean value, as codes of several
-    seeds move independently with the order of ties, ``spread`` (the standard deviation of ``value``), ``n_seeds``,
-    ``n_queries``, ``n_undefined``, ``trials`` if results have it, and ``group``, empty for methods no longer installed.
+    Its columns are the key, means of ``value``, ``low`` and ``high``, ``tie_sd`` of the mean value, as codes of
+    several seeds move independently with the order of ties, ``spread`` (the standard deviation of ``value``),
+    ``n_seeds``, ``n_queries``, ``n_undefined``, ``trials`` if results have it, and ``group``, empty for methods no
+    longer installed.
     """
     cells = (
         results.assign(tie_variance=results["tie_sd"] ** 2)
@@ -89,9 +85,9 @@ def mean_over_seeds(results: pd.DataFrame) -> pd.DataFrame:
 def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     """Keep one ``LINE`` of each method in each block and metric, never chosen by scores: the first with values there.
 
-    The order is one in all metrics, code lengths, tables and figures, since it is that of ``everything``, the cells of
-    all results: parameters of the preset ``tuned``, the defaults, those of another preset, others; of these the newest
-    version, then that with the most cells, the most seeds, and the fewest parameters changed.
+    The order is the same in all metrics, code lengths, tables and figures, since it is that of ``everything``, the
+    cells of all results: parameters of the preset ``tuned``, the defaults, those of another preset, others; then the
+    newest version, the most cells, the most seeds, and the fewest changed parameters.
     """
     line = [*BLOCK, *LINE]
     lines = everything.groupby(line, as_index=False).agg(
@@ -100,19 +96,16 @@ def main_lines(cells: pd.DataFrame, everything: pd.DataFrame) -> pd.DataFrame:
     settings = pd.MultiIndex.from_frame(lines[["method", "params", "n_bits"]])
     ranks = {setting: rank_settings(*setting) for setting in settings.unique()}
     lines[["rank", "n_changed"]] = [ranks[setting] for setting in settings]
-    order = {
-        **{"rank": True, "method_version": False, "n_cells": False, "n_seeds": False},
-        **{"n_changed": True, "params": True},
-    }
-    lines = lines.sort_values(list(order), ascending=list(order.values()))
+    order = ["rank", "method_version", "n_cells", "n_seeds", "n_changed", "params"]
+    lines = lines.sort_values(order, ascending=[True, False, False, False, True, True])
     placed = cells.merge(lines[line].assign(place=range(len(lines))))
     places = placed.groupby([*BLOCK, "metric", "method"])["place"]
     placed = placed.assign(n_lines=places.transform("nunique"))
     return placed[placed["place"] == places.transform("min")].drop(columns="place")
 
 
-def tell_hidden(cells: pd.DataFrame) -> str:
-    """Say of which methods `main_lines` left lines out; nothing if of none."""
+def describe_hidden(cells: pd.DataFrame) -> str:
+    """Return a sentence that names the methods of which `main_lines` left lines out; empty if there are none."""
     names = sorted(set(cells.loc[cells["n_lines"] > 1, "method"])) if "n_lines" in cells else []
     of = ", ".join(names) if len(names) <= _MOST_NAMES else f"{len(names)} methods"
     return f"Of {of} there are other settings or versions: --variants shows all." if names else ""
@@ -135,7 +128,7 @@ def rank_settings(method: str, params: str, n_bits: int) -> tuple[int, int]:
 
 
 def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[tuple[str, str, int], str]:
-    """Say what people call each ``LINE`` of results.
+    """Return the label of each ``LINE`` of results.
 
     No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
     """
@@ -151,10 +144,9 @@ def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[tuple
 
 
 def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Say what people call methods with all their parameters (JSON): the name, and what is not a default.
+    """Return the label of each method with all its parameters (JSON): the name, and what is not a default.
 
-    Where that does not tell two apart, also the defaults that do; "?" where one lacks a parameter, as a line does that
-    is older than it.
+    Where that leaves two alike, also the defaults that differ; "?" where a line is older than a parameter.
     """
     names = {line: own_shown(line[1]).get("label", line[0]) for line in methods}
     n_methods = Counter(name for _, name in {(method, name) for (method, _), name in names.items()})
@@ -164,17 +156,17 @@ def method_labels(methods: Iterable[tuple[str, str]]) -> dict[tuple[str, str], s
     for line, label in labels.items():
         alike[label].append(line)
     for label, lines in alike.items():
-        own = [json.loads(params) for _, params in lines]
-        keys = sorted({key for params in own for key in params})
-        texts = [{key: json.dumps(params[key]) if key in params else "?" for key in keys} for params in own]
-        telling = [key for key in keys if len({text[key] for text in texts}) > 1]
+        settings = [json.loads(params) for _, params in lines]
+        keys = sorted({key for params in settings for key in params})
+        texts = [{key: json.dumps(params[key]) if key in params else "?" for key in keys} for params in settings]
+        differing = [key for key in keys if len({text[key] for text in texts}) > 1]
         for line, text in zip(lines, texts, strict=True):
-            labels[line] = _named(label, {key: text[key] for key in telling})
+            labels[line] = _named(label, {key: text[key] for key in differing})
     return labels
 
 
 def changed_params(method: str, params: str) -> dict[str, Any]:
-    """Give the parameters (JSON) that are not a method's defaults; all of them if it is no longer there."""
+    """Return the parameters (JSON) that are not a method's defaults; all of them if it is not installed."""
     card = known_card(method)
     defaults, shown = card.params if card else {}, own_shown(params)
     left_out = {*shown, *(OWN if "label" in shown else ())}
@@ -186,17 +178,17 @@ def changed_params(method: str, params: str) -> dict[str, Any]:
 
 
 def own_shown(params: str) -> dict[str, str]:
-    """Give the group and label that users gave their own codes, of parameters (JSON)."""
+    """Return the group and label that users gave their own codes, from parameters (JSON)."""
     if '"codes"' not in params:
         return {}
-    read = json.loads(params)
-    return {key: read[key] for key in SHOWN if key in read} if read.get("codes") == OWN["codes"] else {}
+    settings = json.loads(params)
+    return {key: settings[key] for key in SHOWN if key in settings} if settings.get("codes") == OWN["codes"] else {}
 
 
 def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
-    """Give the settings, by name, that at least two ``LINE`` have alike, and all whose methods have such a parameter.
+    """Return the non-default settings, by name, that at least two ``LINE`` share.
 
-    A default is none.
+    All lines whose methods have such a parameter must agree on it.
     """
     default, values = object(), defaultdict(list)
     for method, params, _ in _lines(cells):
@@ -204,9 +196,9 @@ def common_settings(cells: pd.DataFrame) -> dict[str, Any]:
         for key in {**(card.params if card else {}), **changed}:
             values[key].append(changed.get(key, default))
     return {
-        key: its[0]
-        for key, its in sorted(values.items())
-        if len(its) > 1 and its[0] is not default and all(one == its[0] for one in its)
+        key: first
+        for key, (first, *others) in sorted(values.items())
+        if others and first is not default and all(value == first for value in others)
     }
 
 
@@ -215,9 +207,9 @@ def _lines(cells: pd.DataFrame) -> set[tuple[str, str, int]]:
 
 
 def _groups(lines: pd.DataFrame) -> pd.Series:
-    there = pd.MultiIndex.from_frame(lines[["method", "params"]])
-    groups = {line: _group(*line) for line in there.unique()}
-    return pd.Series([groups[line] for line in there], lines.index, dtype=object)
+    settings = pd.MultiIndex.from_frame(lines[["method", "params"]])
+    groups = {setting: _group(*setting) for setting in settings.unique()}
+    return pd.Series([groups[setting] for setting in settings], lines.index, dtype=object)
 
 
 def _group(method: str, params: str) -> str:
@@ -226,7 +218,7 @@ def _group(method: str, params: str) -> str:
 
 
 def known_card(method: str) -> MethodCard | None:
-    """Tell what is known of a method that is installed, and no broken plug-in."""
+    """Return the card of a method; None if it is not installed or its plug-in is broken."""
     try:
         return method_card(method) if method in method_names() else None
     except HashbenchError:
@@ -238,6 +230,6 @@ def _named(name: str, params: Mapping[str, Any]) -> str:
 
 
 def setting_text(key: str, value: Any) -> str:
-    """Write a parameter as people see it; a text with line breaks or other control characters as JSON has it."""
+    """Write a parameter for people; a text with line breaks or other control characters as in JSON."""
     text = str(value)
     return f"{key}={json.dumps(text) if _CONTROL.search(text) else text}"

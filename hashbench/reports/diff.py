@@ -30,7 +30,7 @@ class Change:
 
     @property
     def is_real(self) -> bool:
-        """Whether the rows differ in more than a tie range or deviation that one's file is too old to have."""
+        """Whether the rows differ in more than a tie range or deviation that one file is too old to have."""
         if self.old == self.new:
             return False
         missing: dict[str, Any] = {
@@ -92,7 +92,7 @@ class Incomparable(NamedTuple):
 
 
 class OverSeeds(NamedTuple):
-    """Means over the seeds of a row that both sides have."""
+    """Means over the seeds of a row on both sides."""
 
     row: Row  # one of them, for its key
     n_seeds: int  # comparable ones, at least two
@@ -108,21 +108,7 @@ class OverSeeds(NamedTuple):
 
 @dataclass(frozen=True)
 class Diff:
-    """All rows of two sides by what became of them.
-
-    Parameters
-    ----------
-    old_name, new_name : str
-        The sides.
-    changed : tuple of Change
-        The greatest loss first, then by key.
-    incomparable : tuple of Incomparable
-        By key.
-    new, gone, unchanged : tuple of Row
-        By key.
-    n_resamples : int, default=0
-        Of the tests; 0 if there are none.
-    """
+    """All rows of two sides, by what became of them; in order of keys, but changes by loss, the greatest first."""
 
     old_name: str
     new_name: str
@@ -131,7 +117,7 @@ class Diff:
     new: tuple[Row, ...]
     gone: tuple[Row, ...]
     unchanged: tuple[Row, ...]
-    n_resamples: int = 0
+    n_resamples: int = 0  # of the tests; 0: none
 
     @property
     def n_tested(self) -> int:
@@ -144,7 +130,7 @@ class Diff:
         return can_find_significance(self.n_tested, self.n_resamples)
 
     def drops(self, limit: float) -> list[Change]:
-        """Give the changes for the worse by more than this, whatever ties leave open, the greatest loss first."""
+        """Return the changes for the worse by more than this, whatever ties leave open, the greatest loss first."""
         return [change for change in self.changed if change.loss > limit]
 
     def over_seeds(self) -> list[OverSeeds]:
@@ -163,48 +149,35 @@ class Diff:
 
 
 def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
-    """Sort the rows of two sides by what became of them.
+    """Compare the rows of two sides, in these metrics (canonical names) or in all; without tests.
 
-    Parameters
-    ----------
-    old, new : Side
-        What to compare.
-    metrics : sequence of str
-        Canonical names to look at; all if there are none.
-
-    Returns
-    -------
-    Diff
-        Without tests. Where a side is one file or of one dataset, only its datasets count, or its methods on these.
-
-    Raises
-    ------
-    HashbenchError
-        If nothing is left to compare, though there are results or the user said where they should be.
+    Where a side is one file or of one dataset, only its datasets count, or its methods on these. Raises HashbenchError
+    if nothing is left to compare, though there are results or the user said where they should be.
     """
-    scopes = [
+    scopes = [  # how much of (dataset, method) a side is of, and which of them it has
         (side.scope, {(row.dataset, row.method)[: side.scope] for row in side.rows.values()}) for side in (old, new)
     ]
-    before, after = (
-        {
+
+    def rows_in_scope(side: Side) -> dict[tuple[Any, ...], Row]:
+        return {
             key: row
             for key, row in side.rows.items()
-            if all((row.dataset, row.method)[:n] in there for n, there in scopes if n)
+            if all((row.dataset, row.method)[:n] in parts for n, parts in scopes if n)
             and (not metrics or row.metric in metrics)
         }
-        for side in (old, new)
-    )
+
+    before, after = rows_in_scope(old), rows_in_scope(new)
     if not before and not after and any(side.rows or side.is_named for side in (old, new)):
         raise HashbenchError(
             f"there is nothing to compare: no results{' in ' * bool(metrics)}{' or '.join(metrics)} of one dataset in "
             f"{old.name} and {new.name}. Check the names of folders, files and metrics."
         )
-    pairs = [(before[key], after[key]) for key in sorted(before.keys() & after.keys())]
-    incomparable = [Incomparable(*pair) for pair in pairs if Incomparable(*pair).reason]
-    others = {pair.old.key for pair in incomparable}
-    comparable = [Change(*pair) for pair in pairs if not others or pair[0].key not in others]
+    shared = sorted(before.keys() & after.keys())
+    pairs = [Incomparable(before[key], after[key]) for key in shared]
+    incomparable = [pair for pair in pairs if pair.reason]
+    comparable = [Change(pair.old, pair.new) for pair in pairs if not pair.reason]
     changed = [change for change in comparable if change.is_real]
-    are_changed = {change.old.key for change in changed}
+    changed_keys = {change.old.key for change in changed}
     return Diff(
         old_name=old.name,
         new_name=new.name,
@@ -212,12 +185,12 @@ def compare(old: Side, new: Side, metrics: Sequence[str] = ()) -> Diff:
         incomparable=tuple(incomparable),
         new=tuple(after[key] for key in sorted(after.keys() - before.keys())),
         gone=tuple(before[key] for key in sorted(before.keys() - after.keys())),
-        unchanged=tuple(change.new for change in comparable if change.old.key not in are_changed),
+        unchanged=tuple(change.new for change in comparable if change.old.key not in changed_keys),
     )
 
 
 def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress = silent) -> Diff:
-    """Test each change whose queries are kept for both sides; Holm's correction is over all of the tests."""
+    """Test each change with scores of every query on both sides; Holm's correction is over all of the tests."""
     differences = [query_differences(change) for change in diff.changed]
     tests = iter(paired_tests([values for values in differences if values is not None], n_resamples, on_progress))
     changed = tuple(
@@ -228,9 +201,9 @@ def with_tests(diff: Diff, n_resamples: int = N_RESAMPLES, on_progress: Progress
 
 
 def query_differences(change: Change) -> FloatArray | None:
-    """Find how much each query changed: new minus old of those defined, (n_queries,).
+    """Return how much each query changed: new minus old of those defined, (n_queries,).
 
-    None if either side's are not kept, or fewer than two.
+    None if either side's scores are not kept, or fewer than two are defined.
     """
     old, new = find_scores(change.old), find_scores(change.new)
     if old is None or new is None or len(old) != len(new):

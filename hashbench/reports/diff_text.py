@@ -7,14 +7,7 @@ from typing import Any
 
 from hashbench.reports.aggregate import method_labels
 from hashbench.reports.diff import Change, Diff
-from hashbench.reports.formatting import (
-    json_number,
-    markdown_table,
-    markdown_text,
-    plain_table,
-    sheet_text,
-    wrapped,
-)
+from hashbench.reports.formatting import json_number, markdown_table, markdown_text, plain_table, sheet_text, wrapped
 from hashbench.reports.significance import ALPHA
 from hashbench.reports.ties import ANSWERS, OPEN
 from hashbench.store.result_rows import COLUMNS, NUMBERS, Row
@@ -22,7 +15,7 @@ from hashbench.store.result_rows import COLUMNS, NUMBERS, Row
 _KEY = COLUMNS[:7]
 _LENGTHS = (50, 20, 5, 0)  # lines of a table in a comment, fewer where these make it too long
 _MOST = 65_000  # characters of a comment; GitHub takes 65,536
-_MOST_ROWS = 20  # of a table on a terminal that is about no change; more are counted
+_MOST_ROWS = 20  # that did not change, in a table on a terminal; more are counted
 _ROW_HEADER = ["dataset", "method", "bits", "seed", "metric"]
 _CHANGE_HEADER = [*_ROW_HEADER, "old", "new", "change", "ties", "p", "95% interval"]
 
@@ -32,9 +25,9 @@ Section = tuple[str, list[str], list[list[str]]]
 def format_diff(diff: Diff, form: str, *, only_changed: bool = False) -> str:
     """Write a diff as a table, csv, json or markdown, without a final newline; the same bytes for the same diff.
 
-    Markdown shows 50 lines a table at most, fewer if it would be too long for a comment; a terminal more than 20 rows
-    that are not comparable, new or gone as counts. Unchanged rows are counted everywhere and listed nowhere; with
-    ``only_changed``, so are those that are not comparable, new or gone.
+    Markdown shows at most 50 lines per table, fewer if it would be too long for a comment; a terminal shows more than
+    20 rows that are not comparable, new or gone as counts. Unchanged rows are only counted; with ``only_changed``, so
+    are those that are not comparable, new or gone.
     """
     if form == "csv":
         return _csv(diff, only_changed).rstrip("\n")
@@ -57,7 +50,7 @@ def summarise(diff: Diff) -> str:
         return f"no differences, {len(diff.unchanged)} rows unchanged."
     text = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in _counts(diff).items() if count)
     if diff.new and diff.gone and not (diff.changed or diff.incomparable or diff.unchanged):
-        return f"{text}. The two sides share no row; check that they are results of the same datasets and methods."
+        return f"{text}. The two sides share no row. Check that they are results of the same datasets and methods."
     if diff.changed:
         n_worse = sum(change.loss > 0 for change in diff.changed)
         n_open = sum(change.ties == OPEN for change in diff.changed)
@@ -69,8 +62,8 @@ def summarise(diff: Diff) -> str:
     return f"{text}."
 
 
-def complain(diff: Diff, limit: float) -> str:
-    """Say in a sentence how many values, at least one, have dropped by more than the limit, and the worst of them."""
+def describe_drops(diff: Diff, limit: float) -> str:
+    """Return a sentence on the values, at least one, that have dropped by more than the limit, and the worst."""
     drops = diff.drops(limit)
     old, row = drops[0].old, drops[0].new
     n_comparable = len(diff.changed) + len(diff.unchanged)
@@ -102,7 +95,7 @@ def _counts(diff: Diff) -> dict[str, int]:
 
 
 def footnotes(diff: Diff) -> list[str]:
-    """Say how to read the columns, and what could not be found out."""
+    """Return notes on how to read the columns, and on what could not be tested."""
     notes = []
     if diff.n_tested:
         notes.append(
@@ -112,28 +105,29 @@ def footnotes(diff: Diff) -> list[str]:
         )
     if diff.n_tested and not diff.can_find_significance:
         notes.append(
-            "So many tests leave no p value below the threshold with so few resamples: "
-            "look at fewer metrics (--metric) or take more (--resamples)."
+            "With so many tests and so few resamples no p value can fall below the threshold: "
+            "compare fewer metrics (--metric) or take more resamples (--resamples)."
         )
     if diff.n_resamples and diff.n_tested < len(diff.changed):
         notes.append(
-            f"Not tested: {len(diff.changed) - diff.n_tested}, whose scores of every query are not kept here for both "
-            "sides. Scores are kept by hashbench run."
+            f"Not tested: {len(diff.changed) - diff.n_tested}, as scores of every query are not kept here for both "
+            "sides. hashbench run keeps scores."
         )
     return [" ".join(notes)] if notes else []
 
 
 def _sections(diff: Diff, only_changed: bool) -> list[Section]:
-    """Lay out titles, headers and lines of what there is to list."""
-    label = _Labels(diff)
-    seeds = [
-        [
-            *label(mean.row)[:3],
-            *(f"{mean.n_changed} of {mean.n_seeds}", mean.row.metric),
-            *(f"{mean.old:.6f}", f"{mean.new:.6f}", f"{mean.difference:+.6f}"),
-        ]
-        for mean in diff.over_seeds()
-    ]
+    rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable), *diff.new, *diff.gone]
+    labels = method_labels((row.method, row.params) for row in rows)
+
+    def label(row: Row) -> list[str]:
+        dataset, method = f"{row.dataset}:{row.features}", labels[row.method, row.params]
+        return [dataset, method, str(row.n_bits), str(row.seed), row.metric]
+
+    seeds = []
+    for mean in diff.over_seeds():
+        numbers = [f"{mean.old:.6f}", f"{mean.new:.6f}", f"{mean.difference:+.6f}"]
+        seeds.append([*label(mean.row)[:3], f"{mean.n_changed} of {mean.n_seeds}", mean.row.metric, *numbers])
     sections = [
         ("Changed", _CHANGE_HEADER, [label(change.new) + _cells(change) for change in diff.changed]),
         ("Means over seeds", [*_ROW_HEADER[:3], "seeds changed", "metric", *_CHANGE_HEADER[5:8]], seeds),
@@ -149,26 +143,13 @@ def _sections(diff: Diff, only_changed: bool) -> list[Section]:
 
 
 def _counted(section: Section) -> Section:
-    """Count many rows that are about no change by dataset and method instead of listing them."""
+    """Count many rows by dataset and method instead of listing them, unless they changed."""
     title, header, lines = section
     if title in ("Changed", "Means over seeds") or len(lines) <= _MOST_ROWS:
         return section
     counts = Counter((dataset, method) for dataset, method, *_ in lines)
     title += f": {len(lines)} rows (--format csv lists them)"
     return title, [*header[:2], "rows"], [[*labels, str(count)] for labels, count in counts.items()]
-
-
-class _Labels:
-    """Names rows as shortly as a diff allows."""
-
-    def __init__(self, diff: Diff) -> None:
-        rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable)]
-        rows += [*diff.new, *diff.gone]
-        self._methods = method_labels((row.method, row.params) for row in rows)
-
-    def __call__(self, row: Row) -> list[str]:
-        method = self._methods[row.method, row.params]
-        return [f"{row.dataset}:{row.features}", method, str(row.n_bits), str(row.seed), row.metric]
 
 
 def _cells(change: Change) -> list[str]:
@@ -180,7 +161,7 @@ def _cells(change: Change) -> list[str]:
 
 
 def _markdown(section: Section, n_lines: int) -> str:
-    """Write a table of a comment; all but the changes are folded away."""
+    """Write a table of a comment; all but the changes are folded."""
     title, header, lines = section
     table = markdown_table(header, lines[:n_lines], n_left=2, is_padded=False)
     if len(lines) > n_lines:
@@ -225,9 +206,14 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
             for change in diff.changed
         ],
         "over_seeds": [
-            {key: value for key, value in _key(mean.row).items() if key != "seed"}
-            | {"n_seeds": mean.n_seeds, "n_changed": mean.n_changed}
-            | {"old": json_number(mean.old), "new": json_number(mean.new), "difference": json_number(mean.difference)}
+            {
+                **{key: value for key, value in _key(mean.row).items() if key != "seed"},
+                "n_seeds": mean.n_seeds,
+                "n_changed": mean.n_changed,
+                "old": json_number(mean.old),
+                "new": json_number(mean.new),
+                "difference": json_number(mean.difference),
+            }
             for mean in diff.over_seeds()
         ],
     }
@@ -236,11 +222,11 @@ def _content(diff: Diff, only_changed: bool) -> dict[str, Any]:
             {**_key(pair.new), "old": _numbers(pair.old), "new": _numbers(pair.new), "other": pair.reason}
             for pair in diff.incomparable
         ]
-        content["new_rows"], content["gone_rows"] = _listed(diff.new), _listed(diff.gone)
+        content["new_rows"], content["gone_rows"] = _as_json(diff.new), _as_json(diff.gone)
     return content
 
 
-def _listed(rows: Iterable[Row]) -> list[dict[str, Any]]:
+def _as_json(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return [{**_key(row), **_numbers(row)} for row in rows]
 
 

@@ -17,7 +17,7 @@ def plain_table(
 ) -> str:
     """Lay out a table for a terminal: the first ``n_left`` columns flush left, the others right; no final newline.
 
-    With ``is_wrapped``, those at the left are names with settings, which take several lines if they are long.
+    With ``is_wrapped``, the left columns hold names with settings, and long ones take several lines.
     """
     import rich.box
     from rich.console import Console
@@ -42,10 +42,7 @@ def markdown_table(
     is_padded: bool = True,
     is_markup: bool = False,
 ) -> str:
-    """Lay out a table in Markdown, likewise; padded it reads well as plain text too, else it is as short as can be.
-
-    Cells are escaped, unless they are Markdown already.
-    """
+    """Lay out a table in Markdown; padded it reads well as plain text. ``is_markup``: cells are Markdown already."""
     grid = [[cell if is_markup else markdown_text(cell) for cell in row] for row in (header, *rows)]
     widths = [max(map(len, column)) if is_padded else 0 for column in zip(*grid, strict=True)]
     rule = ["-" * (width or 3) for width in widths[:n_left]]
@@ -58,7 +55,7 @@ def markdown_table(
 
 
 def wrapped(text: str, width: int = _PROSE_WIDTH) -> str:
-    """Break a text at blanks into lines of this width, of which later ones are indented."""
+    """Break a text at blanks into lines of this width; later lines are indented."""
     if len(text) <= width:
         return text
     return textwrap.fill(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
@@ -96,5 +93,5 @@ def as_text(cell: object) -> object:
 
 
 def json_number(value: float) -> float | None:
-    """Give a number as JSON has it; it knows no NaN, so that a mean over no query is null."""
+    """Return a number as JSON allows it: None instead of NaN, as for a mean over no query."""
     return None if value != value else value

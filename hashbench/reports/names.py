@@ -1,4 +1,4 @@
-"""What users call the datasets and features of results, and the refusal of names that no row has."""
+"""What users call the datasets and features of results, and the check that a name has results."""
 
 from collections.abc import Iterable
 
@@ -9,27 +9,29 @@ from hashbench.registry import dataset_names, features_kind, method_names
 
 
 def places(frame: pd.DataFrame) -> pd.MultiIndex:
-    """Give dataset and features of every row."""
+    """Return dataset and features of each row."""
     return pd.MultiIndex.from_frame(frame[["dataset", "features"]])
 
 
 def names_of_features(features: str) -> set[str]:
-    """Give all that a user may call features of the results: as they are named there, or their kind."""
+    """Return the names that users may give features of the results: the full one, or their kind."""
     return {features, features_kind(features)}
 
 
 def names_of_dataset(dataset: str, features: str) -> set[str]:
-    """Give all that a user may call a dataset of the results, or it and others."""
+    """Return the names that users may give a dataset of the results, with or without its features."""
     return {dataset, *(f"{dataset}:{name}" for name in names_of_features(features))}
 
 
 def demand(kind: str, names: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse a name that no row has; those that are suggested are short, and of features only where it has some."""
+    """Check that each name has results; the error lists short names only, since full ones of features are long."""
     names = list(names)
-    there = set(known) if names else set()  # of many rows it takes a while
+    known_names = set(known) if names else set()  # of many rows it takes a while
     for name in names:
-        if name not in there:
-            usual = sorted(one for one in there if " " not in one and (":" in name or ":" not in one))
+        if name not in known_names:
+            short = sorted(other for other in known_names if " " not in other and (":" in name or ":" not in other))
             is_misspelt = name not in {*dataset_names(), *method_names()}
-            hint, listed = suggestion(name, usual) if is_misspelt else "", ", ".join(usual)
-            raise HashbenchError(f"there are no results of {kind} {name!r}.{hint} There are results of {listed}.")
+            hint = suggestion(name, short) if is_misspelt else ""
+            raise HashbenchError(
+                f"there are no results of {kind} {name!r}.{hint} There are results of {', '.join(short)}."
+            )

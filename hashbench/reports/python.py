@@ -1,4 +1,4 @@
-"""From Python: what the commands run, tune, tables and plot do, as data frames, tables and figures."""
+"""The commands run, tune, tables and plot as functions, which return data frames, tables and figures."""
 
 from __future__ import annotations  # so that help() shows types as they are written
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from hashbench.reports.tables import Table
+    from hashbench.reports.tables import ResultTable
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
     workers: str | None = None,
     trust_workers: bool = False,
 ) -> pd.DataFrame:
-    """Prepare, encode and score, whatever of it is not done yet, as ``hashbench run`` does.
+    """Prepare, encode and score what is not done yet, as ``hashbench run`` does.
 
     Parameters
     ----------
@@ -50,57 +50,57 @@ def run(
     datasets : str, Path, or sequence of them, default="digits"
         Names, ``NAME:FEATURES``, or dataset files.
     seeds : int or sequence of int, default=0
-        Random states; methods without randomness run with 0 alone, whatever the seeds.
+        Random states; methods without randomness only run with 0, whatever the seeds.
     metrics : str or sequence of str, optional
         Such as ``AP`` or ``NDCG@100``.
     params : mapping, optional
-        Parameters of all methods that have them, of one as ``METHOD:NAME``. Here and in ``methods``, a list of values
-        is run one after the other, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
+        Parameters of all methods that have them, or of one as ``METHOD:NAME``. Here and in ``methods``, each of a list
+        of values is run, as with ``--param NAME=20,50``; if a value is itself a list, give a list of lists.
     results : str or Path, optional
         A folder: the rows are also merged into its ``<dataset>/<method>.csv`` files, as those of the command are.
     force : bool, default=False
         Do finished steps again.
     resume : bool, default=False
-        Go on with interrupted training where its last epoch ended.
+        Continue interrupted training after its last epoch.
     n_jobs : int, default=1
-        Jobs side by side, each in a process of its own; -1 for one a processor.
+        How many jobs to run at a time, each in its own process; -1 for one per core.
     workers : str, optional
-        On the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
+        Run on the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
     trust_workers : bool, default=False
         Allow a scheduler on another machine without TLS. Whoever answers there can run code here.
 
     Returns
     -------
     DataFrame
-        A row a job and metric, with the columns of a results file; ``value``, ``low`` and ``high`` are float.
+        One row per job and metric, with the columns of a results file; ``value``, ``low`` and ``high`` are float.
 
     Warns
     -----
     UserWarning
-        For each job that cannot run, or fails, while others go on.
+        For each job that cannot run, or fails; the others still run.
 
     Raises
     ------
     HashbenchError
-        If a name or number is none, or no job could run.
+        If a name or number is invalid, or no job could run.
     """
     study = _study(methods, n_bits, datasets, seeds, metrics, params)
     jobs = study.jobs()
     cluster = None if workers is None else Cluster(workers, trust_workers)
-    done: list[Outcome] = []
+    outcomes: list[Outcome] = []
     refusals = []
     for outcome in run_side_by_side(jobs, study.metrics, n_jobs, Demands(force, resume), cluster=cluster):
         if outcome.evaluation is None:
             refusals.append(outcome.refusal)
             continue
-        done.append(outcome)
+        outcomes.append(outcome)
         if results is not None:
             merge_rows(Path(results), outcome.rows, outcome.made)
-    if not done:
+    if not outcomes:
         raise HashbenchError(refusals[0] if refusals else "there is nothing to run; name a method.")
     for refusal in refusals:
         warnings.warn(refusal, stacklevel=2)
-    return to_frame([row for outcome in in_order(done, jobs) for row in outcome.rows])
+    return to_frame([row for outcome in in_order(outcomes, jobs) for row in outcome.rows])
 
 
 def tune(
@@ -123,43 +123,37 @@ def tune(
     Parameters
     ----------
     methods : str, sequence of str, or mapping
-        Names, or for each name parameters of that method: one value is fixed, a list of values is tried. With a list,
-        no values that the method declares are tried.
+        Names, or for each name the parameters of that method: one value is fixed, each of a list of values is tried,
+        and then no values that the method declares are.
     n_bits : int or sequence of int
         Code lengths, at each of which all settings are tried.
-    datasets : str, Path, or sequence of them, default="digits"
-        Names, ``NAME:FEATURES``, or dataset files.
     output : str or Path
         Folder for ``trials.csv``, and for ``grid.toml``, which ``hashbench run --grid`` takes.
     n_trials : int, default=9
-        Settings of each method to try, its default ones among them.
+        How many settings of each method to try, its defaults among them.
     seeds : int or sequence of int, default=0
-        Of held-out items, settings drawn and training.
+        Random states of held-out items, of drawn settings and of training.
     metrics : str or sequence of str, default="AP"
         What settings are judged by, each with the same weight.
     params : mapping, optional
-        Parameters of all methods, of one as ``METHOD:NAME``, likewise.
+        Parameters of all methods, or of one as ``METHOD:NAME``, like those in ``methods``.
     resume : bool, default=False
-        Repeat no trial that ``trials.csv`` holds, failed ones included, and go on with interrupted training.
-    n_jobs : int, default=1
-        Trials side by side, each in a process of its own; -1 for one a processor.
-    workers : str, optional
-        On the workers of a Dask cluster instead: the address of its scheduler, or the file it wrote.
-    trust_workers : bool, default=False
-        Allow a scheduler on another machine without TLS. Whoever answers there can run code here.
+        Skip trials that ``trials.csv`` holds, failed ones included, and continue interrupted training.
+    datasets, n_jobs, workers, trust_workers
+        As in `run`.
 
     Returns
     -------
     DataFrame
         One row per method: ``method``, the chosen ``params``, which ``grid.toml`` holds, the ``best`` ones,
-        ``best_score`` and ``default_score``, ``lead``, ``n_trials`` and ``n_failed``. The default ones are chosen
-        unless the best lead by more than 0.01. The lowest score is the best if all metrics count errors; among others,
-        errors are taken as 1 - metric.
+        ``best_score`` and ``default_score``, ``lead``, ``n_trials`` and ``n_failed``. The defaults are chosen unless
+        the best lead by more than 0.01. The lowest score is the best if all metrics count errors; beside others, errors
+        are taken as 1 - metric.
 
     Raises
     ------
     HashbenchError
-        If a name or number is none, or no settings went through all their trials.
+        If a name or number is invalid, or no settings went through all their trials.
     """
     import pandas as pd
 
@@ -178,8 +172,8 @@ def tune(
         )
     cluster = None if workers is None else Cluster(workers, trust_workers)
     rows: Rows = {}
-    for _, found, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
-        rows |= found
+    for _, trial_rows, _ in run_trials(trials, names, folder / TRIALS, n_jobs, resume=resume, cluster=cluster):
+        rows |= trial_rows
     return pd.DataFrame([vars(choice) for choice in conclude(study, trials, names, rows, folder)])
 
 
@@ -193,7 +187,7 @@ def tables(
     n_bits: Sequence[int] = (),
     variants: bool = False,
     name: str = "selection",
-) -> dict[str, Table]:
+) -> dict[str, ResultTable]:
     """Lay out results like the papers' tables, as ``hashbench tables`` does; nothing is written.
 
     Parameters
@@ -209,23 +203,23 @@ def tables(
     variants : bool, default=False
         All parameters and versions of a method, not only one line of each.
     name : str, default="selection"
-        What a table of chosen rows is called, in its label in LaTeX, too.
+        Name of a table of chosen rows, also in its LaTeX label.
 
     Returns
     -------
-    dict of str to Table
-        By name; each has ``cells`` (a DataFrame), ``to_markdown()`` and ``to_latex()``, and shows itself in a notebook.
+    dict of str to ResultTable
+        By name; each has ``cells`` (a DataFrame), ``to_markdown()`` and ``to_latex()``, and displays in a notebook.
 
     Raises
     ------
     HashbenchError
-        If a name is unknown, no row is chosen, or a table is named that cannot be.
+        If a name is unknown, or no row is chosen.
     """
-    from hashbench.reports.tables import Selection, make_tables
+    from hashbench.reports.tables import TableSelection, make_tables
 
     chosen = {"datasets": datasets, "methods": methods, "metrics": metrics, "features": features, "n_bits": n_bits}
     rows: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
-    return make_tables(Path(results), names, Selection(**rows, variants=variants, name=name))
+    return make_tables(Path(results), names, TableSelection(**rows, variants=variants, name=name))
 
 
 def plot(
@@ -253,35 +247,36 @@ def plot(
     datasets, methods, features : str or sequence of str
         Which lines; empty for all.
     n_bits : int or sequence of int
-        Code lengths; by default all, or one by figure.
+        Code lengths; by default all, or one in some figures.
     metric : str, default="AP"
         What methods are judged by.
     variants : bool, default=False
         All parameters and versions of a method, not only one line of each.
     width : float, default=6.9
-        In inches; a column has 3.3.
+        Width in inches; a column has 3.3.
     has_title : bool, default=True
-        Whether what is shown is told above it.
+        Whether a title above the panels says what they show.
     bands : bool, optional
         Ranges over tie-breaking behind lines; by default up to four lines in a panel.
 
     Returns
     -------
     matplotlib.figure.Figure
-        Not known to pyplot: ``figure.savefig(...)`` writes it, a notebook shows it.
+        Independent of pyplot: ``figure.savefig(...)`` writes it, a notebook displays it.
 
     Raises
     ------
     HashbenchError
-        If a name is unknown, or the choice leaves no figure, or several.
+        If a name is unknown, or the choice leaves no figure or several.
     """
     from hashbench.reports.plots import draw_figures
-    from hashbench.reports.plots.selection import Selection
-    from hashbench.reports.plots.style import Layout
+    from hashbench.reports.plots.figure_selection import FigureSelection
+    from hashbench.reports.plots.style import FigureLayout
 
     chosen = {"datasets": datasets, "methods": methods, "n_bits": n_bits, "features": features}
-    selection = Selection(**{key: as_tuple(value) for key, value in chosen.items()}, metric=metric, variants=variants)
-    drawings = list(draw_figures(Path(results), [name], selection, Layout(width, has_title, bands)))
+    names: dict[str, Any] = {key: as_tuple(value) for key, value in chosen.items()}
+    selection = FigureSelection(**names, metric=metric, variants=variants)
+    drawings = list(draw_figures(Path(results), [name], selection, FigureLayout(width, has_title, bands)))
     figures = [drawing.figure for drawing in drawings if drawing.figure is not None]
     if len(figures) > 1:
         raise HashbenchError(
@@ -292,7 +287,6 @@ def plot(
 
 
 def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, params: Any) -> Study:
-    """Make a study of what `run` and `tune` take."""
     settings = methods if isinstance(methods, Mapping) else {name: {} for name in _names(methods, "methods")}
     return Study(
         datasets=_names(datasets, "datasets"),
@@ -305,5 +299,5 @@ def _study(methods: Any, n_bits: Any, datasets: Any, seeds: Any, metrics: Any, p
 
 
 def _names(value: Any, what: str) -> tuple[str, ...]:
-    """Take names as they are spelt; a file is named by its path, and what is no name is found to be unknown."""
+    """Return names as they are spelt, files by their paths; unknown names are refused later."""
     return tuple(map(str, nonempty_tuple(value, what)))

@@ -38,7 +38,7 @@ class Side:
 def read_sides(old: str, new: str | None, results: Path | None = None) -> tuple[Side, Side]:
     """Read the two sides, each a revision or path; without a second one it is the working tree.
 
-    A first one ``A..B`` gives both, and ``A...B`` the commit where B left A, and B, as ``git diff`` has it; a side that
+    ``A..B`` as the first gives both, and ``A...B`` the commit where B left A, and B, as in ``git diff``; a side that
     is left out there is ``HEAD``. By default the results folder is the nearest ``results`` with results in it, in the
     current folder or above, up to the top of the git repository.
     """
@@ -56,14 +56,13 @@ def read_side(text: str, results: Path) -> Side:
     """Read the results at a revision, branch or tag, or else of a folder or file.
 
     ``./main`` is a folder even if there is a branch ``main``. There are no rows if the revision had no results, or if
-    there are no commits yet and it is ``HEAD``. Raises HashbenchError if there is neither such a revision nor such a
-    path, or git is missing.
+    it is ``HEAD`` and there are no commits yet.
     """
     if commit := _commit(text):
         return _side_at(commit, text, results)
     path = Path(text)
     if text and path.is_dir():
-        is_dataset = any(one.parent == path and settings_path(one).exists() for one in find_files(path))
+        is_dataset = any(file.parent == path and settings_path(file).exists() for file in find_files(path))
         return Side(text, read_folder(path), scope=int(is_dataset), is_named=True)
     if path.is_file():
         file = read_file(path)
@@ -74,7 +73,6 @@ def read_side(text: str, results: Path) -> Side:
 
 
 def _side_at(commit: str, name: str, results: Path) -> Side:
-    """Read the results at a commit that users call by a name."""
     try:
         return Side(f"{name} ({commit[:10]})", unite(_files_at(commit, name, results), is_past=True))
     except Unreadable as error:
@@ -82,13 +80,13 @@ def _side_at(commit: str, name: str, results: Path) -> Side:
 
 
 def _commit(text: str) -> str:
-    """Find the commit of a revision; nothing if it is none."""
-    found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
-    return found.stdout.decode().strip() if found.returncode == 0 else ""
+    """Return the commit of a revision; empty if it is none."""
+    parsed = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+    return parsed.stdout.decode().strip() if parsed.returncode == 0 else ""
 
 
 def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Give commit and name of both sides of ``A..B`` or ``A...B``; nothing if it is no range of revisions."""
+    """Return commit and name of both sides of ``A..B`` or ``A...B``; None if the text is no range of revisions."""
     match = re.fullmatch(r"(.*?)(\.{2,3})([^./].*|)", text)
     if match is None or Path(text).exists() or _commit(text):
         return None
@@ -103,15 +101,14 @@ def _ends_of_range(text: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
 
 
 def _merge_base(commits: Sequence[str], names: Sequence[str]) -> str:
-    """Find the commit where two others parted; refuse those that never were one, or parted and met more than once."""
-    found = _git("merge-base", "--all", *commits).stdout.decode().split()
-    if len(found) == 1:
-        return found[0]
-    if found:
-        several = ", ".join(commit[:10] for commit in found)
+    """Return the commit where two others parted; they may have none, or several."""
+    bases = _git("merge-base", "--all", *commits).stdout.decode().split()
+    if len(bases) == 1:
+        return bases[0]
+    if bases:
         raise HashbenchError(
-            f"{names[0]} and {names[1]} have {len(found)} merge bases, {several}, since each was merged into the "
-            f"other; name one: hashbench diff {found[0][:10]} {names[1]}."
+            f"{names[0]} and {names[1]} have {len(bases)} merge bases, {', '.join(base[:10] for base in bases)}, since "
+            f"each was merged into the other. Name one: hashbench diff {bases[0][:10]} {names[1]}."
         )
     raise HashbenchError(
         f"{names[0]} and {names[1]} have no commit in common{_SHALLOW if _is_shallow() else ''}. "
@@ -131,15 +128,14 @@ def _find_results() -> Path:
 
 
 def _files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
-    """Give each results file at a commit, with its name for errors."""
     top = _top()
-    place = resolved(results)
-    if top is None or not place.is_relative_to(top):
+    results_path = resolved(results)
+    if top is None or not results_path.is_relative_to(top):
         raise HashbenchError(
-            f"{results} lies outside the git repository {top}, so {text!r} says nothing about it. "
+            f"{results} lies outside the git repository {top}, so {text!r} has no results of it. "
             "Give a folder inside with --results, or two paths."
         )
-    folder = place.relative_to(top).as_posix()
+    folder = results_path.relative_to(top).as_posix()
     inside = "" if folder == "." else f"{folder}/"
     listed = _checked("-C", str(top), "ls-tree", "-rz", commit, *([inside] if inside else [])).decode()
     entries = [entry.split("\t", 1) for entry in listed.split("\0") if entry]
@@ -152,13 +148,12 @@ def _files_at(commit: str, text: str, results: Path) -> Iterable[ResultsFile]:
 
 
 def _blobs(top: Path, oids: Sequence[str]) -> Iterable[bytes]:
-    """Give the contents of files in git, asked for all at once."""
-    told = _checked("-C", str(top), "cat-file", "--batch", given="".join(f"{oid}\n" for oid in oids).encode())
+    output = _checked("-C", str(top), "cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode())
     start = 0
     for _ in oids:
-        end = told.index(b"\n", start)
-        n_bytes = int(told[start:end].split()[2])
-        yield told[end + 1 : end + 1 + n_bytes]
+        end = output.index(b"\n", start)
+        n_bytes = int(output[start:end].split()[2])
+        yield output[end + 1 : end + 1 + n_bytes]
         start = end + n_bytes + 2
 
 
@@ -166,50 +161,44 @@ def _is_shallow() -> bool:
     return _git("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
 
 
-_SHALLOW = " in this shallow clone; fetch more of it, such as by git fetch --deepen=100"
+_SHALLOW = " in this shallow clone; fetch more commits, such as by git fetch --deepen=100"
 
 
 def _unknown(text: str, part: str = "") -> HashbenchError:
-    """Build the error for a side that is nothing, or of which a part is none, with what may help."""
-    inside = _git("rev-parse", "--git-dir")
-    if inside.returncode:
+    """Build the error for a side that does not exist, or a part of it that does not, with suggestions."""
+    repository = _git("rev-parse", "--git-dir")
+    if repository.returncode:
+        complaint = " ".join(repository.stderr.decode(errors="replace").removeprefix("fatal: ").split())
         return HashbenchError(
-            f"{text!r} is neither a file nor a folder, and no revision can be looked up: {_said(inside)}. "
+            f"{text!r} is neither a file nor a folder, and no revision can be looked up: {complaint}. "
             "Compare two folders or files: hashbench diff OLD NEW."
         )
-    near = get_close_matches(
-        part or text, _git("for-each-ref", "--format=%(refname:short)").stdout.decode().split(), n=1
-    )
+    refs = _git("for-each-ref", "--format=%(refname:short)").stdout.decode().split()
+    near = get_close_matches(part or text, refs, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     if _is_shallow():
         hint += " This clone is shallow; fetch what it lacks: git fetch --depth=1 origin BRANCH, or --deepen=100."
     if part:
-        return HashbenchError(f"{part!r} of {text!r} is no revision of this git repository.{hint}")
+        return HashbenchError(f"{part!r} of {text!r} is not a revision of this git repository.{hint}")
     return HashbenchError(f"{text!r} is neither a revision of this git repository nor a file or folder.{hint}")
 
 
 def _top() -> Path | None:
-    """Find the top folder of the git repository here."""
-    found = _git("rev-parse", "--show-toplevel")
-    return Path(found.stdout.decode().rstrip("\n")).resolve() if found.returncode == 0 else None
+    parsed = _git("rev-parse", "--show-toplevel")
+    return Path(parsed.stdout.decode().rstrip("\n")).resolve() if parsed.returncode == 0 else None
 
 
-def _checked(*arguments: str, given: bytes = b"") -> bytes:
-    done = _git(*arguments, given=given)
-    if done.returncode:
+def _checked(*arguments: str, stdin: bytes = b"") -> bytes:
+    completed = _git(*arguments, stdin=stdin)
+    if completed.returncode:
         raise HashbenchError(
-            f"git {' '.join(arguments)} fails: {' '.join(done.stderr.decode(errors='replace').split())}"
+            f"git {' '.join(arguments)} fails: {' '.join(completed.stderr.decode(errors='replace').split())}"
         )
-    return done.stdout
+    return completed.stdout
 
 
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Give git's complaint in one line."""
-    return " ".join(done.stderr.decode(errors="replace").removeprefix("fatal: ").split())
-
-
-def _git(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+def _git(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(["git", *arguments], input=given, capture_output=True, check=False)
+        return subprocess.run(["git", *arguments], input=stdin, capture_output=True, check=False)
     except OSError:
         return subprocess.CompletedProcess(arguments, 127, b"", b"git is not installed")

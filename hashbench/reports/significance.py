@@ -19,18 +19,16 @@ _ROUNDING = 1 - 1e-9  # sums that differ by rounding only count as equal
 
 
 class PairedTest(NamedTuple):
-    """A paired comparison over queries: its p value, the same corrected for all tests made together, an interval."""
+    """A paired comparison over queries."""
 
     p_value: float
-    p_holm: float
+    p_holm: float  # corrected for all tests made together
     low: float  # 95 % bootstrap interval of the mean difference
     high: float
 
 
 def paired_tests(
-    differences: Sequence[FloatArray],
-    n_resamples: int = N_RESAMPLES,
-    on_progress: Progress = silent,
+    differences: Sequence[FloatArray], n_resamples: int = N_RESAMPLES, on_progress: Progress = silent
 ) -> list[PairedTest]:
     """Test means of paired differences, finite and of shape (n_queries,) each, and correct for their number.
 
@@ -59,28 +57,21 @@ def paired_tests(
 
 
 def all_pairs_tests(scores: FloatArray, n_resamples: int = N_RESAMPLES) -> FloatArray:
-    """Test every pair of methods, by their scores of the same queries, and correct for the number of pairs.
+    """Test every pair of methods by their scores of the same queries, and correct for the number of pairs.
 
-    Whoever compares with the best of some methods has looked at all pairs, since the best was chosen by the same
-    queries. The correction is the step-down maximum of P. H. Westfall and S. S. Young, "Resampling-Based Multiple
-    Testing", 1993: all methods' scores of a query, less their mean, change sign together; the statistic of a pair is
-    its mean difference over the root mean square of its differences; its p value is the share of sign flips in which
-    the largest statistic, of this pair and those with a smaller one, is as large. Some p value of equal methods lies
-    below alpha with probability alpha at most, up to the normal approximation for many queries, whichever others
-    differ (``benchmarks/best_of_column.py`` measures it).
+    Comparing with the best of some methods looks at all pairs, since the best was chosen by the same queries. The
+    correction is the step-down maximum of P. H. Westfall and S. S. Young, "Resampling-Based Multiple Testing", 1993:
+    all methods' scores of a query, less their mean, change sign together; the statistic of a pair is its mean
+    difference over the root mean square of its differences; its p value is the share of sign flips in which the
+    largest statistic, of this pair and those with a smaller one, is as large. Some p value of equal methods lies below
+    alpha with probability alpha at most, up to the normal approximation for many queries, whichever others differ
+    (``benchmarks/best_of_column.py`` measures it).
 
-    Parameters
-    ----------
-    scores : (n_methods, n_queries) float array
-        Finite.
-
-    Returns
-    -------
-    (n_methods, n_methods) float array
-        Symmetric p values; NaN on the diagonal.
+    ``scores`` are finite, (n_methods, n_queries). Returns symmetric p values, (n_methods, n_methods), NaN on the
+    diagonal.
     """
     first, second = np.triu_indices(len(scores), 1)
-    scale = np.array([np.linalg.norm(scores[one] - scores[other]) for one, other in zip(first, second, strict=True)])
+    scale = np.array([np.linalg.norm(scores[a] - scores[b]) for a, b in zip(first, second, strict=True)])
     scale[scale == 0] = np.inf  # methods with the same scores
     means = scores.sum(axis=1)
     observed = np.abs(means[first] - means[second]) / scale
@@ -120,14 +111,14 @@ def _is_exact(n_queries: int, n_resamples: int) -> bool:
 
 
 def _p_values(n_as_far: FloatArray, n_queries: int, n_resamples: int) -> FloatArray:
-    """Turn counts of flips as far from 0 as what was observed into p values; the latter is one more, or among all."""
+    """Turn counts of flips as far from 0 as the observed sum into p values; an exact count includes that sum itself."""
     if _is_exact(n_queries, n_resamples):
         return n_as_far / (1 << n_queries)
     return (n_as_far + 1) / (n_resamples + 1)
 
 
 def can_find_significance(n_tests: int, n_resamples: int = N_RESAMPLES) -> bool:
-    """Tell whether the least p value that the resamples allow survives the correction; if not, none can.
+    """Return whether the smallest p value that the resamples allow survives the correction; if not, none can.
 
     >>> can_find_significance(499), can_find_significance(500)
     (True, False)
@@ -140,7 +131,7 @@ def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> F
 
     There are at least two values in a row; all rows are resampled alike.
     """
-    found = bootstrap(
+    resampled = bootstrap(
         (values,),
         np.mean,
         vectorized=True,
@@ -150,7 +141,7 @@ def bootstrap_intervals(values: FloatArray, n_resamples: int = N_RESAMPLES) -> F
         method="percentile",
         rng=np.random.default_rng(_SEED),
     )
-    return np.transpose(found.confidence_interval)
+    return np.transpose(resampled.confidence_interval)
 
 
 def holm(p_values: npt.ArrayLike) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Results that somebody submits: whether the files are as hashbench writes them, and whether a cell comes out again."""
+"""Checks of submitted results: whether files are as hashbench writes them, and whether a cell can be reproduced."""
 
 import json
 import os
@@ -40,101 +40,104 @@ from hashbench.store.result_rows import COLUMNS, NUMBERS, UNKNOWN, Row
 from hashbench.unseen import split_name
 
 _NUMBER = re.compile(r"[01]\.\d{6}|nan")
-_EXACT = ("baseline", "unsupervised")  # groups whose methods end in the same codes on every processor, if not trained
+_EXACT = ("baseline", "unsupervised")  # groups whose methods, if not trained, give the same codes on every processor
 _TOLERANCE = 0.02  # by which scores of other methods may differ between processors
 _Rows = dict[tuple[Any, ...], Row]
 
 
 def result_files(paths: Iterable[Path]) -> list[Path]:
-    """Give the results files that are meant: of a folder all in it, sorted by name."""
-    found = [one for path in paths for one in (find_files(path) if path.is_dir() else [path])]
-    if not found:
+    """Return the results files meant by paths: of a folder all in it, sorted by name."""
+    results = [file for path in paths for file in (find_files(path) if path.is_dir() else [path])]
+    if not results:
         raise HashbenchError("there is no results file here. Name one, or the folder: hashbench results check results.")
-    return found
+    return results
 
 
 def read_files(paths: Iterable[Path]) -> tuple[_Rows, list[str]]:
-    """Read results files; give their rows by key, and of each file that is not as hashbench writes it why."""
+    """Read results files; return their rows by key, and a sentence per file that is not as hashbench writes it."""
     rows: _Rows = {}
     problems = []
     for path in paths:
         try:
-            found = unite([file := read_file(path)])
-            if twice := found.keys() & rows.keys():
-                raise HashbenchError(f"{path} holds {_told(found[min(twice)])}, as a file before it does. Delete one.")
-            rows |= found
-            if wrong := _about_file(path, file, found):
-                problems.append(f"{path} {wrong}")
+            file = read_file(path)
+            file_rows = unite([file])
+            if twice := file_rows.keys() & rows.keys():
+                raise HashbenchError(
+                    f"{path} holds {_name(file_rows[min(twice)])}, as a file before it does. Delete one."
+                )
+            rows |= file_rows
+            if problem := _about_file(path, file, file_rows):
+                problems.append(f"{path} {problem}")
         except HashbenchError as error:
             problems.append(str(error))
     return rows, problems
 
 
 def _about_file(path: Path, file: ResultsFile, rows: _Rows) -> str:
-    """Say what is wrong with a file whose rows can be read; nothing if it is as hashbench writes it."""
+    """Return what is wrong with a file whose rows can be read; empty if it is as hashbench writes it."""
     if not rows:
         return "holds no row. Remove it."
     for row in rows.values():
         home = earlier_path("", row.dataset) if is_earlier(file) else results_path("", row.dataset, row.method)
         if home.parts != path.resolve().parts[-len(home.parts) :]:
-            return f"holds rows of {row.method} on {row.dataset}, which belong into {home.as_posix()}. Move them there."
+            return f"holds rows of {row.method} on {row.dataset}, which belong in {home.as_posix()}. Move them there."
     for row in rows.values():
         texts = [getattr(row, name) for name in NUMBERS if name != "tie_sd" or row.tie_sd]
         if not all(map(_NUMBER.fullmatch, texts)):
-            return f"has {', '.join(texts)} for {_told(row)}, expected six decimals each. Run it again."
+            return f"has {', '.join(texts)} for {_name(row)}, expected six decimals each. Run it again."
     expected = csv_text(COLUMNS, sorted(rows.values())) if is_earlier(file) else rows_text(rows.values())
     if file.content != expected.encode():
         return "is not as hashbench writes it: sorted by key, all columns, LF. Let hashbench run write it."
     contents = {(*made_key(row.key), row.dataset_fingerprint, row.method_version) for row in rows.values()}
-    for made in read_made(path).values():
-        if made[:7] not in contents:
+    for origin in read_made(path).values():
+        if origin[:7] not in contents:
             return (
-                f"has no rows of {' '.join(map(str, made[:5]))} with the content and version that "
-                f"{made_path(path).name} tells of. Remove its line there, or run the job again."
+                f"has no rows of {' '.join(map(str, origin[:5]))} with the content and version that "
+                f"{made_path(path).name} records. Remove its line there, or run the job again."
             )
     return ""
 
 
 def about_rows(rows: _Rows, base: _Rows) -> list[str]:
-    """Say what in rows does not agree with each other, with this version of hashbench and with accepted ones."""
-    told: dict[str, None] = {}  # each sentence once
+    """Return sentences on rows that disagree with each other, with this version of hashbench or with accepted rows."""
+    problems: list[str] = []
     contents: dict[tuple[str, str], Row] = {}
     for row in (*base.values(), *rows.values()):
         first = contents.setdefault((row.dataset, row.features), row)
         if base.get(row.key) == row:
             continue
         if row.dataset_fingerprint == UNKNOWN:
-            told[f"{_told(row)} does not say of which content of {row.dataset} it is. Run it again."] = None
+            problems.append(f"{_name(row)} does not say of which content of {row.dataset} it is. Run it again.")
         elif row.dataset_fingerprint != first.dataset_fingerprint:
-            told[
-                f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_told(row)} and "
-                f"{first.dataset_fingerprint} in {_told(first)}. Prepare the dataset as docs/datasets.md says, and run "
+            problems.append(
+                f"{row.dataset} with features {row.features} is {row.dataset_fingerprint} in {_name(row)} and "
+                f"{first.dataset_fingerprint} in {_name(first)}. Prepare the dataset as docs/datasets.md says, and run "
                 "again."
-            ] = None
+            )
         elif row.n_queries != first.n_queries:
-            told[
-                f"{_told(row)} is over {row.n_queries} queries and {_told(first)} over {first.n_queries}; scores are "
+            problems.append(
+                f"{_name(row)} is over {row.n_queries} queries and {_name(first)} over {first.n_queries}; scores are "
                 "over all queries of a dataset."
-            ] = None
-        told.update(dict.fromkeys(_about_row(row)))
+            )
+        problems += _about_row(row)
     for (dataset, features), row in contents.items():
         if not any(row.dataset == key[0] for key in rows):
             continue
-        here = _fingerprint_here(dataset, features)
-        if here not in (None, row.dataset_fingerprint) and row.dataset_fingerprint != UNKNOWN:
-            told[
-                f"{dataset} with features {features} is {row.dataset_fingerprint} in {_told(row)}, and {here} as it is "
-                "prepared here. Prepare it as docs/datasets.md says, and run again."
-            ] = None
-    return list(told)
+        prepared = _fingerprint_here(dataset, features)
+        if prepared not in (None, row.dataset_fingerprint) and row.dataset_fingerprint != UNKNOWN:
+            problems.append(
+                f"{dataset} with features {features} is {row.dataset_fingerprint} in {_name(row)}, and {prepared} as "
+                "it is prepared here. Prepare it as docs/datasets.md says, and run again."
+            )
+    return list(dict.fromkeys(problems))
 
 
 def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]:
-    """Say which accepted rows are gone, or have other numbers, though neither data nor version of the method changed.
+    """Return sentences on accepted rows that are gone, or changed although neither data nor version of the method did.
 
-    Of a folder all that it held is looked for, else what the files held.
+    A folder should have all that it held, files what they held.
     """
-    meant = [_meant(path) for path in paths]
+    places = [_meant(path) for path in paths]
     versions: dict[tuple[str, ...], int] = {}
     for row in rows.values():
         method = row.dataset, row.features, row.method
@@ -143,11 +146,11 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
         (row.method, row.dataset)
         for key, row in base.items()
         if key not in rows
-        and any(homes & {*_homes(row)} for homes in meant)
+        and any(place & {*_homes(row)} for place in places)
         and versions.get((row.dataset, row.features, row.method), 0) <= row.method_version
     )
     changed = [
-        f"{_told(row)} changed from {_numbers(old)} to {_numbers(row)} though neither data nor version of the method "
+        f"{_name(row)} changed from {_numbers(old)} to {_numbers(row)} though neither data nor version of the method "
         "did. Raise the version, or leave the row."
         for key, row in rows.items()
         if (old := base.get(key)) is not None and _is_other(old, row) and old[-2:] == row[-2:]
@@ -160,65 +163,65 @@ def about_accepted(rows: _Rows, base: _Rows, paths: Iterable[Path]) -> list[str]
 
 
 def _meant(path: Path) -> set[str]:
-    """Give what a path means, of what `_homes` gives: all results, those of a dataset or those in a file."""
+    """Return which of `_homes` a path means: all results, those of a dataset or those in a file."""
     if not path.is_dir():
         is_old = path.is_file() and is_earlier(read_file(path))
         return {path.name if is_old else "/".join(path.resolve().parts[-2:])}
-    is_dataset = any(one.parent == path and not is_earlier(read_file(one)) for one in find_files(path))
+    is_dataset = any(file.parent == path and not is_earlier(read_file(file)) for file in find_files(path))
     return {path.resolve().name if is_dataset else ""}
 
 
 def _homes(row: Row) -> tuple[str, ...]:
-    """Tell where a row may be: anywhere, in the folder of its dataset, in its file, in one of the earlier layout."""
+    """Return where a row may be: anywhere, in the folder of its dataset, in its file, in an earlier file."""
     home = results_path("", row.dataset, row.method)
     return "", home.parent.name, home.as_posix(), earlier_path("", row.dataset).name
 
 
 def about_makers(rows: _Rows, base: _Rows) -> list[str]:
-    """Say which new or changed rows are of no method of hashbench's own, such as of saved codes or of a package."""
-    strange = Counter(
+    """Return sentences on new or changed rows of no method of hashbench's own, such as of a package."""
+    others = Counter(
         (row.method, row.dataset) for key, row in rows.items() if base.get(key) != row and not is_built_in(row.method)
     )
     return [
         f"{counted(number, 'row')} of {method} on {dataset} {'is' if number == 1 else 'are'} of no method of "
         "hashbench's own, which anyone could run again. Add the method to the pull request, or keep them elsewhere."
-        for (method, dataset), number in sorted(strange.items())
+        for (method, dataset), number in sorted(others.items())
     ]
 
 
 def _about_row(row: Row) -> Iterator[str]:
-    """Say what of a row this version of hashbench knows otherwise; methods of other packages are taken as they are."""
+    """Yield what of a row contradicts this version of hashbench; methods of other packages are not checked."""
     if has_markup(row.features):
-        yield f"{_told(row)} has features with one of <>|` in their name. Rename them."
+        yield f"{_name(row)} has features with one of <>|` in their name. Rename them."
     if "nan" in (row.value, row.low, row.high) and row.n_undefined < row.n_queries:
         yield (
-            f"{_told(row)} is {row.value}, {row.low} to {row.high}, though {row.n_queries - row.n_undefined} of "
+            f"{_name(row)} is {row.value}, {row.low} to {row.high}, though {row.n_queries - row.n_undefined} of "
             f"{counted(row.n_queries, 'query', 'queries')} have a score. Run it again."
         )
     try:
         name = get_metric(row.metric).name
         if name != row.metric:
-            yield f"{_told(row)} calls the metric {row.metric}, which results call {name}. Run it again."
+            yield f"{_name(row)} calls the metric {row.metric}, which results call {name}. Run it again."
     except HashbenchError as error:
-        yield f"{_told(row)}: {error}"
+        yield f"{_name(row)}: {error}"
     if row.method in method_names() and row.method_version > method_card(row.method).version:
         yield (
-            f"{_told(row)} is of version {row.method_version} of {row.method}, which is at "
+            f"{_name(row)} is of version {row.method_version} of {row.method}, which is at "
             f"{method_card(row.method).version} here. Raise the version in the same pull request."
         )
 
 
 def _fingerprint_here(dataset: str, features: str) -> str | None:
-    """Tell the fingerprint of a dataset as it is prepared here; None if it is not."""
+    """Return the fingerprint of a dataset as it is prepared here; None if it is not."""
     try:
-        found = find_dataset(dataset_spec(dataset, features)) if is_dataset(split_name(dataset)[0]) else None
+        prepared = find_dataset(dataset_spec(dataset, features)) if is_dataset(split_name(dataset)[0]) else None
     except HashbenchError:
         return None
-    return found.fingerprint if found is not None and found.features_name == features else None
+    return prepared.fingerprint if prepared is not None and prepared.features_name == features else None
 
 
 def changed_cells(rows: _Rows, base: _Rows) -> list[list[Row]]:
-    """Give the rows that are new or changed, a list for each job, in an order that only their content decides."""
+    """Return the rows that are new or changed, a list per job, in an order that only depends on their content."""
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for key, row in sorted(rows.items()):
         if base.get(key) != row:
@@ -233,40 +236,40 @@ def chosen_cells(
     seeds: Collection[int] = (),
     metrics: Collection[str] = (),
 ) -> list[list[Row]]:
-    """Keep of cells what is asked for, all where nothing is; refuse what none of them has."""
-    asked = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(one).name for one in metrics]}
+    """Return the parts of cells that are asked for, or all; refuse what none of them has."""
+    asked = {"method": methods, "n_bits": n_bits, "seed": seeds, "metric": [get_metric(name).name for name in metrics]}
     for field, values in asked.items():
-        there = {getattr(row, field) for cell in cells for row in cell}
+        known = {getattr(row, field) for cell in cells for row in cell}
         for value in values if cells else ():
-            if value not in there:
-                raise unknown_name(f"new or changed cell's {field}", str(value), map(str, there))
-    kept = [
+            if value not in known:
+                raise unknown_name(f"new or changed cell's {field}", str(value), map(str, known))
+    chosen = [
         [row for row in cell if all(not values or getattr(row, field) in values for field, values in asked.items())]
         for cell in cells
     ]
-    if cells and not any(kept):
+    if cells and not any(chosen):
         raise HashbenchError("no new or changed row has all that is asked for together. Ask for less.")
-    return [cell for cell in kept if cell]
+    return [cell for cell in chosen if cell]
 
 
 def runnable(cells: Sequence[list[Row]]) -> tuple[list[tuple[Job, list[Row]]], list[str]]:
-    """Part the cells that can be run here, those most likely to differ first, from others: dataset, method, and why.
+    """Split cells into those that can be run here, the most likely to differ first, and reasons for the others.
 
-    Those that can have built-in or prepared data, and a known method with these parameters.
+    A cell can be run with built-in or prepared data, and a known method with these parameters.
     """
     jobs = [(_job_of(cell[0]), cell) for cell in cells]
     others = {f"{cell[0].dataset} {cell[0].method} ({why})" for why, cell in jobs if isinstance(why, str)}
     known = [(job, cell) for job, cell in jobs if isinstance(job, Job)]
-    return sorted(known, key=lambda one: _unlikeliness(one[0].card)), sorted(others)
+    return sorted(known, key=lambda pair: _unlikeliness(pair[0].card)), sorted(others)
 
 
 def _unlikeliness(card: MethodCard) -> tuple[bool, bool, bool]:
-    """Rank a method by how likely its digits are to differ: learned ones, quick ones, slow ones, baselines."""
+    """Return a rank, low where digits are likely to differ: learned methods, quick ones, slow ones, baselines."""
     return card.group == "baseline", "epochs" not in card.params, card.is_slow
 
 
 def _job_of(row: Row) -> Job | str:
-    """Give the job that a row is of, or say why it cannot be run here."""
+    """Return the job of a row, or why it cannot be run here."""
     spec = dataset_spec(row.dataset, row.features)
     if row.method not in method_names():
         return "no method here"
@@ -283,15 +286,15 @@ def _job_of(row: Row) -> Job | str:
         return "cannot be made"
     if canonical_json({**job.estimator.recorded_params()}) != row.params:
         return "other parameters here"
-    return job if job.seed == row.seed else "draws nothing, so has seed 0 alone"
+    return job if job.seed == row.seed else "draws nothing, so it only has seed 0"
 
 
 def rerun(
-    job: Job, cell: Sequence[Row], line: Made | None = None, on_progress: Progress = silent
+    job: Job, cell: Sequence[Row], origin: Made | None = None, on_progress: Progress = silent
 ) -> tuple[list[str], list[str]]:
-    """Do a job again from nothing but its dataset, in a fresh folder; ``line`` says what made the rows, if it is known.
+    """Run a job again from nothing but its dataset, in a fresh folder; ``origin`` is that of the rows, if it is known.
 
-    Returns a sentence for each row that comes out otherwise, and one on those where another processor may be why.
+    Returns a sentence for each row that differs, and one on those where another processor may be the reason.
     """
     prepare(job.dataset)
     data = dataset_path(job.dataset)
@@ -300,50 +303,49 @@ def rerun(
         (outcome,) = run([again], [row.metric for row in cell], on_progress=on_progress)
     if outcome.refusal:
         return [f"{job} ends here with: {outcome.refusal}"], []
-    made = {row.metric: row for row in outcome.rows}
-    other = [row for row in cell if _is_other(row, made[row.metric])]
-    why = _why(line, outcome.made)
-    alike = [] if _is_exact(job.card) else [row for row in other if _is_alike(row, made[row.metric])]
+    rerun_rows = {row.metric: row for row in outcome.rows}
+    differing = [row for row in cell if _is_other(row, rerun_rows[row.metric])]
+    why = _why(origin, outcome.made)
+    alike = [] if _is_exact(job.card) else [row for row in differing if _is_alike(row, rerun_rows[row.metric])]
     problems = [
-        f"{_told(row)} is {_numbers(row)} as submitted and {_numbers(made[row.metric])} when it is run again. Run it "
-        f"again with the versions of constraints.txt, or say in the pull request why it differs.{why}"
-        for row in other
+        f"{_name(row)} is {_numbers(row)} as submitted and {_numbers(rerun_rows[row.metric])} when it is run again. "
+        f"Run it again with the versions of constraints.txt, or say in the pull request why it differs.{why}"
+        for row in differing
         if row not in alike
     ]
     if not alike:
         return problems, []
     metrics = ", ".join(row.metric for row in alike)
     return problems, [
-        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as far as another processor may end.{why}"
+        f"{job} has other digits here in {metrics}, at most {_TOLERANCE} off, as another processor may give.{why}"
     ]
 
 
-def _why(line: Made | None, here: Made | None) -> str:
-    """Say, in a sentence with a space before, what differs between what made rows and what makes them here."""
-    if line is None or here is None:
+def _why(origin: Made | None, here: Made | None) -> str:
+    """Return a sentence, after a space, on how the origin of rows differs from their origin here."""
+    if origin is None or here is None:
         return " What made it is not known."
-    told = line.differences(here)
-    return f" It was {', '.join(told)}." if told else " What made it is as here."
+    differences = origin.differences(here)
+    return f" It was {', '.join(differences)}." if differences else " What made it is as here."
 
 
 def _is_exact(card: MethodCard) -> bool:
-    """Tell if a method gives the same codes on every processor; optimisers may end in others."""
+    """Return whether a method gives the same codes on every processor; optimisers may not."""
     return card.group in _EXACT and "epochs" not in card.params
 
 
 def _is_alike(row: Row, other: Row) -> bool:
-    """Tell if rows differ only as the same run on another processor may."""
+    """Return whether rows differ only as the same run on another processor may."""
     pairs = [(getattr(row, name), getattr(other, name)) for name in NUMBERS]
     is_near = all(
-        one == two or not one or (two != "" and round(abs(float(one) - float(two)), 6) <= _TOLERANCE)
-        for one, two in pairs
+        number == again or not number or (again != "" and round(abs(float(number) - float(again)), 6) <= _TOLERANCE)
+        for number, again in pairs
     )
     return is_near and other._replace(**{name: getattr(row, name) for name in NUMBERS}) == row
 
 
 @contextmanager
 def _fresh_folder() -> Iterator[None]:
-    """Let the cache be an empty folder for a while."""
     before = os.environ.get("HASHBENCH_DATA")
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["HASHBENCH_DATA"] = folder
@@ -356,15 +358,13 @@ def _fresh_folder() -> Iterator[None]:
 
 
 def _is_other(old: Row, row: Row) -> bool:
-    """Tell if a row differs in more than a deviation that was not known before."""
+    """Return whether a row differs in more than a deviation that was not known before."""
     return old != row and (old.tie_sd != "" or old != row._replace(tie_sd=""))
 
 
-def _told(row: Row) -> str:
-    """Name a row."""
+def _name(row: Row) -> str:
     return f"{row.dataset} ({row.features}) {row.method} {row.n_bits} bits seed {row.seed} {row.metric}"
 
 
 def _numbers(row: Row) -> str:
-    """Tell the part of a row that is no key."""
     return " ".join(map(str, row[len(row.key) :]))

@@ -320,7 +320,7 @@ def test_a_table_of_your_own_has_the_name_you_give(hashbench, tiny_file, tmp_pat
     for command in ("tables", *where), (*own, "table1"):
         result = hashbench(*command, "--name", "few-bits")
         assert result.exit_code == 1
-        assert "'few-bits' would be the name of a table of your own; choose its rows" in result.stderr
+        assert "'few-bits' can only name a table of chosen rows" in result.stderr
     assert (tmp_path / "few-bits.md").read_text().startswith("# few-bits. AP\n")
 
 

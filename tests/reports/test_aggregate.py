@@ -6,7 +6,7 @@ import pytest
 from places import ROOT
 
 from hashbench.cards import method_card
-from hashbench.reports.aggregate import main_lines, mean_over_seeds, method_labels, tell_hidden
+from hashbench.reports.aggregate import describe_hidden, main_lines, mean_over_seeds, method_labels
 from hashbench.store.results import read_rows
 
 PAPER = {"n_similar": 100, "n_dissimilar": 500, "n_iter": 20}  # of machash
@@ -80,7 +80,7 @@ def test_main_line_of_a_method_that_is_gone_is_that_with_most_cells(machash):
 def test_methods_are_named_of_which_lines_are_left_out(machash):
     def told(*rows):
         cells = mean_over_seeds(pd.DataFrame(rows))
-        return tell_hidden(main_lines(cells, cells))
+        return describe_hidden(main_lines(cells, cells))
 
     assert told(machash(), machash(n_bits=32), machash()._replace(seed=1), machash()._replace(method="ksh")) == ""
     assert told(machash(), machash(n_bits=32, n_iter=7)).startswith("Of machash there are other settings or versions")

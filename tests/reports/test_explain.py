@@ -16,9 +16,9 @@ from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.conventions import EMPTY
-from hashbench.reports.explain.emulation import Cause, Range, explain, shapley_values
+from hashbench.reports.explain.emulation import Cause, TieRange, explain, shapley_values
 from hashbench.reports.explain.evaluators import EVALUATORS, named
-from hashbench.reports.explain.layout import answers, format_answers, format_explanations
+from hashbench.reports.explain.explanation_text import answers, format_answers, format_explanations
 
 _HERE = [one.name for one in EVALUATORS if one.order is orders.numpy_here]
 
@@ -304,7 +304,7 @@ def test_causes_sum_to_the_difference_and_values_lie_in_the_range_of_ties(seed, 
 def test_what_is_shown_adds_up(exact, shares):
     (one,) = explained(["AP"], scripts=[named("dtsh")])
     causes = tuple(Cause(f"cause {number}", share) for number, share in enumerate(shares))
-    shown = replace(one, value=exact + sum(shares), ours=Range(exact, 0, 1), causes=causes)
+    shown = replace(one, value=exact + sum(shares), ours=TieRange(exact, 0, 1), causes=causes)
     head, *lines = format_explanations([shown], "table").splitlines()
     rows = [line.split() for line in lines if line.strip() and line.split()[0] in ("dtsh", "cause")]
     (_, value, difference), *of_which = rows
@@ -344,7 +344,7 @@ def test_a_quantity_of_its_own_may_be_another_in_another_order_of_ties():
 
 @pytest.mark.parametrize("printed", ["1", "0.5", "0"])
 def test_a_number_of_few_digits_says_too_little(printed):
-    with pytest.raises(HashbenchError, match="says too little: give two digits behind the point"):
+    with pytest.raises(HashbenchError, match="has too few digits"):
         answers(explained(["AP"]), printed)
 
 

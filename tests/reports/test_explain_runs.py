@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hashbench.errors import HashbenchError
-from hashbench.reports.explain.of_runs import TOOLS, explain_run, named
+from hashbench.reports.explain.run_tools import TOOLS, explain_run, named
 
 N_CASES = 8
 METRICS = {  # ours: trec_eval's, ir_measures' and ranx's

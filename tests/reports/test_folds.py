@@ -144,8 +144,8 @@ def test_table_has_four_columns_with_their_ranges():
         "sdh | 0.75 ± 0.07¶ | 0.65 to 0.95 | - | - | - | - | 0.15 | 0.05 to 0.35",
     ]
     assert "folds 0, 1, 2 (±" in text
-    assert "¶: not of the folds named above" in text
-    assert "oracle-label writes the label itself" in text
+    assert "¶: of other folds than those named above" in text
+    assert "writes the label itself" in text
 
 
 def test_blocks_are_of_code_lengths_and_bits_choose_them():

@@ -37,8 +37,8 @@ def test_latex_is_laid_out_with_booktabs():
         r"\end{tabular}",
         r"\par\smallskip",
         r"\parbox{\linewidth}{\raggedright Means over 200 queries and over 1 or 2 seeds ($\pm$ their "
-        r"standard deviation). Bold: the best, sanity baselines aside. $^{\dagger}$: not told apart by luck from the "
-        r"best; a random order of ties may turn the two around. $^{\S}$: one seed of a method that draws at random.}",
+        r"standard deviation). Bold: the best, sanity baselines aside. $^{\dagger}$: not told apart from the best by "
+        r"luck; a random order of ties may reverse the two. $^{\S}$: one seed of a method that draws at random.}",
     ]
 
 

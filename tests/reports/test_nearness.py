@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from hashbench.reports.tables.nearness import Pair, agreement, tell_agreement, tell_verdicts
+from hashbench.reports.tables.nearness import Pair, agreement, count_verdicts, describe_agreement
 from hashbench.reports.tables.published import published_values
 
-PAPER = next(one for one in published_values() if (one.method, one.our_dataset) == ("BRE", "cifar10-s1"))
+PAPER = next(value for value in published_values() if (value.method, value.our_dataset) == ("BRE", "cifar10-s1"))
 
 
 def pair(published, value, low=None, high=None, spread=np.nan, features="vgg-f", tie_sd=0.0, **changes):
@@ -51,11 +51,11 @@ def test_verdicts_are_counted():
         *(pair("0.5", 0.4, n_bits=12), pair("0.5", 0.6, n_bits=24, features="gist")),
         *(pair("0.5", 0.5, n_bits=24, dataset_differs=""), pair("0.5", 0.4, n_bits=48)),
     ]
-    assert tell_verdicts(8, pairs) == (
+    assert count_verdicts(8, pairs) == (
         "Of 8 published values 3 are compared in 4 pairs: 1 within our spread or not told apart by luck with ties (≈), "
         "1 ours above (↑), 2 ours below (↓); 1 with the paper's set-up (what differs: data 3, features 1); 5 not run."
     )
-    assert tell_verdicts(8, []) == "Of 8 published values 0 are compared."
+    assert count_verdicts(8, []) == "Of 8 published values 0 are compared."
 
 
 @pytest.mark.parametrize(("tie_sd", "most"), [(0.03, 1), (0.01, 4 / 6), (np.nan, 1)])
@@ -104,5 +104,5 @@ def test_agreement_is_told_column_by_column():
         "12 bits": [pair("0.2", 0.1, 0.1, 0.1), pair("0.3", 0.3, 0.3, 0.3, method="KSH")],
         "24 bits": [pair("0.2", 0.1, 0.1, 0.1)],
     }
-    assert tell_agreement(columns).endswith(": 12 bits 1.00 (1.00 to 1.00, 2 methods).")
-    assert tell_agreement({}) == ""
+    assert describe_agreement(columns).endswith(": 12 bits 1.00 (1.00 to 1.00, 2 methods).")
+    assert describe_agreement({}) == ""

@@ -99,10 +99,7 @@ MADE_SO = {  # what stands in whose order, and which scripts print it
         "stable": "mihash-prec-k rp5 deepbit-p ksh",
         "descending": "trec_eval-p",
     },
-    "R@13": {
-        "numpy": "calc-top-map-r calc-top-map-r-topk csq-r",
-        "descending": "trec_eval-r",
-    },
+    "R@13": {"numpy": "calc-top-map-r calc-top-map-r-topk csq-r", "descending": "trec_eval-r"},
     "Hit@1": {"topk": "fire-hit"},
 }
 

@@ -27,16 +27,16 @@ from hashbench.errors import HashbenchError
 from hashbench.method import GROUPS
 from hashbench.registry import get_method
 from hashbench.reports import plots
+from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks
 from hashbench.reports.plots.panels import has_bands, panels_of
 from hashbench.reports.plots.result_figures import spread
-from hashbench.reports.plots.selection import Block, Selection, choose_blocks
-from hashbench.reports.plots.style import Layout, choose_looks, in_rows, make_panels
+from hashbench.reports.plots.style import FigureLayout, choose_looks, in_rows, make_panels
 from hashbench.reports.plots.unseen_figure import place_names
 from hashbench.store import result_files, result_rows, results
 
 pytestmark = pytest.mark.slow  # make test-figures
 BASELINES = {"constant", "oracle-label", "random"}
-BANDS = Layout(bands=True)
+BANDS = FigureLayout(bands=True)
 DEFAULTS = {"continuation": 0, "objective": "original", "relaxation": "simplified"}  # of those there are variants of
 COMMITTED = sorted(path.name for path in (ROOT / "results" / "figures").glob("*.svg"))
 CODE_FIGURES = ["precision-recall", "precision-at-k", "code-usage", "time-quality"]
@@ -56,7 +56,7 @@ def committed(dataset, metric="AP"):
 
 def draw(name, folder, layout=None, **selection):
     """Draw a figure of one dataset."""
-    (drawing,) = plots.draw_figures(folder, [name], Selection(**selection), layout)
+    (drawing,) = plots.draw_figures(folder, [name], FigureSelection(**selection), layout)
     return drawing
 
 
@@ -128,7 +128,7 @@ def folds(tmp_path_factory):
 
 @pytest.mark.parametrize("width", [3.3, 6.9])
 def test_unseen_classes_stand_against_seen_ones(folds, width):
-    drawing = draw("unseen", folds, Layout(width))
+    drawing = draw("unseen", folds, FigureLayout(width))
     assert drawing.stem == "unseen-digits-unseen3-pixels"
     (panel,) = drawing.figure.axes
     rows = rows_in(folds / "digits") + rows_in(folds / "digits-unseen")
@@ -157,7 +157,7 @@ def test_queries_of_unseen_classes_among_all_have_a_panel_of_their_own_and_folds
         if "unseen" in row.dataset
     ]
     results.merge_rows(tmp_path, [*rows, *among_all])
-    drawing = draw("unseen", tmp_path, Layout(6.9))
+    drawing = draw("unseen", tmp_path, FigureLayout(6.9))
     assert [panel.get_ylabel() for panel in drawing.figure.axes] == ["AP, unseen", "AP, unseen among all"]
     left, right = drawing.figure.axes
     heights = [line.get_ydata()[0] for line in right.get_lines() if line.get_label() == "csq"]
@@ -186,7 +186,7 @@ def test_what_was_not_run_with_all_classes_is_told(folds, tmp_path):
 def test_results_without_folds_have_no_figure_of_unseen_classes(digits_alone):
     with pytest.raises(HashbenchError, match="no results in AP with unseen classes"):
         draw("unseen", digits_alone)
-    stems = [drawing.stem for drawing in plots.draw_figures(digits_alone, (), Selection(datasets=["digits"]))]
+    stems = [drawing.stem for drawing in plots.draw_figures(digits_alone, (), FigureSelection(datasets=["digits"]))]
     assert "tie-ranges-digits-pixels" in stems
 
 
@@ -283,7 +283,7 @@ def block_of():
         cells["method"] = cells["label"]
         looks = choose_looks(cells)
         names = dict.fromkeys(looks, "")
-        return Block(*["", "", "", "AP"], cells, cells, looks, names, [], (), layout=Layout(bands=bands))
+        return FigureBlock(*["", "", "", "AP"], cells, cells, looks, names, [], (), layout=FigureLayout(bands=bands))
 
     return give
 
@@ -330,7 +330,7 @@ def test_bands_stand_where_lines_are_few_or_as_asked_for(block_of, bands, expect
 
 @pytest.mark.parametrize(("n_panels", "width"), [(1, 6.9), (3, 6.9), (7, 6.9), (5, 3.3)])
 def test_every_row_of_panels_fills_the_width(n_panels, width):
-    layout = Layout(width)
+    layout = FigureLayout(width)
     rows = in_rows(n_panels, layout, 1.2, 0.4, 0.5)
     assert sum(rows) == n_panels
     assert max(rows) - min(rows) <= 1
@@ -381,7 +381,7 @@ def test_a_method_has_the_same_parameters_in_figures_of_other_metrics(tmp_path):
 def test_names_are_those_of_methods_and_the_caption_has_their_parameters(tmp_path):
     rows = [row for row in results.read_rows(ROOT / "results", "digits") if row.method == "itq"]
     results.merge_rows(tmp_path, [row._replace(params='{"n_iter": 7}') for row in rows])
-    drawing = draw("ap-bits", tmp_path, Layout(3.3, has_title=False))
+    drawing = draw("ap-bits", tmp_path, FigureLayout(3.3, has_title=False))
     assert lines(drawing.figure).keys() == {"itq n_iter=7"}
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["itq"]
     assert drawing.figure.texts == []
@@ -390,11 +390,7 @@ def test_names_are_those_of_methods_and_the_caption_has_their_parameters(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("name", "choice"),
-    [
-        ("ap-bits", {"n_bits": [16]}),
-        ("tie-ranges", {"n_bits": [16], "methods": ["itq"]}),
-    ],
+    ("name", "choice"), [("ap-bits", {"n_bits": [16]}), ("tie-ranges", {"n_bits": [16], "methods": ["itq"]})]
 )
 def test_no_figure_is_drawn_of_a_single_point(digits_alone, name, choice):
     with pytest.raises(HashbenchError, match=r"nothing to compare on digits \(pixels\): a single"):
@@ -527,10 +523,12 @@ def test_features_that_read_alike_have_files_of_their_own(digits_alone, tmp_path
     others = [row._replace(dataset="digits-a", features="b") for row in rows if row.features == "c"]
     results.merge_rows(tmp_path, [*rows, *others])
     found = results.read_results(tmp_path)
-    blocks = {(block.dataset, block.features): "-".join(block.stem) for block in choose_blocks(found, Selection())}
+    blocks = {
+        (block.dataset, block.features): "-".join(block.stem) for block in choose_blocks(found, FigureSelection())
+    }
     assert len({*blocks.values()}) == len(blocks) == 4
     assert blocks["digits", "c"] == "digits-c"
-    some = choose_blocks(found, Selection(features=["a-b"]))
+    some = choose_blocks(found, FigureSelection(features=["a-b"]))
     assert ["-".join(block.stem) for block in some] == [blocks["digits", "a-b"]]  # whatever else is drawn
 
 
@@ -623,7 +621,7 @@ def committed_results():
 def test_committed_figures_are_those_of_the_committed_results_and_can_be_read(tmp_path, read_once):
     some = [] if ALL else ["digits"]  # which has the most methods
     names = ["tie-ranges", "ap-bits", *["unseen"] * any(ALL and name.startswith("unseen-") for name in COMMITTED)]
-    drawn = plots.draw_figures(ROOT / "results", names, Selection(datasets=some))
+    drawn = plots.draw_figures(ROOT / "results", names, FigureSelection(datasets=some))
     drawings = {f"{drawing.stem}.svg": drawing for drawing in drawn if drawing.figure is not None}
     assert sorted(drawings) == [name for name in COMMITTED if ALL or "-digits-pixels" in name]
     assert "ap-bits-digits-pixels.svg" in drawings
@@ -637,7 +635,7 @@ def test_committed_figures_are_those_of_the_committed_results_and_can_be_read(tm
 
 
 def test_figures_of_the_documents_are_made_by_make_tables_and_can_be_read(tmp_path, read_once):
-    layout = Layout(3.3, has_title=False)
+    layout = FigureLayout(3.3, has_title=False)
     made = {
         name: draw(name, ROOT / "results", layout, datasets=[dataset], methods=methods)
         for name, dataset, methods in (
@@ -929,7 +927,7 @@ def test_contents_and_versions_are_told_apart(folder, tmp_path):
     rows = [row for row in rows if row.method == "itq"]
     newer = [row._replace(method_version=99, seed=7, value="0.999000", high="1.000000") for row in rows]
     results.merge_rows(tmp_path, [*rows, *changed, *newer])
-    all_lines = plots.draw_figures(tmp_path, ["tie-ranges"], Selection(variants=True))
+    all_lines = plots.draw_figures(tmp_path, ["tie-ranges"], FigureSelection(variants=True))
     drawn = {drawing.stem: drawing.figure for drawing in all_lines}
     assert len(drawn) == 2
     assert "tie-ranges-digits-pixels-other" in drawn

@@ -1,5 +1,3 @@
-import csv
-import io
 import re
 from collections import Counter
 from functools import partial
@@ -7,6 +5,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import tabulating
+from tabulating import markdown_rows, parsed, table
 
 from hashbench import registry
 from hashbench.errors import HashbenchError
@@ -20,27 +20,15 @@ FILE = Path(tables.__file__).with_name("published.csv")
 
 
 def cell(method, n_bits, value, dataset="cifar10-s1", metric="AP", params="{}", **changes):
-    fields = {
-        **{"dataset": dataset, "features": "squeezenet (JPEG)", "method": method, "params": params, "n_bits": n_bits},
-        **{"seed": 0, "metric": metric, "value": value, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000},
-        **{"tie_sd": 0.0001, "n_undefined": 0, "dataset_fingerprint": "aaaa", "method_version": 1},
-    }
-    return fields | changes
-
-
-def table(*cells, name="table1", **chosen):
-    return tables.make_table(pd.DataFrame(cells), name, tables.Selection(**chosen))
-
-
-def parsed(text):
-    return list(csv.DictReader(io.StringIO(text)))
+    ranges = {"tie_sd": 0.0001, "low": value - 0.001, "high": value + 0.001, "n_queries": 1000}
+    place = {"dataset": dataset, "features": "squeezenet (JPEG)", "metric": metric, "params": params}
+    return tabulating.cell(method, n_bits, value, **{**place, **ranges, **changes})
 
 
 def block(made, title):
-    """The lines of one Markdown block by their first cell."""
+    """Return the lines of one Markdown block by their first cell."""
     _, _, after = made.to_markdown().partition(f"## {title}\n")
-    rows = [line.strip("|").split("|") for line in after.partition("\n## ")[0].splitlines() if line.startswith("|")]
-    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
+    return markdown_rows(after.partition("\n## ")[0])
 
 
 DISPERSION = '{"objective": "dispersion"}'
@@ -273,7 +261,7 @@ def test_mlgap_stands_beside_ap_and_names_its_radius():
     assert "itq" not in shown  # which has no LGAP
     assert "radius 2, the paper does not tell its own" in made.to_markdown()
     assert "does not say how its mAP breaks ties" in made.to_markdown()
-    assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not tell its radius.}" in made.to_latex()
+    assert "mLGAP is the mean of LGAP@r2, of radius 2; the paper does not state its radius.}" in made.to_latex()
     shown = block(made, "cifar10-s2: LGAP@r2 beside AP")  # not run, but in the paper
     assert shown["DSH original (eq. 16)"][:4] == ["-", "0.2633", "-", "0.6012"]
     assert "Paper: mLGAP (Ding et al.), CIFAR-10 (official split). Not run here." in made.to_markdown()
@@ -288,8 +276,8 @@ def test_table_without_rows_says_of_what_there_are_none(name, words):
 @pytest.mark.parametrize(
     ("write", "way", "features"),
     [
-        (tables.Table.to_markdown, "## {0}: {1}\n", "(squeezenet (JPEG))"),
-        (tables.Table.to_latex, "\\caption{{{1} on {0}.}}", "(squeezenet, JPEG)"),
+        (tables.ResultTable.to_markdown, "## {0}: {1}\n", "(squeezenet (JPEG))"),
+        (tables.ResultTable.to_latex, "\\caption{{{1} on {0}.}}", "(squeezenet, JPEG)"),
     ],
 )
 def test_papers_blocks_that_were_not_run_are_laid_out_with_its_values(write, way, features):

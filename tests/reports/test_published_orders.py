@@ -1,13 +1,12 @@
-import csv
-import io
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
+from tabulating import parsed
 
 from hashbench.reports import tables
-from hashbench.reports.tables.orders import make_orders, tell_orders
+from hashbench.reports.tables.paper_orders import count_orders, make_orders
 from hashbench.reports.tables.published import published_values
 
 HYP2 = [one for one in published_values() if one.source.startswith("HyP2") and one.our_dataset == "nuswide"]
@@ -38,7 +37,7 @@ def test_order_of_a_paper_holds_or_is_turned_as_far_as_ties_leave_it(hyp2, csq, 
     (order,) = make_orders(cells(("hyp2", *hyp2), ("csq", *csq)), HYP2)
     assert (order.higher.published.method, order.lower.published.method) == ("HyP2 Loss", "CSQ")  # 0.794 and 0.692
     assert order.verdict == verdict
-    assert tell_orders([order]).startswith("Of 1 orders of two methods in one table of a paper ")
+    assert count_orders([order]).startswith("Of 1 orders of two methods in one table of a paper ")
 
 
 def test_every_two_methods_of_a_source_and_block_are_ordered_once():
@@ -47,7 +46,7 @@ def test_every_two_methods_of_a_source_and_block_are_ordered_once():
     found = Counter((order.higher.cell.method, order.lower.cell.method) for order in orders)
     assert found == {("hyp2", "orthohash"): 2, ("hyp2", "csq"): 2, ("orthohash", "csq"): 2}
     assert all(order.higher.cell.features == order.lower.cell.features for order in orders)
-    assert tell_orders(orders) == (
+    assert count_orders(orders) == (
         "Of 6 orders of two methods in one table of a paper (HyP2 Loss 6) 6 hold here in every order of ties."
     )
 
@@ -59,7 +58,7 @@ def test_papers_and_classes_of_networks_are_not_mixed():
     assert make_orders(ours, [hyp2, csq._replace(source="another")]) == []
     assert make_orders(ours, [hyp2, csq._replace(backbone="ResNet-50")]) == []
     assert make_orders(ours, [hyp2, csq._replace(value=hyp2.value)]) == []  # which it ties
-    assert tell_orders([]) == ""
+    assert count_orders([]) == ""
 
 
 def test_two_rows_of_a_paper_that_one_of_ours_stands_for_are_no_order():
@@ -70,12 +69,9 @@ def test_two_rows_of_a_paper_that_one_of_ours_stands_for_are_no_order():
 def test_orders_are_written_a_line_each():
     rows = cells(("hyp2", 0.6, 0.01), ("csq", 0.5, 0.01)).assign(seed=0, n_queries=10, n_undefined=0)
     made = tables.make_table(rows, "table1")
-    (row,) = csv.DictReader(io.StringIO(made.to_orders_csv()))
-    assert [row[key] for key in ("higher", "lower", "published_higher", "published_lower", "verdict", "ties")] == [
-        *("HyP2 Loss", "CSQ", "0.794", "0.692", "holds", "every order")
-    ]
-    assert [row[key] for key in ("our_higher", "our_lower", "ours_higher", "ours_lower")] == [
-        *("hyp2", "csq", "0.600000", "0.500000")
-    ]
-    assert [row[f"our_{key}_higher"] for key in ("params", "version")] == ["{}", "1"]
+    (row,) = parsed(made.to_orders_csv())
+    papers = {"higher": "HyP2 Loss", "lower": "CSQ", "published_higher": "0.794", "published_lower": "0.692"}
+    ours = {"our_higher": "hyp2", "our_lower": "csq", "ours_higher": "0.600000", "ours_lower": "0.500000"}
+    others = {"verdict": "holds", "ties": "every order", "our_params_higher": "{}", "our_version_higher": "1"}
+    assert row == {**row, **papers, **ours, **others}
     assert "1 hold here in every order of ties" in made.to_markdown()

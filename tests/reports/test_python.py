@@ -118,7 +118,7 @@ def test_figures_and_tables_are_those_of_the_folder(few):
     table = package.tables("table1", results=str(few), methods=["lsh"])["table1"]
     assert table.cells["method"].unique().tolist() == ["lsh"]
     assert table._repr_markdown_() == str(table) == table.to_markdown()
-    assert repr(table) == f"<Table table1 of {len(table.cells)} cells>"
+    assert repr(table) == f"<ResultTable table1 of {len(table.cells)} cells>"
 
 
 def test_several_figures_are_told_by_name(few):

@@ -95,10 +95,7 @@ def test_shallow_clone_compares_what_it_has_and_says_what_it_lacks(repository, h
 
 
 @needs_git
-@pytest.mark.parametrize(
-    ("typed", "hint"),
-    [("mian", "Did you mean 'main'?"), ("", "''"), ("xyzzy", "folder.")],
-)
+@pytest.mark.parametrize(("typed", "hint"), [("mian", "Did you mean 'main'?"), ("", "''"), ("xyzzy", "folder.")])
 def test_revision_typed_wrong_is_one_sentence(repository, hashbench, typed, hint):
     commit(row())
     result = hashbench("diff", typed)
@@ -148,25 +145,6 @@ def test_three_dots_are_those_of_git(forked, diff_json):
 
 
 @needs_git
-def test_a_range_beside_another_side_is_refused(forked, hashbench):
-    result = hashbench("diff", "main...topic", "main")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == (
-        "Error: 'main...topic' gives both sides already; leave out 'main', or name one revision there.\n"
-    )
-
-
-@needs_git
-@pytest.mark.parametrize("typed", ["main...tpic", "tpic..main"])
-def test_a_side_of_a_range_typed_wrong_is_told(forked, hashbench, typed):
-    result = hashbench("diff", typed)
-    assert result.exit_code == 1
-    assert result.stderr == (
-        f"Error: 'tpic' of {typed!r} is no revision of this git repository. Did you mean 'topic'?\n"
-    )
-
-
-@needs_git
 def test_paths_with_dots_are_paths(forked, hashbench):
     write(Path("a..main/digits.csv"), row(0.6))
     assert hashbench("diff", "a..main").stdout.startswith("a..main -> working tree: 1 changed.")
@@ -175,14 +153,21 @@ def test_paths_with_dots_are_paths(forked, hashbench):
 
 
 @needs_git
-def test_revisions_without_a_commit_in_common_have_no_three_dots(forked, hashbench):
+@pytest.mark.parametrize(
+    ("sides", "sentence"),
+    [
+        (["main...topic", "main"], "'main...topic' gives both sides already; leave out 'main', or name one revision"),
+        (["main...tpic"], "'tpic' of 'main...tpic' is not a revision of this git repository. Did you mean 'topic'?"),
+        (["tpic..main"], "'tpic' of 'tpic..main' is not a revision of this git repository. Did you mean 'topic'?"),
+        (["main...other"], "main and other have no commit in common. Compare them as they are: hashbench diff main o"),
+    ],
+)
+def test_a_range_that_cannot_be_compared_is_refused_in_a_sentence(forked, hashbench, sides, sentence):
     git("switch", "--quiet", "--orphan", "other")
     commit(row(0.7))
-    result = hashbench("diff", "main...other")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == (
-        "Error: main and other have no commit in common. Compare them as they are: hashbench diff main other.\n"
-    )
+    result = hashbench("diff", *sides)
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith(f"Error: {sentence}")
 
 
 @needs_git

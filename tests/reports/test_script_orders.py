@@ -11,8 +11,8 @@ from hashbench.affinity import SameLabel
 from hashbench.bits import pack
 from hashbench.errors import HashbenchError
 from hashbench.reports.explain.emulation import explain
-from hashbench.reports.explain.grid import Spread, explain_kept, format_grid, pairs, spreads
 from hashbench.reports.explain.orders import rearranged
+from hashbench.reports.explain.spreads import Spread, explain_kept, format_spreads, pairs, spreads
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 4, 12), RNG.integers(0, 4, 300)
@@ -78,7 +78,7 @@ def test_kept_codes_are_shown_with_the_pairs_that_scripts_turn(hashbench, digits
     assert [(one.method, one.database) for one in found] == [
         (name, order) for name in ("lsh", "pcah") for order in ("given", "by-class", "shuffled")
     ]
-    assert result.stdout == format_grid(found, form) + "\n"
+    assert result.stdout == format_spreads(found, form) + "\n"
     if form == "json":
         content = json.loads(result.stdout)
         assert content["codes"][0]["lowest"] == found[0].lowest

@@ -79,11 +79,7 @@ SPOILT_NOW = {  # which file of lsh on digits, what is done to its text, and wha
     "no settings": (".settings.json", lambda text: "{}\n", "are not in the file of settings beside it"),
     "damaged settings": (".settings.json", lambda text: text.replace("{}", '{"a": 1}'), "is not what hashbench calls"),
     "of another job": (".jobs.csv", lambda text: text.replace(",16,1,", ",16,2,"), "has no rows of digits pixels "),
-    "of another version": (
-        ".jobs.csv",
-        lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text),
-        "no rows of",
-    ),
+    "of another version": (".jobs.csv", lambda text: re.sub(r"(\w{16}),1,", r"\1,2,", text), "no rows of"),
     "not told whole": (".jobs.csv", lambda text: text[:-20], "cells, expected 16"),
 }
 
@@ -111,7 +107,7 @@ def test_rows_of_a_method_in_the_file_of_another_are_told(hashbench):
     for one in ("lsh.csv", "lsh.settings.json"):
         shutil.move(path.with_name(one), path.with_name(one.replace("lsh", "itq")))
     result = hashbench("results", "check")
-    assert "itq.csv holds rows of lsh on digits, which belong into digits/lsh.csv. Move them" in result.stderr
+    assert "itq.csv holds rows of lsh on digits, which belong in digits/lsh.csv. Move them" in result.stderr
 
 
 @pytest.mark.usefixtures("empty_folder")
@@ -120,7 +116,7 @@ def test_a_file_of_another_name_and_a_broken_one_are_both_told(hashbench):
     Path("results/other.csv").write_text("no results\n", encoding="utf-8")
     result = hashbench("results", "check")
     first, second, last = result.stderr.splitlines()
-    assert re.search(r"mine\.csv holds rows of lsh on digits, which belong into digits\.csv\. Move them", first)
+    assert re.search(r"mine\.csv holds rows of lsh on digits, which belong in digits\.csv\. Move them", first)
     assert re.search(r"other.csv is no results file", second)
     assert last.startswith("Error: 2 things are wrong")
 
@@ -386,7 +382,7 @@ def test_cells_that_cannot_be_run_here_are_left_to_the_reviewer(hashbench, other
         ({"dataset": "far"}, "no dataset here"),
         ({"dataset": "cifar10-s1", "features": "gist"}, "not prepared"),
         ({"params": '{"sides": 3}'}, "other parameters here"),
-        ({"method": "pcah", "seed": 1}, "draws nothing, so has seed 0 alone"),
+        ({"method": "pcah", "seed": 1}, "draws nothing, so it only has seed 0"),
     ],
 )
 def test_why_a_cell_cannot_be_run_here_is_told(changes, why):

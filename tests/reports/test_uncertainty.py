@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 from effort import slow
 from scipy import stats
+from tabulating import markdown_rows
 
 from hashbench.cli.main import cli
 from hashbench.reports.significance import all_pairs_tests, paired_tests
 from hashbench.reports.tables.blocks import _entry, notes_on_marks
-from hashbench.reports.tables.formats import Style
+from hashbench.reports.tables.markdown import Style
 from hashbench.reports.tables.uncertainty import add_confidence, interval
 from hashbench.store import hdf5
 from hashbench.store.provenance import settings_name
@@ -77,9 +78,7 @@ def per_query(hashbench, data, tmp_path, method):
 
 def rows_of(text, title):
     """The lines of one Markdown block by their first cell."""
-    block = text.partition(f"## {title}")[2].partition("\n## ")[0]
-    rows = [line.strip("|").split("|") for line in block.splitlines() if line.startswith("|")]
-    return {row[0].strip(): [entry.strip() for entry in row[1:]] for row in rows}
+    return markdown_rows(text.partition(f"## {title}")[2].partition("\n## ")[0])
 
 
 def test_each_kind_of_uncertainty_has_a_column(hashbench, data, scored, shown, tmp_path):
@@ -152,10 +151,18 @@ def frame(names, scores, fingerprint):
     """Cells of one column, the first of them the best."""
     return pd.DataFrame(
         {
-            **{"dataset": "digits", "features": "pixels", "dataset_fingerprint": fingerprint, "metric": "AP"},
-            **{"n_bits": 16, "rivals": "", "group": "unsupervised"},
-            **{"method": names, "params": "{}", "method_version": 1},
-            **{"value": [one.mean() for one in scores], "is_best": [name == "best" for name in names]},
+            "dataset": "digits",
+            "features": "pixels",
+            "dataset_fingerprint": fingerprint,
+            "metric": "AP",
+            "n_bits": 16,
+            "rivals": "",
+            "group": "unsupervised",
+            "method": names,
+            "params": "{}",
+            "method_version": 1,
+            "value": [values.mean() for values in scores],
+            "is_best": [name == "best" for name in names],
         }
     )
 
@@ -166,14 +173,12 @@ def test_too_many_methods_for_the_resamples_are_pointed_out():
         tested = {"p_value": [np.nan] + [1.0] * n_tests, "is_reference": [True] + [False] * n_tests}
         tested |= {"is_best": False, "against": "itq"}
         block = pd.DataFrame({**cells, "ties": "", **tested})
-        assert ("‡ says nothing here" in " ".join(notes_on_marks(block, []))) is is_said
+        assert ("‡ has no meaning here" in " ".join(notes_on_marks(block, []))) is is_said
 
 
 def test_level_at_which_a_method_is_marked():
     for p_value, is_marked in ((0.0499, False), (0.05, True), (0.09, True)):
-        cell = SimpleNamespace(
-            **{"value": 0.5, "spread": np.nan, "p_value": p_value, "ties": "", "n_seeds": 1, "is_best": False}
-        )
+        cell = SimpleNamespace(value=0.5, spread=np.nan, p_value=p_value, ties="", n_seeds=1, is_best=False)
         assert ("‡" in _entry(cell, Style(4), is_mixed=False).marks) is is_marked
 
 

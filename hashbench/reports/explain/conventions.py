@@ -1,4 +1,4 @@
-"""The words in which a scoring script is described: what it is, what it sees of a query, and how it averages.
+"""How a scoring script is described: what it is, what it sees of a query, and how it averages.
 
 A script departs from ours in its tie order (T), the divisor of AP (D), what it does with queries without relevant items
 or without hits (E), the cut (K), the distance it sees (H), and in weights (W) or quantities (A) of its own.
@@ -25,35 +25,25 @@ def hamming(differing: ByteArray, n_bits: int) -> IntArray:
 
 
 def bytes_of_seven(differing: ByteArray, n_bits: int) -> IntArray:
-    """Count them by a table that is read at byte + 1 in 8 bits: a byte that differs in all of them counts 7."""
+    """Count differing bits by a table that is read at byte + 1 in 8 bits: a byte that differs in all bits counts 7."""
     return np.asarray(np.minimum(np.bitwise_count(differing), 7).sum(axis=1, dtype=np.int64))
 
 
 def of_int8(differing: ByteArray, n_bits: int) -> IntArray:
-    """Take similarities of -1 and 1 in 8 bits, from -128 to 127: above 127 bits the nearest merge, and the farthest."""
+    """Compute similarities in 8 bits, from -128 to 127: above 127 bits the nearest merge, and the farthest."""
     return np.clip(2 * hamming(differing, n_bits), n_bits - 127, n_bits + 128)
 
 
 def radii_of_int8(differing: ByteArray, n_bits: int) -> IntArray:
-    """Give the radius at which an item is inside: code length less similarity, in 8 bits too, is at most twice that."""
+    """Compute the radius at which an item is inside: half of code length less similarity, both in 8 bits."""
     return (np.minimum(of_int8(differing, n_bits), 127) + 1) // 2
 
 
 class Query:
-    """What a script sees of one query, each thing computed once.
+    """What a script sees of one query; each thing is computed once.
 
-    Parameters
-    ----------
-    code : ndarray of shape (n_bytes,), uint8
-        Its packed code.
-    database : ndarray of shape (n_items, n_bytes), uint8
-        The codes of the database, in the order in which the script is given them.
-    n_bits : int
-        Code length.
-    levels : ndarray of shape (n_items,), integer
-        Affinity to each item.
-    number, n_queries : int
-        Which query it is, from 0, and of how many.
+    ``code`` is packed, as is ``database``, (n_items, n_bytes), in the order in which the script gets it; ``levels``
+    are the affinity to each item; ``number`` is the query, from 0, of ``n_queries``.
     """
 
     def __init__(
@@ -66,20 +56,20 @@ class Query:
         self._known: dict[Any, AnyArray] = {}
 
     def keys(self, distance: Distance) -> IntArray:
-        """Give the sort key of every item, lowest first."""
+        """Return the sort key of every item, lowest first."""
         return self._once(distance, lambda: distance(self.differing, self.n_bits))
 
     def rows(self, script: "Evaluator", n_first: int) -> IntArray:
-        """Give the first items, and perhaps all, in a script's order."""
+        """Return the first items, and perhaps all, in a script's order."""
         return self._once(self._order(script, n_first), lambda: self._sorted(script, n_first))
 
     def ranks(self, script: "Evaluator", n_first: int) -> IntArray:
-        """Give the ranks, from 1, of the relevant items that are there."""
-        found = self._once(
+        """Return the ranks, from 1, of the relevant items among them."""
+        ranks = self._once(
             ("ranks", self._order(script, n_first)),
             lambda: np.flatnonzero(self.is_relevant[self.rows(script, n_first)]) + np.int64(1),
         )
-        return found[: np.searchsorted(found, n_first, side="right")]
+        return ranks[: np.searchsorted(ranks, n_first, side="right")]
 
     def _order(self, script: "Evaluator", n_first: int) -> Any:
         return script.distance, script.order, script.passed, n_first if script.order in orders.BY_CUT else 0
@@ -99,7 +89,7 @@ class Query:
 
 
 def precisions(ranks: IntArray) -> FloatArray:
-    """Give the precision at the rank of each hit."""
+    """Compute the precision at the rank of each hit."""
     return np.arange(1, len(ranks) + 1) / ranks
 
 
@@ -142,8 +132,8 @@ def count_one(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> floa
 
 def forget_last_ones(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
     """Count 0, but end at the last query that has relevant items."""
-    kept = np.flatnonzero(n_relevant > 0)
-    return float(values[: kept[-1] + 1].mean()) if kept.size else float("nan")
+    with_relevant = np.flatnonzero(n_relevant > 0)
+    return float(values[: with_relevant[-1] + 1].mean()) if with_relevant.size else float("nan")
 
 
 def divide_by_ten_more(values: FloatArray, hit: FloatArray, n_relevant: IntArray) -> float:
@@ -174,68 +164,32 @@ EMPTY: dict[Mean, str] = {  # what each does with queries where nothing is relev
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A scoring script.
-
-    Parameters
-    ----------
-    name : str
-        What it is called here.
-    used_by : str
-        Where it is from, and who else has it.
-    source : str
-        What was read: repository@commit path:lines, or a package and its version.
-    metric : str
-        What it gives of hashbench's: ``"AP"``, ``"NDCG"``, ``"NDCG:trec"``, of the whole list and of the first k;
-        ``"P@k"``, ``"R@k"``, ``"Hit@k"``; ``"P@r"`` or ``"R@r"``.
-    order : Order or None
-        How it leaves ties; None if their order does not matter to it.
-    mean : Mean
-        How it averages over queries.
-    distance : Distance
-        What it ranks by.
-    divisor : str
-        Of AP, as in the names of our metrics.
-    cuts : {"any", "none", "below", "only"}
-        Whether it takes a cut or scores the whole list; ``"below"`` takes one, not beyond the database, and ``"only"``
-        never scores the whole list.
-    least_cut : int
-        How many items it must look at.
-    loses_last : bool
-        Whether the whole list lacks its last item.
-    shares_cut : bool
-        Whether the order is that of the largest cut asked for.
-    passed : callable, optional
-        In which order it takes the items of a query, from its number and the counts of queries and items; by default
-        as the database stands.
-    own : str
-        What it has of its own, in words.
-    of_ranks : callable, optional
-        Its own quantity, from the ranks of a query's hits, the cut (or how many items are inside a radius), the query
-        and the script; in the whole list, if the order gives it whole.
-    of_counts : callable, optional
-        Its own quantity, where the order of ties does not matter: of each query, or one of all.
-    """
+    """A scoring script; "ours" is what hashbench does."""
 
     name: str
-    used_by: str
-    source: str
-    metric: str = "AP"
-    order: Order | None = orders.stable
+    used_by: str  # where it is from, and who else has it
+    source: str  # what was read: repository@commit path:lines, or a package and its version
+    metric: str = "AP"  # AP, NDCG, NDCG:trec, of the whole list and the first k; P@k, R@k, Hit@k; P@r, R@r
+    order: Order | None = orders.stable  # how it leaves ties; None if their order does not affect it
     mean: Mean = count_zero
-    distance: Distance = hamming
-    divisor: str = "retrieved"
-    cuts: str = "any"
+    distance: Distance = hamming  # what it ranks by
+    divisor: str = "retrieved"  # of AP, as in the names of our metrics
+    cuts: str = "any"  # or "none"; "below": not beyond the database; "only": "below", and never the whole list
     least_cut: int = 1
-    loses_last: bool = False
-    shares_cut: bool = False
+    loses_last: bool = False  # the whole list lacks its last item
+    shares_cut: bool = False  # the order is that of the largest cut asked for
+    # The order in which it gets the items of a query, from its number and the counts of queries and items.
     passed: Callable[[int, int, int], IntArray] | None = None
-    own: str = ""
+    own: str = ""  # its own quantity, in words; computed by one of the two below
+    # From the ranks of a query's hits, in the whole list if the order has it, the cut (or how many items are inside a
+    # radius), the query and the script.
     of_ranks: "Callable[[IntArray, int, Query, Evaluator], float] | None" = None
+    # Where the order of ties does not matter: a value per query, or one of all.
     of_counts: Callable[[TieHistogram, int], FloatArray | float] | None = None
 
     @property
     def gives(self) -> tuple[str, ...]:
-        """Patterns of the metrics that it gives, as we call them."""
+        """Patterns of the metrics that it computes, as we call them."""
         if "@" in self.metric:
             return (self.metric.replace("@r", "@rN"),)
         stem, colon, gain = self.metric.partition(":")
@@ -243,7 +197,7 @@ class Evaluator:
         return {"none": (self.metric,), "only": (cut,)}.get(self.cuts, (self.metric, cut))
 
     def cut_of(self, asked: int | None, n_items: int) -> int | None:
-        """Give how many items it looks at, or which radius; None if it cannot be asked that."""
+        """Return how many items it looks at, or which radius; None if it cannot be asked that."""
         if self.metric.endswith("@r"):
             return asked
         if asked is None:
@@ -254,5 +208,5 @@ class Evaluator:
 
     @property
     def is_within(self) -> bool:
-        """Tell whether it takes no cut beyond the database."""
+        """Whether it takes no cut beyond the database."""
         return self.cuts in ("below", "only")

@@ -28,7 +28,7 @@ _AT_A_TIME = 16  # queries whose levels are held at once
 class Cause(NamedTuple):
     """A convention of a script that is not ours, and by how much its number changes with it.
 
-    What one convention changes depends on those switched before it; the share is the mean over all sequences (Shapley's
+    What a convention changes depends on those switched before it; the share is the mean over all sequences (Shapley's
     value). A quantity of the script's own comes last.
     """
 
@@ -36,8 +36,8 @@ class Cause(NamedTuple):
     share: float
 
 
-class Range(NamedTuple):
-    """An exact value, and what tie-breaking could make of it."""
+class TieRange(NamedTuple):
+    """An exact value, and its range over tie-breaking."""
 
     mean: float
     low: float
@@ -46,34 +46,16 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True)
 class Explanation:
-    """A script's number beside ours.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-        The script.
-    metric : str
-        What was asked for, as we call it.
-    value : float
-        What the script gives of it.
-    ours : Range
-        The exact value, with queries without relevant items left out.
-    its : Range
-        The exact value under the script's conventions, and bounds of what orders of ties could make of it.
-    causes : tuple of Cause
-        What makes the difference; the shares add up to it.
-    n_queries, n_undefined : int
-        All queries, and those without relevant items.
-    """
+    """A script's number beside ours."""
 
     evaluator: Evaluator
-    metric: str
-    value: float
-    ours: Range
-    its: Range
-    causes: tuple[Cause, ...]
+    metric: str  # as we call it
+    value: float  # the script's
+    ours: TieRange  # exact, with queries without relevant items left out
+    its: TieRange  # exact under the script's conventions, and bounds over orders of ties
+    causes: tuple[Cause, ...]  # their shares add up to the difference
     n_queries: int
-    n_undefined: int
+    n_undefined: int  # without relevant items
 
     @property
     def difference(self) -> float:
@@ -98,70 +80,49 @@ def explain(
     evaluators: Sequence[Evaluator] = EVALUATORS,
     on_progress: Progress = silent,
 ) -> list[Explanation]:
-    """Score packed codes by the scripts that give one of the metrics, the database in the order in which it stands.
+    """Score packed codes by the scripts that compute one of the metrics, the database in the order in which it stands.
 
-    Parameters
-    ----------
-    query, database : ndarray of shape (n, ceil(n_bits / 8)), uint8
-        Packed codes.
-    n_bits : int
-        Code length.
-    affinity : Affinity
-        What is relevant.
-    metrics : sequence of str
-        AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with whatever cut.
-    evaluators : sequence of Evaluator
-        The scripts.
-    on_progress : callable
-        Told of queries ranked.
-
-    Returns
-    -------
-    list of Explanation
-        Metric by metric, scripts in their order.
-
-    Raises
-    ------
-    HashbenchError
-        If none of the scripts gives one of the metrics.
+    Metrics are AP, NDCG, NDCG:trec, P@k, R@k, Hit@k, P@rN or R@rN, with any cut. Explanations stand metric by metric,
+    scripts in their order. Raises HashbenchError if no script computes one of the metrics.
     """
     check_counts((len(query), len(database)), (affinity.n_queries, affinity.n_database))
     asked = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        givers = [_Asked(one, name, cut) for one in evaluators if (cut := cut_of(one, name, len(database))) is not None]
-        if not givers:
+        cuts = [(script, cut_of(script, name, len(database))) for script in evaluators]
+        able = [_Asked(script, name, cut) for script, cut in cuts if cut is not None]
+        if not able:
             raise HashbenchError(not_given(name, evaluators, len(database)))
-        asked += givers
+        asked += able
     ranked = _Ranked.of(query, database, n_bits, affinity, asked, on_progress)
     return [ranked.explanation(number) for number in range(len(asked))]
 
 
 def given_of(metrics: Sequence[str], evaluators: Sequence[Evaluator], n_items: int) -> list[str]:
-    """Choose the metrics that some script gives of a database."""
-    return [name for name in metrics if any(cut_of(one, name, n_items) is not None for one in evaluators)]
+    """Return the metrics that some script computes on a database."""
+    return [name for name in metrics if any(cut_of(script, name, n_items) is not None for script in evaluators)]
 
 
 def cut_of(evaluator: Evaluator, name: str, n_items: int) -> int | None:
-    """Tell how many items a script looks at for a metric, None if it does not give that."""
-    return evaluator.cut_of(_cutoff(name), n_items) if _pattern(name) in evaluator.gives else None
+    """Return how many items a script looks at for a metric; None if it does not compute that."""
+    return evaluator.cut_of(_cutoff(name), n_items) if metric_pattern(name) in evaluator.gives else None
 
 
-def _pattern(name: str) -> str:
-    """Give the pattern of a metric as scripts have it: NDCG with its gains, AP by whatever divisor."""
+def metric_pattern(name: str) -> str:
+    """Return the pattern of a metric as scripts have it: NDCG with its gains, AP whatever its divisor."""
     pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
     return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
 
 
 def not_given(name: str, evaluators: Sequence[Evaluator], n_items: int) -> str:
-    """Say what scripts give instead of a metric that none of them gives."""
-    names = ", ".join(one.name for one in evaluators)
+    """Return a sentence on what scripts compute instead of a metric that none of them has."""
+    names, pattern = ", ".join(script.name for script in evaluators), metric_pattern(name)
     none = "no script that is known here gives" if evaluators is EVALUATORS else f"none of {names} gives"
     none = f"{names} does not give" if len(evaluators) == 1 else none
-    known = dict.fromkeys(pattern for one in evaluators for pattern in one.gives)
-    cutting = [one for one in evaluators if _pattern(name) in one.gives and "@k" in _pattern(name)]
-    least = min((one.least_cut for one in cutting), default=1)
+    known = dict.fromkeys(pattern for script in evaluators for pattern in script.gives)
+    cutting = [script for script in evaluators if pattern in script.gives and "@k" in pattern]
+    least = min((script.least_cut for script in cutting), default=1)
     from_least = f"from {least} " if least > 1 else ""
-    within = f", k {from_least}within the database" if cutting and all(one.is_within for one in cutting) else ""
+    within = f", k {from_least}within the database" if cutting and all(script.is_within for script in cutting) else ""
     return f"{none} {name} of {counted(n_items, 'item')}; ask for {', '.join(known)}{within}."
 
 
@@ -174,7 +135,7 @@ Switches = frozenset[str]  # the conventions of a script that are on; where one 
 
 @dataclass(frozen=True, eq=False)
 class _Ranked:
-    """What came of ranking for every query; arrays (n_queries,) are 0 where there is nothing."""
+    """What ranking found for every query; arrays (n_queries,) are 0 where there is nothing."""
 
     asked: Sequence[_Asked]
     plain: dict[_Asked, FloatArray]  # the metric, under the script's tie order
@@ -194,14 +155,15 @@ class _Ranked:
         on_progress: Progress,
     ) -> "_Ranked":
         n_queries, n_items, levels = len(query), len(database), affinity.levels
-        largest = max((one.cut for one in asked if one.evaluator.shares_cut), default=0)
-        distances = {by.hamming, *(one.evaluator.distance for one in asked)}
-        counts = {one: np.zeros((n_queries, len(levels), 2 * n_bits + 1), dtype=np.int64) for one in distances}
+        largest = max((each.cut for each in asked if each.evaluator.shares_cut), default=0)
+        distances = {by.hamming, *(each.evaluator.distance for each in asked)}
+        shape = n_queries, len(levels), 2 * n_bits + 1
+        counts = {distance: np.zeros(shape, dtype=np.int64) for distance in distances}
         ranked = {
             variant: np.zeros((3, n_queries))
-            for one in asked
-            if one.evaluator.order is not None
-            for variant in (one, *(_variant(one, on, n_items) for on in subsets(_switches(one, n_items))))
+            for each in asked
+            if each.evaluator.order is not None
+            for variant in (each, *(_variant(each, on, n_items) for on in subsets(_switches(each, n_items))))
         }
 
         def rank(queries: slice) -> int:
@@ -221,7 +183,8 @@ class _Ranked:
             n_done += n_more
             on_progress("queries ranked", n_done, n_queries)
         plain, own, hit = ({variant: scores[i] for variant, scores in ranked.items()} for i in range(3))
-        return cls(asked, plain, own, hit, {one: TieHistogram(table, levels) for one, table in counts.items()})
+        histograms = {distance: TieHistogram(table, levels) for distance, table in counts.items()}
+        return cls(asked, plain, own, hit, histograms)
 
     @cached_property
     def n_relevant(self) -> IntArray:
@@ -242,9 +205,8 @@ class _Ranked:
         value = self._own(asked) if script.own else last
         if script.own and value != last and not math.isnan(last):
             causes += (Cause(script.own, value - last),)
-        its = self._exact(
-            _with_cut(_with_divisor(asked), asked.cut, self.n_items), asked.cut, script.distance, script.mean
-        )
+        metric = _with_cut(_with_divisor(asked), asked.cut, self.n_items)
+        its = self._exact(metric, asked.cut, script.distance, script.mean)
         n_undefined = int((self.n_relevant == 0).sum())
         return Explanation(script, asked.metric, value, ours, its, causes, len(self.n_relevant), n_undefined)
 
@@ -267,13 +229,13 @@ class _Ranked:
         values = np.nan_to_num(quantity)
         return mean(values, values, self.n_relevant)
 
-    def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> Range:
+    def _exact(self, metric: str, cut: int, distance: Distance, mean: Mean) -> TieRange:
         """Average exact scores as a script does; hits are as likely as ties make them."""
         scores = self._scores(metric, distance)
         if mean is not by.leave_out_without_hits:
-            return Range(*(mean(part, part, self.n_relevant) for part in scores[:3]))
+            return TieRange(*(mean(part, part, self.n_relevant) for part in scores[:3]))
         hits = self._scores(f"Hit@{cut}", distance)
-        return Range(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
+        return TieRange(mean(scores.mean, hits.mean, self.n_relevant), *_of_those_with_hits(scores, hits))
 
     def _scores(self, metric: str, distance: Distance) -> Scores:
         """Score every query, 0 where nothing is relevant."""
@@ -316,7 +278,7 @@ def subsets(switches: Iterable[str]) -> list[Switches]:
 
 
 def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
-    """Give the conventions of a script that are not ours, in words."""
+    """Return the conventions of a script that are not ours, in words."""
     script = asked.evaluator
     words = {
         "mean": EMPTY[script.mean],
@@ -329,7 +291,7 @@ def _switches(asked: _Asked, n_items: int) -> dict[str, str]:
 
 
 def _variant(asked: _Asked, on: Switches, n_items: int) -> _Asked:
-    """Give the script with our convention wherever its own is off, and without a quantity of its own."""
+    """Return the script with our convention wherever its own is off, and without its own quantity."""
     script, divisor = asked.evaluator, asked.metric.partition(":")[2] if asked.metric.startswith("AP@") else ""
     variant = replace(
         script,
@@ -342,7 +304,6 @@ def _variant(asked: _Asked, on: Switches, n_items: int) -> _Asked:
 
 
 def _with_divisor(asked: _Asked) -> str:
-    """Give the name of the metric with the script's divisor."""
     stem, divisor = asked.metric.partition(":")[0], asked.evaluator.divisor
     return f"{stem}:{divisor}" if stem.startswith("AP@") else asked.metric
 
@@ -414,8 +375,8 @@ def _of_those_with_hits(scores: Scores, hits: Scores) -> tuple[float, float]:
     if not hits.high.any():
         return float("nan"), float("nan")
     low = float(scores.low.sum() / hits.high.sum())
-    kept, total = int(surely.sum()), float(scores.high[surely].sum())
+    n_kept, total = int(surely.sum()), float(scores.high[surely].sum())
     for value in np.sort(scores.high[(hits.high > 0) & ~surely])[::-1]:  # those that raise it
-        if kept == 0 or value * kept > total:
-            kept, total = kept + 1, total + float(value)
-    return low, total / kept
+        if n_kept == 0 or value * n_kept > total:
+            n_kept, total = n_kept + 1, total + float(value)
+    return low, total / n_kept

@@ -1,7 +1,7 @@
 """The scoring scripts that people use, each described by where it departs from ours. A new one is an entry here.
 
-What each does was read in its public code, and its numbers are held to worked examples in the tests, and to the
-original where it can be installed. Of a script: its name, where it is used, what was read; then what it departs in.
+What each does was read in its public code. Tests compare its numbers with worked examples, and with the original where
+that can be installed. An entry has its name, where it is used, what was read; then where it departs.
 """
 
 from hashbench.errors import unknown_name
@@ -195,8 +195,8 @@ EVALUATORS = (
 
 
 def named(name: str) -> Evaluator:
-    """Find a script by its name."""
-    known = {one.name: one for one in EVALUATORS}
+    """Return a script by its name."""
+    known = {script.name: script for script in EVALUATORS}
     if name.casefold() not in known:
         raise unknown_name("script", name, known, listed="hashbench list scripts")
     return known[name.casefold()]

@@ -1,7 +1,7 @@
 """The orders in which scoring scripts leave tied items, as the sorts they call put them.
 
-Sorts compare keys by ``<`` alone, so what their type is does not matter; what they do with equal keys does. The loops
-are compiled on first use: they are ports of NumPy's scalar sorts and of libstdc++'s, and give their orders.
+Sorts only compare keys by ``<``, so the type of keys does not matter; what sorts do with equal keys does. The loops are
+compiled on first use: they are ports of NumPy's scalar sorts and of libstdc++'s, and leave the same orders.
 """
 
 from collections.abc import Callable
@@ -15,36 +15,36 @@ from hashbench.affinity import Affinity
 from hashbench.errors import HashbenchError
 
 Order = Callable[[AnyArray, int], IntArray]
-"""Gives the rows of keys (n_items,), lowest first: at least the first so many of them."""
+"""From keys (n_items,) and a number to at least so many rows, lowest keys first."""
 
-_BY_DIGITS = 32_768  # so many whole numbers and more torch sorts by their digits, which keeps ties in their order
-_INSERTED = 16  # so few items and less are sorted by insertion, which keeps ties in their order
+_BY_DIGITS = 32_768  # whole numbers from which torch sorts by digits, which keeps ties in their order
+_INSERTED = 16  # items up to which sorts insert, which keeps ties in their order
 
 
 def stable(keys: AnyArray, n_first: int) -> IntArray:
-    """Ties in the order of the database: MATLAB's sort, faiss, and whatever says that it is stable."""
+    """Leave ties in the order of the database: MATLAB's sort, faiss, and whatever claims to be stable."""
     return np.argsort(keys.astype(np.int16), kind="stable")  # distances fit, and 16 bits are sorted by digits
 
 
 def descending(keys: AnyArray, n_first: int) -> IntArray:
-    """Ties in the reverse order of the database: trec_eval by names, a stable sort turned round."""
+    """Leave ties in the reverse order of the database: trec_eval by names, a stable sort turned round."""
     return len(keys) - 1 - stable(keys[::-1], n_first)
 
 
 def numpy_scalar(keys: AnyArray, n_first: int) -> IntArray:
-    """``numpy.argsort`` as it was before 1.25, and is where the processor has no AVX2."""
+    """Sort as ``numpy.argsort`` did before 1.25, and does where the processor has no AVX2."""
     rows = np.arange(len(keys))
     _introsort(keys.astype(np.int64), rows)
     return rows
 
 
 def numpy_here(keys: AnyArray, n_first: int) -> IntArray:
-    """``numpy.argsort`` of this machine and this version, by whatever instructions it has."""
+    """Sort by ``numpy.argsort`` of this machine and version, with whatever instructions it has."""
     return np.argsort(keys.astype(np.float32))
 
 
 def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
-    """``argpartition`` and then ``argsort`` of what it put first, both scalar: ties are scrambled twice."""
+    """Sort by ``argpartition``, then ``argsort`` of the first part, both scalar: ties are scrambled twice."""
     rows = np.arange(len(keys))
     _partition(keys.astype(np.int64), rows, n_first - 1)
     first = rows[:n_first]
@@ -52,35 +52,35 @@ def numpy_partition(keys: AnyArray, n_first: int) -> IntArray:
 
 
 def libstdcxx(keys: AnyArray, n_first: int) -> IntArray:
-    """``std::sort`` of libstdc++: ``torch.argsort`` on processors, unless its build has a sort of its own."""
+    """Sort by ``std::sort`` of libstdc++: ``torch.argsort`` on processors, unless its build has its own sort."""
     rows = np.arange(len(keys))
     _sort(keys.astype(np.int64), rows)
     return rows
 
 
 def torch_topk(keys: AnyArray, n_first: int) -> IntArray:
-    """``torch.topk`` on processors, whose ties depend on how many are asked for."""
+    """Sort by ``torch.topk`` on processors, where ties depend on how many items are asked for."""
     rows = np.arange(len(keys))
     _topk(keys.astype(np.int64), rows, n_first)
     return rows[:n_first]
 
 
 def numba_here(keys: AnyArray, n_first: int) -> IntArray:
-    """``numpy.argsort`` as numba compiles it, of the version that is installed here."""
+    """Sort by ``numpy.argsort`` as numba, of the version installed here, compiles it."""
     return np.asarray(_numba_argsort(keys.astype(np.float64)))
 
 
 def numba_reversed(keys: AnyArray, n_first: int) -> IntArray:
-    """Sort similarities so, lowest first, and turn them round."""
+    """Sort similarities by `numba_here`, lowest first, and reverse them."""
     return numba_here(-keys, n_first)[::-1]
 
 
 BY_CUT = (numpy_partition, torch_topk)
-"""Orders that depend on how many items are asked for, and give no more."""
+"""Orders that depend on how many items are asked for, and return no more."""
 
 
 def by_ids(number: int, n_queries: int, n_items: int) -> IntArray:
-    """Give the order in which classes of torchmetrics pass on the items of a query, once they sorted by query."""
+    """Return the order in which classes of torchmetrics pass on the items of a query, after sorting by query."""
     if n_queries * n_items >= _BY_DIGITS:
         return np.arange(n_items)
     rows: IntArray = _sorted_by_ids(n_queries, n_items)[number] - number * n_items
@@ -118,13 +118,13 @@ def _numba_argsort(keys):  # type: ignore[no-untyped-def]
 
 
 @to_machine_code
-def _swap(rows, one, other):  # type: ignore[no-untyped-def]
-    rows[one], rows[other] = rows[other], rows[one]
+def _swap(rows, first, second):  # type: ignore[no-untyped-def]
+    rows[first], rows[second] = rows[second], rows[first]
 
 
 @to_machine_code
 def _insert(keys, rows):  # type: ignore[no-untyped-def]
-    """Sort rows by insertion, past strictly larger keys alone."""
+    """Sort rows by insertion, past strictly larger keys only."""
     for place in range(1, len(rows)):
         row, hole = rows[place], place
         while hole > 0 and keys[row] < keys[rows[hole - 1]]:
@@ -186,7 +186,7 @@ def _heap_sort(keys, rows, n_first, sinks):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _depth(n_rows):  # type: ignore[no-untyped-def]
-    """Give how often a sort cuts in two before it takes another way: twice the logarithm."""
+    """Return how often a sort splits before it takes another way: twice the logarithm."""
     depth = 0
     while n_rows > 1:
         n_rows //= 2
@@ -226,7 +226,7 @@ def _introsort(keys, rows):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
-    """Put what belongs to a place there, and nothing larger before it, as NumPy's scalar argpartition does.
+    """Put the row of a place there, and nothing larger before it, as NumPy's scalar argpartition does.
 
     The pivot is the median of three; where that cuts too little off too often, the median of medians of five.
     """
@@ -280,10 +280,10 @@ def _partition(keys, rows, place):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
-    """Give the place of the median of five rows, some of which it exchanges."""
-    for one, other in ((0, 1), (3, 4), (0, 3), (1, 4), (1, 2)):
-        if keys[rows[other]] < keys[rows[one]]:
-            _swap(rows, one, other)
+    """Return the place of the median of five rows, some of which are exchanged."""
+    for first, second in ((0, 1), (3, 4), (0, 3), (1, 4), (1, 2)):
+        if keys[rows[second]] < keys[rows[first]]:
+            _swap(rows, first, second)
     if keys[rows[3]] < keys[rows[2]]:
         return 1 if keys[rows[3]] < keys[rows[1]] else 3
     return 2
@@ -291,13 +291,13 @@ def _median_of_five(keys, rows):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _cut(keys, rows, first, last):  # type: ignore[no-untyped-def]
-    """Part rows first..last (excluded) by the median of three, as libstdc++ does; gives where the second begins."""
-    one, two, three = first + 1, first + (last - first) // 2, last - 1
-    a, b, c = keys[rows[one]], keys[rows[two]], keys[rows[three]]
+    """Split rows first..last (excluded) by the median of three, as libstdc++ does; return the second start."""
+    second, middle, end = first + 1, first + (last - first) // 2, last - 1
+    a, b, c = keys[rows[second]], keys[rows[middle]], keys[rows[end]]
     if a < b:
-        _swap(rows, first, two if b < c else (three if a < c else one))
+        _swap(rows, first, middle if b < c else (end if a < c else second))
     else:
-        _swap(rows, first, one if a < c else (three if b < c else two))
+        _swap(rows, first, second if a < c else (end if b < c else middle))
     return _meet(keys, rows, keys[rows[first]], first, last, False)[0]
 
 
@@ -320,7 +320,7 @@ def _sort(keys, rows):  # type: ignore[no-untyped-def]
 
 @to_machine_code
 def _select(keys, rows, place):  # type: ignore[no-untyped-def]
-    """Put what belongs to a place there, and nothing larger before it, as libstdc++ does."""
+    """Put the row of a place there, and nothing larger before it, as libstdc++ does."""
     first, last, depth = 0, len(rows), _depth(len(rows))
     while last - first > 3:
         if depth == 0:

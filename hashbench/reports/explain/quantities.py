@@ -1,4 +1,4 @@
-"""What some scripts give in place of a metric: quantities of their own, from the ranks of hits or from counts."""
+"""Quantities that some scripts compute instead of a metric, from the ranks of hits or from counts."""
 
 import numpy as np
 
@@ -9,43 +9,43 @@ from hashbench.scoring.histogram import TieHistogram
 
 
 def without_first(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
-    """Take AP above the cut, to which a hit at rank 1 adds nothing."""
+    """Compute AP above the cut, to which a hit at rank 1 adds nothing."""
     hits = ranks[ranks <= cut]
     return float(by.precisions(hits)[hits > 1].sum() / len(hits)) if len(hits) else 0.0
 
 
 def of_first_hits(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
-    """Take AP of the first hits, wherever they stand; the cut says how many."""
+    """Compute AP of the first hits, at whatever rank; the cut is their number."""
     first = ranks[:cut]
     return float(by.precisions(first).mean()) if len(first) else 0.0
 
 
 def inside(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
-    """Take AP of the items inside a radius, of which there are ``cut``."""
+    """Compute AP of the ``cut`` items inside a radius."""
     hits = ranks[ranks <= cut]
     return float(by.precisions(hits).mean()) if len(hits) else 0.0
 
 
 def of_scores_above_zero(ranks: IntArray, cut: int, query: Query, script: Evaluator) -> float:
-    """Take AP above the cut, where items that differ in all bits count irrelevant."""
+    """Compute AP above the cut, where items that differ in all bits count as irrelevant."""
     rows = query.rows(script, cut)
     hits = ranks[query.keys(by.hamming)[rows[ranks - 1]] < query.n_bits]
     return float(by.precisions(hits).mean()) if len(hits) else 0.0
 
 
 def none_relevant(counts: TieHistogram, cut: int) -> FloatArray:
-    """Give 0."""
+    """Return 0 for each query."""
     return np.zeros(counts.n_queries)
 
 
 def at_end_of_ties(counts: TieHistogram, cut: int) -> FloatArray:
-    """Give precision at the end of each tie, weighted by the share of relevant items in it."""
+    """Compute the precision at the end of each tie, weighted by the share of relevant items in it."""
     precision = (counts.rel_before + counts.n_rel) / np.maximum(counts.before + counts.size, 1)
     return np.asarray((precision * counts.n_rel).sum(axis=1) / np.maximum(counts.n_relevant, 1))
 
 
 def area(counts: TieHistogram, cut: int) -> float:
-    """Give the area under precision against recall of all pairs, radius by radius, the last one missing."""
+    """Compute the area under precision against recall of all pairs, radius by radius, without the last."""
     relevant = counts.n_rel.sum(axis=0)
     if not relevant.any():  # recall is 0 / 0
         return float("nan")
@@ -59,20 +59,20 @@ def area(counts: TieHistogram, cut: int) -> float:
 
 
 def precision_of_pairs(counts: TieHistogram, radius: int) -> float:
-    """Give the share of relevant pairs among those of all queries inside a radius, if it is on the curve."""
+    """Compute the share of relevant pairs among those of all queries inside a radius; NaN at the last."""
     precision = _of_pairs(counts)
     return float(precision[radius]) if radius < len(precision) else float("nan")
 
 
 def recall_of_pairs(counts: TieHistogram, radius: int) -> float:
-    """Give the share of relevant pairs that are inside a radius, if it is on the curve."""
+    """Compute the share of relevant pairs that are inside a radius; NaN at the last."""
     relevant = counts.n_rel.sum(axis=0)
-    is_there = relevant.any() and radius < len(_of_pairs(counts))
-    return float(relevant[: radius + 1].sum() / relevant.sum()) if is_there else float("nan")
+    is_defined = relevant.any() and radius < len(_of_pairs(counts))
+    return float(relevant[: radius + 1].sum() / relevant.sum()) if is_defined else float("nan")
 
 
 def _of_pairs(counts: TieHistogram) -> FloatArray:
-    """Give precision of all pairs, radius by radius, the last one missing."""
+    """Compute the precision of all pairs, radius by radius, without the last."""
     sizes = counts.size.sum(axis=0)
     n_radii = int(np.flatnonzero(sizes)[-1])
     good, retrieved = np.cumsum(counts.n_rel.sum(axis=0))[:n_radii], np.cumsum(sizes)[:n_radii]
@@ -80,7 +80,7 @@ def _of_pairs(counts: TieHistogram) -> FloatArray:
 
 
 def ndcg_of_int8(counts: TieHistogram, cut: int) -> FloatArray:
-    """Give NDCG with gains 2**level - 1 where 2**level is at most 127."""
+    """Compute NDCG with gains 2**level - 1 where 2**level is at most 127."""
     gains = np.minimum(2.0**counts.levels, 127.0) - 1.0
     n_items = int(counts.n_database[0])
     discounts = np.concatenate([[0.0], np.cumsum(1.0 / np.log2(np.arange(2, n_items + 2)))])
@@ -96,7 +96,7 @@ def _ball(counts: TieHistogram, radius: int) -> tuple[IntArray, IntArray]:
 
 
 def precision_or_share(counts: TieHistogram, radius: int) -> float:
-    """Average the precision inside a radius: of all items where nothing is inside; no number where all are."""
+    """Average the precision inside a radius, of all items where nothing is inside; NaN if all items are."""
     hits, sizes = _ball(counts, radius)
     if (sizes == counts.n_database).any():
         return float("nan")
@@ -110,13 +110,13 @@ def among_hits(counts: TieHistogram, radius: int) -> float:
 
 
 def recall_among_hits(counts: TieHistogram, radius: int) -> float:
-    """Average the recall likewise."""
+    """Average the recall over the queries that have a hit."""
     hits, _ = _ball(counts, radius)
     return float((hits / np.maximum(counts.n_relevant, 1)).sum() / max((hits > 0).sum(), 1))
 
 
 def recall_or_nothing(counts: TieHistogram, radius: int) -> float:
-    """Average the recall; not a number where a query has items inside and nothing is relevant."""
+    """Average the recall; NaN if a query has items inside and nothing is relevant."""
     hits, sizes = _ball(counts, radius)
     with np.errstate(invalid="ignore"):
         return float(np.where(sizes > 0, hits / counts.n_relevant, 0.0).mean())

@@ -1,4 +1,4 @@
-"""What the page shows of codes and scores in the data folder: times, use of codes, queries with their tie groups."""
+"""Codes and scores of the data folder on the page: times, use of codes, queries with their tie groups."""
 
 import base64
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, main_lines
 from hashbench.reports.html.content import coded, whole
 from hashbench.reports.plots.cached_codes import CodesFile, find_codes, open_dataset, read_times, read_usage
-from hashbench.reports.plots.selection import DEFAULT_METRIC, Block, Selection, choose_blocks
+from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, FigureSelection, choose_blocks
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
 from hashbench.scoring.metrics import get_metric
@@ -28,35 +28,34 @@ _N_RANKS = 24  # of a curve of how often codes are used
 _STEPS, _NONE = 10_000, 0xFFFF  # of a query's score, which travels in two bytes
 
 
-def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator[Block]:
-    """Give each dataset's block in average precision or, where it has none, the first metric that it has."""
+def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator[FigureBlock]:
+    """Yield each dataset's block, in average precision or, where it has none, the first of its metrics."""
     metrics = results.groupby(list(BLOCK))["metric"].unique()
     usual = metrics.map(lambda names: DEFAULT_METRIC if DEFAULT_METRIC in names else min(names))
     for metric in sorted(set(usual)):
-        for block in choose_blocks(results, Selection(metric=metric, variants=True), on_progress=on_progress):
+        for block in choose_blocks(results, FigureSelection(metric=metric, variants=True), on_progress=on_progress):
             if usual[block.dataset, block.features, block.dataset_fingerprint] == metric and not block.cells.empty:
                 yield block
 
 
-def main_part(block: Block, everything: pd.DataFrame) -> Block:
-    """Cut a block to one line of each method, those of `main_lines`, at 32 bits or the nearest length there is."""
+def main_part(block: FigureBlock, everything: pd.DataFrame) -> FigureBlock:
+    """Cut a block to one line of each method, those of `main_lines`, at 32 bits or the nearest length."""
     cells = main_lines(block.cells, everything)
     nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
     cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
     return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
 
 
-def read_costs(blocks: Iterable[tuple[str, Block]]) -> dict[str, Any]:
-    """Read how long codes took to make and how often they are used, of named blocks, as far as codes are kept."""
+def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
+    """Read how long codes took to make and how often each is used, of named blocks, where codes are kept."""
     times, usage = [], []
     for name, block in blocks:
-        with suppress(HashbenchError):  # none is kept, or of none is known how long it took
+        with suppress(HashbenchError):  # no codes are kept, or none record their times
             times += [(name, *time) for time in read_times(block)[list(_TIMES)].itertuples(index=False, name=None)]
         with suppress(HashbenchError):
             usage += [(name, file.label, file.n_bits, file.seed, *_usage(sizes)) for file, sizes in read_usage(block)]
-    timed, used = (
-        pd.DataFrame(rows, columns=["data", *columns]) for rows, columns in ((times, _TIMES), (usage, _USAGE))
-    )
+    timed = pd.DataFrame(times, columns=["data", *_TIMES])
+    used = pd.DataFrame(usage, columns=["data", *_USAGE])
     return {
         "times": {**_place(timed), **{key: whole(timed[key]) for key in _TIMES[2:]}},
         "usage": {**_place(used), **{key: used[key].tolist() for key in _USAGE[2:]}},
@@ -72,13 +71,13 @@ def _place(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def _usage(sizes: IntArray) -> tuple[int, int, list[int]]:
-    """Count items and distinct codes, and give how many items share the 1st, ..., last code: ranks far apart later."""
+    """Count items and distinct codes, and list ranks of codes, ever farther apart, with how many items share each."""
     ranks = np.unique(np.geomspace(1, len(sizes), _N_RANKS).round().astype(int))
     return int(sizes.sum()), len(sizes), [int(number) for rank in ranks for number in (rank, sizes[rank - 1])]
 
 
-def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
-    """Read how each query of a block is scored in each method, and the tie groups of some.
+def read_queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
+    """Read the score of each query of a block in each method, and the tie groups of some queries.
 
     A tie group is its distance, its size and its relevant items, three numbers in a row; empty ones are left out.
     Raises HashbenchError, which says what to do, if the codes or the dataset are not in the data folder.
@@ -86,7 +85,7 @@ def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
     rows = block.rows.sort_values("seed").drop_duplicates(list(LINE))
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     kept = {labels[tuple(row[key] for key in LINE)]: find_scores(as_row(row)) for row in rows.to_dict("records")}
-    scores = {label: found for label in block.labels if (found := kept[label]) is not None}
+    scores = {label: values for label in block.labels if (values := kept[label]) is not None}
     if not scores:
         find_codes(block)  # says how to make them
         raise HashbenchError(
@@ -96,10 +95,12 @@ def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
     groups = block.cells.set_index("label")["group"].to_dict()
     order = sorted(scores, key=lambda label: (groups[label] == "baseline", -np.nan_to_num(np.nanmean(scores[label]))))
     matrix = np.array([scores[label] for label in order])  # (n_lines, n_queries)
-    chosen = _telling(matrix, n_queries)
+    chosen = _choose_queries(matrix, n_queries)
     histograms = {label: _count(block, file, chosen) for label, file in first_codes(block).items() if label in scores}
     return {
-        **{"metric": block.metric, "bits": block.n_bits[0], "labels": order},
+        "metric": block.metric,
+        "bits": block.n_bits[0],
+        "labels": order,
         "seed": int(rows["seed"].iloc[0]),
         "scores": [_short(line) for line in matrix],
         "chosen": chosen.tolist(),
@@ -111,43 +112,43 @@ def read_queries(block: Block, n_queries: int) -> dict[str, Any]:
     }
 
 
-def first_codes(block: Block) -> dict[str, CodesFile]:
-    """Find the codes of the seed whose scores are shown, the first one of each line, by label."""
+def first_codes(block: FigureBlock) -> dict[str, CodesFile]:
+    """Find the codes of the first seed of each line, by label: those whose scores are shown."""
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
     seeds = {labels[line]: seed for line, seed in block.rows.groupby(list(LINE))["seed"].min().items()}
     return {file.label: file for file in find_codes(block) if file.seed == seeds[file.label]}
 
 
 def _agree(histogram: TieHistogram, metric: str, scores: FloatArray) -> bool:
-    """Tell whether codes have these scores: they may have been made again since."""
+    """Return whether codes have these scores: they may have been made again since."""
     return np.allclose(get_metric(metric).scores(histogram).mean, scores, rtol=0, atol=1e-6, equal_nan=True)
 
 
-def _telling(scores: FloatArray, n_queries: int) -> IntArray:
-    """Choose queries: those that gain and lose most between two lines, one of each for each two, the first ones first.
+def _choose_queries(scores: FloatArray, n_queries: int) -> IntArray:
+    """Choose queries: for each two lines those that gain and lose most between them, then the second most, and so on.
 
-    Then the second ones, and so on; of one line alone, the hardest and the easiest.
+    Of a single line, the hardest and the easiest.
     """
     known = np.nan_to_num(scores)
     pairs = sorted(combinations(range(len(known)), 2), key=sum)[:n_queries]
-    ranked = [np.argsort(known[other] - known[one], kind="stable") for one, other in pairs]
+    ranked = [np.argsort(known[second] - known[first], kind="stable") for first, second in pairs]
     ranked = ranked or [np.argsort(known[0], kind="stable")]
     both_ends = (order[end] for depth in range(known.shape[1]) for order in ranked for end in (depth, -1 - depth))
-    found: dict[int, None] = {}
+    chosen: dict[int, None] = {}
     for query in both_ends:
-        if len(found) == n_queries:
+        if len(chosen) == n_queries:
             break
-        found[int(query)] = None
-    return np.sort(np.array([*found][:n_queries], dtype=np.int64))
+        chosen[int(query)] = None
+    return np.sort(np.array(list(chosen), dtype=np.int64))
 
 
 def _short(scores: FloatArray) -> str:
-    """Write scores as unsigned 16-bit numbers, little-endian, in base64."""
+    """Encode scores as unsigned 16-bit numbers, little-endian, in base64."""
     steps = np.where(np.isnan(scores), _NONE, np.rint(np.nan_to_num(scores) * _STEPS))
     return base64.b64encode(steps.astype("<u2").tobytes()).decode()
 
 
-def _count(block: Block, file: CodesFile, queries: IntArray) -> TieHistogram:
+def _count(block: FigureBlock, file: CodesFile, queries: IntArray) -> TieHistogram:
     affinity = open_dataset(block).affinity().part(queries)
     with hdf5.open_codes(file.path) as codes:
         parts = database_blocks(codes.database, codes.n_bits, affinity)

@@ -20,14 +20,14 @@ _UNTESTED = (_NAN, _NAN, _NAN)  # p, low, high
 
 
 def changes_text(diff: Diff) -> dict[str, str | bool]:
-    """Say which sides there are, how much changed, and how to read its tests."""
+    """Return which sides are compared, how much changed, and how to read the tests."""
     title = _with_arrow(headline(replace(diff, old_name=_short(diff.old_name))))
     notes = " ".join(footnotes(diff))
     return {"title": title, "summary": summarise(diff), "notes": notes, "has_rows": any(_rows(diff))}
 
 
 def changes_content(diff: Diff) -> dict[str, Any]:
-    """Lay out the rows that changed, are not comparable, new or gone, in this order."""
+    """Return the rows that changed, are not comparable, new or gone, in this order."""
     rows = list(_rows(diff))
     columns = {key: [row[place] for row in rows] for place, key in enumerate(_COLUMNS)}
     return {
@@ -38,7 +38,7 @@ def changes_content(diff: Diff) -> dict[str, Any]:
 
 
 def _short(name: str) -> str:
-    """Give the name of a folder without its place on this machine."""
+    """Return the name of a folder without its place on this machine."""
     return Path(name).name if Path(name).is_absolute() else name
 
 
@@ -47,8 +47,8 @@ def _with_arrow(text: str) -> str:
 
 
 def _rows(diff: Diff) -> Iterator[tuple[Any, ...]]:
-    named = [*(one.new for one in diff.changed), *(one.new for one in diff.incomparable), *diff.new, *diff.gone]
-    labels = method_labels((row.method, row.params) for row in named)
+    rows = [*(change.new for change in diff.changed), *(pair.new for pair in diff.incomparable), *diff.new, *diff.gone]
+    labels = method_labels((row.method, row.params) for row in rows)
 
     def line(status: str, row: Row, old: float, new: float, *more: Any) -> tuple[Any, ...]:
         key = (f"{row.dataset}:{row.features}", labels[row.method, row.params], row.n_bits, row.seed, row.metric)

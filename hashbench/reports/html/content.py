@@ -1,4 +1,4 @@
-"""What the page shows, as plain values for JSON: results averaged over seeds, the papers' values, what they are of."""
+"""The content of the page as plain values for JSON: results averaged over seeds, and the papers' values."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
@@ -8,8 +8,8 @@ import pandas as pd
 
 from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
-from hashbench.reports.made import in_words, line_of, n_trials
 from hashbench.reports.plots.style import Look, choose_looks
+from hashbench.reports.row_origins import describe_origin, n_trials, origin_of
 from hashbench.reports.tables.blocks import make_pairs
 from hashbench.reports.tables.cells import records
 from hashbench.reports.tables.published import published_values
@@ -21,11 +21,11 @@ from hashbench.store.result_rows import COLUMNS, NUMBERS
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
-def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
-    """Lay out results: blocks, metrics, lines, methods, their cells (means over seeds), the rows behind, the papers'.
+def make_content(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
+    """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published ones.
 
-    The same results give the same content; ``null`` stands for a number that there is not. ``made`` says what made
-    rows, as `hashbench.reports.made.read_lines` gives it.
+    The same results give the same content; ``null`` stands for a missing number. ``origins`` are those of
+    `hashbench.reports.row_origins.read_origins`.
     """
     lines = all_lines(results)
     cells = average_over_seeds(results, lines)
@@ -56,34 +56,33 @@ def make_content(results: pd.DataFrame, made: Mapping[tuple[Any, ...], Made] = {
         "rows": {
             "seed": rows["seed"].tolist(),
             **{key: whole(rows[key]) for key in ("value", "low", "high")},
-            "made": coded(_made(rows, made)),
+            "made": coded(_origins(rows, origins)),
         },
         "published": _published(cells),
         "luck": {"n_deviations": N_DEVIATIONS, "n_queries": N_QUERIES},
     }
 
 
-def _made(rows: pd.DataFrame, made: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
-    """Tell of each row what made it, in lines; nothing where that is not known."""
+def _origins(rows: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]) -> Iterator[str]:
     for job in records(rows[list(COLUMNS[:6])]):
-        line = line_of(made, job)
-        yield "\n".join(in_words(line, n_trials(job, line))) if line else ""
+        origin = origin_of(origins, job)
+        yield "\n".join(describe_origin(origin, n_trials(job, origin))) if origin else ""
 
 
 def whole(numbers: Iterable[float]) -> list[int | None]:
-    """Give numbers in millionths; None where there is none."""
+    """Return numbers in millionths; None for NaN."""
     return [None if number != number else round(number * _MILLIONTHS) for number in numbers]
 
 
 def coded(values: Iterable[Hashable]) -> dict[str, list[Any]]:
-    """Give a column with few different values as these and, for each row, which of them."""
+    """Return a column with few different values as these and, for each row, which of them."""
     values = list(values)
     places = {value: place for place, value in enumerate(dict.fromkeys(values))}
     return {"of": list(places), "at": [places[value] for value in values]}
 
 
 def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
-    """Name each ``BLOCK`` as users do, with its fingerprint where others differ in that alone."""
+    """Name each ``BLOCK`` as users do, with its fingerprint where others differ only in that."""
     n_contents = blocks.groupby(["dataset", "features"])["dataset_fingerprint"].nunique()
     return {
         (dataset, features, fingerprint): f"{dataset}:{features}"
@@ -93,7 +92,7 @@ def block_names(blocks: pd.DataFrame) -> dict[tuple[str, str, str], str]:
 
 
 def metrics_of(cells: pd.DataFrame) -> list[str]:
-    """Give the metrics in the order of the page: by name, errors last."""
+    """Return the metrics in the order of the page: by name, errors last."""
     return sorted(cells["metric"].unique(), key=lambda name: (is_error(name), name))
 
 
@@ -109,9 +108,13 @@ def _data(cells: pd.DataFrame, names: Mapping[tuple[str, str, str], str]) -> lis
 def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any]]:
     return [
         {
-            **{"label": line.label, "method": line.method},
-            **{"group": line.group, "supervision": _supervision(str(line.method))},
-            **{"colour": look.colour, "marker": look.marker, "is_variant": look.is_variant},
+            "label": line.label,
+            "method": line.method,
+            "group": line.group,
+            "supervision": card.supervision if (card := known_card(str(line.method))) else "",
+            "colour": look.colour,
+            "marker": look.marker,
+            "is_variant": look.is_variant,
             "dash": "" if look.dash == "-" else " ".join(str(2 * length) for length in look.dash[1]),
         }
         for line in lines.itertuples(index=False)
@@ -119,16 +122,12 @@ def _lines(lines: pd.DataFrame, looks: Mapping[str, Look]) -> list[dict[str, Any
     ]
 
 
-def _supervision(method: str) -> str:
-    card = known_card(method)
-    return card.supervision if card else ""
-
-
 def _published(cells: pd.DataFrame) -> dict[str, Any]:
-    """Give the papers' values of each cell, in order of cells: value as printed, verdict, source, what differs."""
-    pairs = [pair for _, found in make_pairs(cells, published_values()) for pair in found]
+    """Return the papers' values of each cell, in order of cells: value as printed, verdict, source, what differs."""
+    pairs = [pair for _, value_pairs in make_pairs(cells, published_values()) for pair in value_pairs]
     pairs.sort(key=lambda pair: pair.cell.cell)
-    sources = (f"{one.source}, {one.name}, {one.backbone}" for one in (pair.published for pair in pairs))
+    values = (pair.published for pair in pairs)
+    sources = (f"{value.source}, {value.name}, {value.backbone}" for value in values)
     return {
         "cell": [pair.cell.cell for pair in pairs],
         "value": coded(pair.published.value for pair in pairs),

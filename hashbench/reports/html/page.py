@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs nothing else, or a folder whose parts are loaded when they are looked at."""
+"""The report: one HTML file that needs nothing else, or a folder whose parts load when they are looked at."""
 
 import json
 from collections.abc import Collection, Mapping
@@ -16,19 +16,19 @@ from hashbench.errors import HashbenchError, counted
 from hashbench.reports.aggregate import BLOCK, all_lines, average_over_seeds
 from hashbench.reports.diff import compare, with_tests
 from hashbench.reports.html.cached import blocks_of, main_part, read_costs, read_queries
-from hashbench.reports.html.cards import dataset_cards, method_cards
 from hashbench.reports.html.changes import changes_content, changes_text
 from hashbench.reports.html.content import block_names, make_content
+from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.html.thumbnails import add_thumbnails
-from hashbench.reports.made import read_lines
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.revisions import read_sides
+from hashbench.reports.row_origins import read_origins
 from hashbench.store.files import check_output, data_dir, write_bytes, write_text
 from hashbench.store.result_files import find_files
 from hashbench.store.results import read_results
 
 PAGE_SUFFIXES = (".html", ".htm")
-USUAL_QUERIES = {"file": 20, "folder": 500}  # of each dataset, whose tie groups are there
+USUAL_QUERIES = {"file": 20, "folder": 500}  # per dataset, with their tie groups
 _SCRIPTS = ("base", "forms", "tables", "leaderboard", "overview", "methods", "axes", "plots", "queries", "main")
 _TITLE = "hashbench report"
 
@@ -42,46 +42,26 @@ def write_report(
     has_thumbnails: bool = False,
     on_progress: Progress = silent,
 ) -> Path:
-    """Write the report of all results of a folder; the same results, and the same codes kept of them, give the same.
+    """Write the report of all results of a folder, and return the page; the same results and codes give the same page.
 
-    Parameters
-    ----------
-    results_folder : Path
-        Holds ``<dataset>/<method>.csv`` files.
-    output : Path
-        A file (``.html``), or else a folder for ``index.html`` and its data.
-    against : str, optional
-        A revision, folder or file to which results are compared.
-    n_queries : int, optional
-        Of each dataset, whose tie groups are shown; by default 20 in a file, 500 in a folder.
-    has_thumbnails : bool, default=False
-        Whether a folder also holds images of queries and of the items nearest to them.
-    on_progress : Progress, optional
-        Called with what is being done, parts done and all parts.
-
-    Returns
-    -------
-    Path
-        The page.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no results, thumbnails are asked of a single file, or it cannot be written.
+    ``output`` is a file (``.html``), or else a folder for ``index.html`` and its data. Results are compared to
+    ``against``, a revision, folder or file. Tie groups of ``n_queries`` per dataset are shown, by default 20 in a
+    file, 500 in a folder. ``has_thumbnails`` adds images of queries and of the items nearest to them to a folder.
+    Raises HashbenchError if there are no results, thumbnails are asked of a single file, or it cannot be written.
     """
     is_file = output.suffix.lower() in PAGE_SUFFIXES
     if not is_file:
         _check_folder(output)
     if has_thumbnails and n_queries == 0:
-        raise HashbenchError("thumbnails are of queries, of which --queries 0 shows none; leave one of the two out.")
+        raise HashbenchError("--thumbnails needs queries; drop it or --queries 0.")
     if has_thumbnails and is_file:
         raise HashbenchError(f"thumbnails need a folder, and {output} is one file: --output {output.with_suffix('')}.")
     path = output if is_file else output / "index.html"
     check_output(path)
     results = read_results(results_folder)
     sides = None if against is None else read_sides(against, None, results_folder)
-    lines = read_lines(find_files(results_folder))
-    content, cells = make_content(results, lines), average_over_seeds(results, all_lines(results))
+    content = make_content(results, read_origins(find_files(results_folder)))
+    cells = average_over_seeds(results, all_lines(results))
     names = block_names(cells[list(BLOCK)].drop_duplicates())
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)
@@ -91,37 +71,37 @@ def write_report(
         fixed["changes"], content["changes"] = changes_text(diff), changes_content(diff)
     n_queries = USUAL_QUERIES["file" if is_file else "folder"] if n_queries is None else n_queries
     content["queries"] = {}
-    beside: dict[str, bytes] = {}
+    files_beside: dict[str, bytes] = {}
     for name, every_line in blocks:
         block = main_part(every_line, cells)
         queries = _queries(block, n_queries)
         if not is_file and "labels" in queries:
-            beside |= add_thumbnails(queries, block) if has_thumbnails else {}
-            written = _json(queries)
-            file = f"data/queries-{sha256(written.encode()).hexdigest()[:16]}.js"
-            beside[file] = f"hashbenchData({json.dumps(file)}, {written});\n".encode()
+            files_beside |= add_thumbnails(queries, block) if has_thumbnails else {}
+            text = _json(queries)
+            file = f"data/queries-{sha256(text.encode()).hexdigest()[:16]}.js"
+            files_beside[file] = f"hashbenchData({json.dumps(file)}, {text});\n".encode()
             queries = {"labels": queries["labels"], "file": file}
         content["queries"][name] = queries
-    if has_thumbnails and not any(file.endswith(".jpg") for file in beside):
+    if has_thumbnails and not any(file.endswith(".jpg") for file in files_beside):
         raise HashbenchError(
             "no dataset of images has codes and scores in the data folder, so there is nothing to make thumbnails of. "
             "Learn from one, such as cifar10-s1:images (hashbench run --method talr-ap --param backbone=squeezenet "
             "--dataset cifar10-s1:images), or leave out --thumbnails."
         )
-    for file, part in beside.items():
+    for file, part in files_beside.items():
         write_bytes(output / file, part)
     write_text(path, _render(content, fixed, counted(len(results), "row")))
     if not is_file:
-        _remove_others(output, beside)
+        _remove_others(output, files_beside)
     return path
 
 
 def _check_folder(output: Path) -> None:
-    """Refuse what is, or is named like, a file of another kind; a folder named so may be there."""
+    """Refuse a folder that is a file, or is named like one; an existing folder may be named so."""
     if not output.exists() and not output.suffix[1:].isalpha():
         return
     if not output.is_dir():
-        what = "is a file that is no page" if output.exists() else f"ends in {output.suffix} as other files do"
+        what = "is another kind of file" if output.exists() else f"ends in {output.suffix} as other files do"
         raise HashbenchError(
             f"the report is an .html file or a folder, and {output} {what}; give {output.with_suffix('.html')}, or "
             "make the folder first."
@@ -129,14 +109,12 @@ def _check_folder(output: Path) -> None:
 
 
 def _remove_others(folder: Path, named: Collection[str]) -> None:
-    """Remove what an earlier report left beside the page."""
     for path in [*folder.glob("data/queries-*.js"), *folder.glob("data/images-*.jpg")]:
         if path.relative_to(folder).as_posix() not in named:
             path.unlink(missing_ok=True)
 
 
 def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str) -> str:
-    """Fill the template: the content as JSON for what depends on a choice, what is fixed as HTML."""
     here = files("hashbench.reports.html")
     environment = Environment(
         autoescape=True,
@@ -157,8 +135,7 @@ def _render(content: Mapping[str, Any], fixed: Mapping[str, Any], subtitle: str)
     )
 
 
-def _queries(block: Block, n_queries: int) -> dict[str, Any]:
-    """Read the queries of a block, or say how to get them."""
+def _queries(block: FigureBlock, n_queries: int) -> dict[str, Any]:
     if n_queries == 0:
         return {"note": "They were left out: --queries 0."}
     try:
@@ -167,10 +144,10 @@ def _queries(block: Block, n_queries: int) -> dict[str, Any]:
         return {"note": f"Here {error}".replace(str(data_dir()), "HASHBENCH_DATA")}
 
 
-def _key(block: Block) -> tuple[str, str, str]:
+def _key(block: FigureBlock) -> tuple[str, str, str]:
     return block.dataset, block.features, block.dataset_fingerprint
 
 
 def _json(content: Mapping[str, Any]) -> str:
-    """Write JSON in ASCII; with no ``<`` in it nothing can end the script element, or begin a comment, around it."""
+    """Write JSON in ASCII; without any ``<`` nothing can end the script element, or begin a comment, around it."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

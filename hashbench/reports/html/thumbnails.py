@@ -12,7 +12,7 @@ from hashbench._typing import AnyArray, IntArray
 from hashbench.bits import to_words
 from hashbench.reports.html.cached import first_codes
 from hashbench.reports.plots.cached_codes import open_dataset
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.store import hdf5
 
 _LONGEST = 40  # pixels of a side
@@ -21,11 +21,11 @@ _PER_ROW, _PER_SHEET = 50, 2500  # images; browsers keep a sheet of these in 16 
 _QUALITY = 80
 
 
-def add_thumbnails(queries: dict[str, Any], block: Block) -> dict[str, bytes]:
-    """Add to the queries of a block where their images lie, and give these as JPEGs by name; none without images.
+def add_thumbnails(queries: dict[str, Any], block: FigureBlock) -> dict[str, bytes]:
+    """Add to the queries of a block where their images lie, and return these as JPEGs by name; none without images.
 
     Of each query and method some items of the nearest tie groups are chosen, at random with seed 0 where a group has
-    more: what is seen of a group has no order.
+    more: the shown items of a group have no order.
     """
     dataset = open_dataset(block)
     if dataset.images is None:
@@ -40,27 +40,31 @@ def add_thumbnails(queries: dict[str, Any], block: Block) -> dict[str, bytes]:
             continue
         with hdf5.open_codes(codes_file.path) as codes:
             database, wanted = to_words(np.asarray(codes.database[:])), to_words(codes.query[chosen])
-        found = nearest[label] = []
+        label_groups = nearest[label] = []
         for row, words in enumerate(wanted):
             groups = []
             for distance, positions in _nearest(np.bitwise_count(database ^ words).sum(axis=1, dtype=np.int64)):
                 levels = affinity.block(slice(row, row + 1), positions)[0]
                 places = [items.setdefault(int(item), len(items)) for item in dataset.database[positions]]
                 groups.append([distance, *([place, int(level)] for place, level in zip(places, levels, strict=True))])
-            found.append(groups)
-    rows, made = list(items), {}
+            label_groups.append(groups)
+    rows, sheets = list(items), {}
     for start in range(0, len(rows), _PER_SHEET):
         sheet, size = _sheet(dataset.images, rows[start : start + _PER_SHEET])
-        made[f"data/images-{sha256(sheet).hexdigest()[:16]}.jpg"] = sheet
+        sheets[f"data/images-{sha256(sheet).hexdigest()[:16]}.jpg"] = sheet
     queries["images"] = {
-        **{"files": list(made), "size": size, "n_columns": _PER_ROW, "n_of_file": _PER_SHEET},
-        **{"of_query": of_query, "nearest": nearest},
+        "files": list(sheets),
+        "size": size,
+        "n_columns": _PER_ROW,
+        "n_of_file": _PER_SHEET,
+        "of_query": of_query,
+        "nearest": nearest,
     }
-    return made
+    return sheets
 
 
 def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Give the nearest distances and positions of items there, in order of the database, ``_N_NEAREST`` in all."""
+    """Yield the nearest distances and positions of items there, in order of the database, ``_N_NEAREST`` in all."""
     n_left, rng = _N_NEAREST, np.random.default_rng(0)
     for distance in np.unique(distances):
         positions = np.flatnonzero(distances == distance)
@@ -73,7 +77,7 @@ def _nearest(distances: IntArray) -> Iterator[tuple[int, IntArray]]:
 
 
 def _sheet(images: AnyArray, items: list[int]) -> tuple[bytes, tuple[int, int]]:
-    """Put images side by side, row by row, into a JPEG; gives their width and height there, too."""
+    """Put images side by side, row by row, into a JPEG; returns it with the width and height of each image."""
     height, width = images.shape[1:3]
     shrink = min(1.0, _LONGEST / max(height, width))
     size = max(round(width * shrink), 1), max(round(height * shrink), 1)

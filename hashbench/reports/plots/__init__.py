@@ -1,15 +1,15 @@
-"""Figures of the results, and of the codes behind them: one file a figure, dataset and kind of features.
+"""Figures of the results, and of the codes behind them: one file per figure, dataset and kind of features.
 
-    selection       what to draw: results cut to what was chosen, one block a dataset
-    panels          which lines stand together in a panel
-    style           the one look of all figures
-    result_figures  those of the results alone
-    unseen_figure   that of classes that training does not see
-    code_figures    those of codes found in the data folder
-    cached_codes    where these are, and what is read out of them
-    curves          that of some codes alone, of whatever origin
+    figure_selection  what to draw: results cut to what was chosen, one block per dataset
+    panels            which lines share a panel
+    style             the one look of all figures
+    result_figures    figures that need only the results
+    unseen_figure     the figure of classes that training does not see
+    code_figures      figures of codes found in the data folder
+    cached_codes      where these are, and what is read from them
+    curves_figure     the curves of one set of codes, of whatever origin
 
-A new kind of figure is a function from a `Block` to a matplotlib Figure, and a line in ``FIGURES``.
+A new kind of figure is a function from a `FigureBlock` to a matplotlib Figure, and a line in ``FIGURES``.
 """
 
 import io
@@ -27,8 +27,8 @@ except ValueError as error:  # of its settings; figures are drawn into files, wh
     raise HashbenchError(f"matplotlib refuses its settings: {reason}. Correct MPLBACKEND or matplotlibrc.") from error
 
 from hashbench.reports.plots import code_figures, result_figures
-from hashbench.reports.plots.selection import Block, Selection, choose_blocks, nothing_left
-from hashbench.reports.plots.style import METADATA, Layout, one_look
+from hashbench.reports.plots.figure_selection import FigureBlock, FigureSelection, choose_blocks, nothing_left
+from hashbench.reports.plots.style import METADATA, FigureLayout, one_look
 from hashbench.reports.plots.unseen_figure import choose_fold_blocks, unseen_against_seen
 from hashbench.store.files import write_bytes
 from hashbench.store.results import read_results
@@ -38,11 +38,11 @@ FORMATS = ("svg", "png", "pdf")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure: what draws a `Block`, or raises HashbenchError if there is nothing to draw."""
+    """A kind of figure: what draws a `FigureBlock`, or raises HashbenchError if there is nothing to draw."""
 
-    draw: Callable[[Block], Figure]
-    n_bits: int | None = None  # the one code length it shows unless others are chosen, or the nearest that there is
-    choose: Callable[..., list[Block]] = choose_blocks
+    draw: Callable[[FigureBlock], Figure]
+    n_bits: int | None = None  # the code length it shows, or the nearest, unless others are chosen
+    choose: Callable[..., list[FigureBlock]] = choose_blocks
 
 
 FIGURES = {
@@ -58,62 +58,30 @@ FIGURES = {
 
 @dataclass(frozen=True, eq=False)
 class Drawing:
-    """What became of a figure of a block.
+    """What became of a figure of a block."""
 
-    Parameters
-    ----------
-    stem : str
-        Name of its files, without the ending.
-    figure : Figure or None
-        None if there was nothing to draw.
-    notes : tuple of str
-        What it lacks, and how to add it.
-    caption : str
-        What it shows, where it does not say so itself.
-    """
-
-    stem: str
-    figure: Figure | None
-    notes: tuple[str, ...] = ()
-    caption: str = ""
+    stem: str  # of its files
+    figure: Figure | None  # None if there was nothing to draw
+    notes: tuple[str, ...] = ()  # what it lacks, and how to add it
+    caption: str = ""  # what it shows, where no title says so
 
 
 def draw_figures(
     results_folder: Path,
     names: Sequence[str] = (),
-    selection: Selection | None = None,
-    layout: Layout | None = None,
+    selection: FigureSelection | None = None,
+    layout: FigureLayout | None = None,
     on_progress: Progress = silent,
 ) -> Iterator[Drawing]:
-    """Draw figures of all results of a folder.
+    """Draw figures of all results of a folder: those named in ``FIGURES``, or all of them.
 
-    Parameters
-    ----------
-    results_folder : Path
-        Holds ``<dataset>/<method>.csv`` files.
-    names : sequence of str
-        Which of ``FIGURES``; if empty, all.
-    selection : Selection, optional
-        What to draw; by default everything, judged by AP.
-    layout : Layout, optional
-        How wide, and with what beside the lines.
-    on_progress : Progress, optional
-        Called with what is being read, parts done and all parts.
-
-    Yields
-    ------
-    Drawing
-        One for each figure and block, in order.
-
-    Raises
-    ------
-    HashbenchError
-        If a figure, dataset, method or metric is unknown, or no figure of a name given can be drawn.
+    Yields one drawing per figure and block, in order. Raises HashbenchError if a figure, dataset, method or metric is
+    unknown, or no figure of a name given can be drawn.
     """
     for name in names:
         if name not in FIGURES:
             raise unknown_name("figure", name, FIGURES)
-    selection, layout = selection or Selection(), layout or Layout()
+    selection, layout = selection or FigureSelection(), layout or FigureLayout()
     results = read_results(results_folder)
     for name in dict.fromkeys(names or FIGURES):
         failed = []
@@ -137,8 +105,7 @@ def draw_figures(
         yield from failed
 
 
-def _demand_values(block: Block) -> None:
-    """Refuse a block without a single value."""
+def _demand_values(block: FigureBlock) -> None:
     if block.cells.empty:
         raise HashbenchError(
             f"there is nothing to draw of {block.dataset} ({block.features}): no query has a relevant item in the "
@@ -147,22 +114,7 @@ def _demand_values(block: Block) -> None:
 
 
 def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMATS[:2]) -> list[Path]:
-    """Write a figure, each file whole or not at all; the same figure gives the same bytes.
-
-    Parameters
-    ----------
-    drawing : Drawing
-        With a figure.
-    folder : Path
-        Made if need be.
-    formats : sequence of str
-        Of ``FORMATS``.
-
-    Returns
-    -------
-    list of Path
-        The files.
-    """
+    """Write a figure, each file whole or not at all; the same figure gives the same bytes."""
     paths = []
     for form in formats:
         if drawing.figure is None:
@@ -173,7 +125,7 @@ def write_figure(drawing: Drawing, folder: Path, formats: Sequence[str] = FORMAT
 
 
 def figure_bytes(figure: Figure, form: str) -> bytes:
-    """Give the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
+    """Return the content of a figure's file, in one of ``FORMATS``; the same figure gives the same bytes."""
     content = io.BytesIO()
     with one_look():
         figure.savefig(content, format=form, metadata=METADATA[form])

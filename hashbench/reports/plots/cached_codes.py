@@ -1,4 +1,4 @@
-"""Codes and datasets found in the data folder by what the results say they were made from."""
+"""Codes and datasets in the data folder that belong to results."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -15,7 +15,7 @@ from hashbench.pipeline.preparation import find_by_content
 from hashbench.pipeline.steps import score
 from hashbench.registry import dataset_spec, is_dataset, method_names
 from hashbench.reports.aggregate import BLOCK, LINE, changed_params
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.scoring.code_statistics import bucket_sizes
 from hashbench.scoring.curves import curve_metrics, lay_out
 from hashbench.store import hdf5, result_rows
@@ -33,37 +33,37 @@ class CodesFile(NamedTuple):
     path: Path
 
 
-def find_codes(block: Block) -> list[CodesFile]:
+def find_codes(block: FigureBlock) -> list[CodesFile]:
     """Find the codes behind a block's results, at least one, in the order of its labels.
 
-    A command that makes what is not there is added to the block's notes; if nothing is, it is in the HashbenchError.
+    A command that makes missing codes is added to the block's notes; if all are missing, it is in the HashbenchError.
     """
     labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    found, missing, kept = [], [], _kept_codes()
+    files, missing, paths = [], [], _kept_codes()
     for row in block.rows.to_dict("records"):
-        path = kept.get(_key_of(row))
+        path = paths.get(_key_of(row))
         if path is None:
             missing.append(row)
         else:
-            found.append(CodesFile(labels[tuple(row[key] for key in LINE)], row["n_bits"], row["seed"], path))
+            files.append(CodesFile(labels[tuple(row[key] for key in LINE)], row["n_bits"], row["seed"], path))
     if missing:
-        what = f"{len(missing)} of {len(block.rows)}" if found else "the"
+        what = f"{len(missing)} of {len(block.rows)}" if files else "the"
         note = (
             f"{what} codes of {block.dataset} ({block.features}) are not in the data folder. "
             f"Make them: {'; '.join(_commands(block, pd.DataFrame(missing)))}."
         )
-        if not found:
+        if not files:
             raise HashbenchError(note)
         block.notes.append(note)
     rank = {label: position for position, label in enumerate(block.labels)}
-    return sorted(found, key=lambda file: (rank[file.label], file.n_bits, file.seed))
+    return sorted(files, key=lambda file: (rank[file.label], file.n_bits, file.seed))
 
 
-def read_curves(block: Block) -> pd.DataFrame:
+def read_curves(block: FigureBlock) -> pd.DataFrame:
     """Score the codes behind a block at ranks of the whole database.
 
-    Gives what `hashbench.scoring.curves.lay_out` does, for each ``label`` and ``n_bits`` the mean over the seeds whose
-    codes there are, ``n_seeds`` of them.
+    Returns the columns of `hashbench.scoring.curves.lay_out`, for each ``label`` and ``n_bits`` the mean over the
+    seeds whose codes are kept, ``n_seeds`` of them.
     """
     files = find_codes(block)
     path = _dataset_path(block)
@@ -77,7 +77,7 @@ def read_curves(block: Block) -> pd.DataFrame:
     return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
-def read_usage(block: Block) -> Iterator[tuple[CodesFile, IntArray]]:
+def read_usage(block: FigureBlock) -> Iterator[tuple[CodesFile, IntArray]]:
     """Count how often each distinct code of the database is used, in the first seed of each method.
 
     Yields the file and the counts, (n_distinct,), the most frequent code first.
@@ -88,11 +88,11 @@ def read_usage(block: Block) -> Iterator[tuple[CodesFile, IntArray]]:
             yield file, bucket_sizes(np.asarray(codes.database[:]), codes.n_bits)
 
 
-def read_times(block: Block) -> pd.DataFrame:
-    """Read how long the codes took to make.
+def read_times(block: FigureBlock) -> pd.DataFrame:
+    """Read how long it took to make the codes.
 
-    Gives for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds whose
-    codes there are, ``n_timed`` of them.
+    Returns for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds
+    whose codes are kept, ``n_timed`` of them.
     """
     rows = []
     for file in find_codes(block):
@@ -101,23 +101,22 @@ def read_times(block: Block) -> pd.DataFrame:
         if not np.isnan(list(seconds.values())).any():  # as of users' own codes
             rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
     if not rows:
-        raise HashbenchError(f"of no codes of {block.dataset} ({block.features}) is known how long they took to make.")
+        raise HashbenchError(f"no codes of {block.dataset} ({block.features}) record how long they took to make.")
     times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
 
-def open_dataset(block: Block) -> Dataset:
-    """Open the dataset behind a block, or say in a HashbenchError how to make it."""
+def open_dataset(block: FigureBlock) -> Dataset:
+    """Open the dataset behind a block; the error says how to prepare it."""
     return _dataset(_dataset_path(block))
 
 
 def _kept_codes() -> dict[tuple[Any, ...], Path]:
-    """Give the codes files of the data folder by their ``_KEY``."""
-    found = {}
+    paths = {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
         attributes = _attributes(path, path.stat().st_mtime_ns)
-        found[_key_of(attributes)] = path
-    return found
+        paths[_key_of(attributes)] = path
+    return paths
 
 
 def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
@@ -127,11 +126,11 @@ def _key_of(fields: Mapping[Any, Any]) -> tuple[Any, ...]:
 
 @lru_cache(maxsize=1 << 14)
 def _attributes(path: Path, changed: int) -> Mapping[str, Any]:
-    """Read what a file says of itself; ``changed`` tells it from what it held before."""
+    """Read the attributes of a file; ``changed`` identifies its content in the cache."""
     return hdf5.read_attributes(path)
 
 
-def _dataset_path(block: Block) -> Path:
+def _dataset_path(block: FigureBlock) -> Path:
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     if path is not None:
         return path
@@ -141,8 +140,7 @@ def _dataset_path(block: Block) -> Path:
     )
 
 
-def _preparation(block: Block) -> str:
-    """Say which command prepares the dataset behind a block."""
+def _preparation(block: FigureBlock) -> str:
     if is_dataset(block.dataset):
         return f"hashbench prepare {dataset_spec(block.dataset, block.features)}"
     return f"hashbench prepare --name {block.dataset} --from ITEMS, with its other options as before"
@@ -155,15 +153,15 @@ def _dataset(path: Path) -> Dataset:
 
 @lru_cache(maxsize=1024)
 def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
-    """Score a codes file; ``changed`` tells it from what the file held before."""
+    """Score a codes file; ``changed`` identifies its content in the cache."""
     dataset = _dataset(dataset_path)
     n_bits = int(hdf5.read_attributes(path)["n_bits"])
     names = curve_metrics(n_bits, len(dataset.database), by_radius=False)
     return lay_out(score(dataset, path, names))
 
 
-def _commands(block: Block, missing: pd.DataFrame) -> Iterator[str]:
-    """Say which commands make codes: one for each set of parameters other than the default ones; first the dataset."""
+def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
+    """Yield commands that make codes: the dataset first, then one for each set of parameters."""
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:

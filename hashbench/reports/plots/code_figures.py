@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from hashbench._typing import IntArray
 from hashbench.reports.plots.cached_codes import read_curves, read_times, read_usage
+from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.result_figures import (
     LOWEST,
@@ -21,7 +22,6 @@ from hashbench.reports.plots.result_figures import (
     means_over,
     metric_label,
 )
-from hashbench.reports.plots.selection import Block
 from hashbench.reports.plots.style import (
     INK,
     SMALL,
@@ -44,35 +44,33 @@ _TIMES = {"fit_seconds": "time to fit (s)", "encode_seconds": "time to encode (s
 _OTHERS = "#c8c8c8"
 
 
-def precision_recall(block: Block) -> Figure:
-    """Draw precision against recall, panels as of `panels_of` for each code length.
+def precision_recall(block: FigureBlock) -> Figure:
+    """Draw precision against recall, with the panels of `panels_of` for each code length.
 
     Points are ranks, spaced evenly on a logarithmic axis; baselines are grey lines where they are near.
     """
-    figure, panels = _draw_curves(
-        block, "recall", "precision and recall", "Line: mean over all orders of tied items, rank by rank."
-    )
+    text = "Line: mean over all orders of tied items, rank by rank."
+    figure, panels = _draw_curves(block, "recall", "precision and recall", text)
     for axes in panels:
         axes.set(xlim=(-0.02, 1.02), xticks=np.linspace(0, 1, 6))
     return figure
 
 
-def precision_at_k(block: Block) -> Figure:
-    """Draw the precision of the first k items, panels as of `panels_of` for each code length.
+def precision_at_k(block: FigureBlock) -> Figure:
+    """Draw the precision of the first k items, with the panels of `panels_of` for each code length.
 
     Bands run from low to high over tie orders; baselines are grey lines where they are near.
     """
-    figure, panels = _draw_curves(
-        block, "cutoff", "precision of the first k", "Line: mean over all orders of tied items."
-    )
+    text = "Line: mean over all orders of tied items."
+    figure, panels = _draw_curves(block, "cutoff", "precision of the first k", text)
     for axes in panels:
         axes.set(xscale="log")
         plain_powers(axes.xaxis, np.log10(axes.dataLim.x1))
     return figure
 
 
-def usage_histograms(block: Block) -> Figure:
-    """Draw how many items share each distinct code, the most frequent first, a panel for each method and length."""
+def usage_histograms(block: FigureBlock) -> Figure:
+    """Draw how many items share each distinct code, the most frequent first, a panel per method and length."""
     used = list(read_usage(block))
     layout, gap, right = block.layout, 0.12, 0.08
     per_row = in_rows(len(used), layout, _HISTOGRAM[0], gap, right)
@@ -82,7 +80,8 @@ def usage_histograms(block: Block) -> Figure:
     n_items = int(used[0][1].sum())
     seeds = sorted({file.seed for file, _ in used})
     figure, rows = make_panels(
-        *(layout, [(n_panels, _HISTOGRAM[1]) for n_panels in per_row]),
+        layout,
+        [(n_panels, _HISTOGRAM[1]) for n_panels in per_row],
         f"{block.dataset} ({block.features}): how often each code is used",
         [
             f"Items that share a code, the most frequent code first; {n_items:,} database items, "
@@ -108,8 +107,8 @@ def usage_histograms(block: Block) -> Figure:
     return figure
 
 
-def time_against_quality(block: Block) -> Figure:
-    """Draw the metric against the time to fit and the time to encode, a row for each of `panels_of` and code length.
+def time_against_quality(block: FigureBlock) -> Figure:
+    """Draw the metric against the time to fit and to encode, a row for each of `panels_of` and code length.
 
     Points are expectations, bars run from low to high over tie orders. Methods of other rows are grey.
     """
@@ -120,7 +119,9 @@ def time_against_quality(block: Block) -> Figure:
     right = legend_width(block.names.values())
     height = max(LOWEST, *(legend_height(block.names[label] for label in panel.labels) for _, panel in shown))
     figure, rows = make_panels(
-        *(block.layout, [(2, height)] * len(shown), heading(block, f"{block.metric} against time")),
+        block.layout,
+        [(2, height)] * len(shown),
+        heading(block, f"{block.metric} against time"),
         [
             f"Mark: mean over all orders of tied items. Bar: {RANGE}",
             f"{means_over(points['n_seeds'])} Times: medians over {count_seeds(points['n_timed'])}, of the machine "
@@ -151,8 +152,10 @@ def time_against_quality(block: Block) -> Figure:
     return figure
 
 
-def _draw_point(axes: Axes, point: Mapping[Any, Any], key: str, panel: Panel, near: list[str], block: Block) -> None:
-    """Draw a method: in its own look in its panel, a grey mark in the others."""
+def _draw_point(
+    axes: Axes, point: Mapping[Any, Any], key: str, panel: Panel, near: list[str], block: FigureBlock
+) -> None:
+    """Draw a method: in its own look in its panel, as a grey mark in the others."""
     label, look = point["label"], panel.looks[point["label"]]
     if label in panel.labels:
         axes.vlines(point[key], point["low"], point["high"], label=label, **look.bar())
@@ -165,8 +168,7 @@ def _counts(sizes: IntArray) -> str:
     return f"{len(sizes):,} code{'s' if len(sizes) > 1 else ''}, {sizes[0]:,} in one"
 
 
-def _draw_curves(block: Block, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
-    """Draw precision against a column of the curves."""
+def _draw_curves(block: FigureBlock, x: str, what: str, text: str) -> tuple[Figure, list[Axes]]:
     points = read_curves(block)
     block = block.only(points["label"])
     shown = list(product(sorted(points["n_bits"].unique()), panels_of(block)))
@@ -196,5 +198,4 @@ def _draw_curves(block: Block, x: str, what: str, text: str) -> tuple[Figure, li
 
 
 def _title(panel: Panel, n_bits: int) -> str:
-    """Name a panel by its lines, and its code length."""
-    return ", ".join([panel.title] * bool(panel.title) + [f"{n_bits} bits"])
+    return f"{panel.title}, {n_bits} bits" if panel.title else f"{n_bits} bits"

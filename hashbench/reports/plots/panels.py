@@ -1,4 +1,4 @@
-"""Which lines stand together in a panel, and the range it shows."""
+"""Which lines share a panel, and the range it shows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from hashbench.reports.plots.selection import Block
-from hashbench.reports.plots.style import MOST_LINES, Look, tell_apart
+from hashbench.reports.plots.figure_selection import FigureBlock
+from hashbench.reports.plots.style import MOST_LINES, Look, distinct_looks
 
 _MOST_BANDS = 4
 _REACH = 0.25  # of a panel's range by which a baseline may widen it
@@ -17,24 +17,24 @@ _MARGIN = 0.04
 
 @dataclass(frozen=True)
 class Panel:
-    """Lines that stand together, by label, in the order in which they are shown; and how all lines look in it."""
+    """Lines that share a panel, by label and in order, and how all lines look in it."""
 
     title: str
     labels: list[str]
     looks: Mapping[str, Look]
 
 
-def baselines_of(block: Block) -> list[str]:
-    """Give the lines of baselines, none if there are no others."""
+def baselines_of(block: FigureBlock) -> list[str]:
+    """Return the lines of baselines, none if there are no others."""
     labels = [label for label in block.labels if block.looks[label].group == "baseline"]
     return labels if len(labels) < len(block.labels) else []
 
 
-def panels_of(block: Block, *, with_baselines: bool = False) -> list[Panel]:
-    """Share lines out over panels of at most ``MOST_LINES``, none for a single line.
+def panels_of(block: FigureBlock, *, with_baselines: bool = False) -> list[Panel]:
+    """Divide lines into panels of at most ``MOST_LINES``, none for a single line.
 
-    All stand in one if they fit; else a panel for each group, the supervised ones together if they fit. A group of one
-    line joins its neighbour. Where a panel has too many, the better half stands apart from the other.
+    All share one if they fit; else there is a panel per group, with the supervised ones together if they fit. A group
+    of one line joins its neighbour. A panel with too many is split, the better half first.
     """
     left_out = [] if with_baselines else baselines_of(block)
     labels = [label for label in block.labels if label not in left_out]
@@ -49,24 +49,24 @@ def panels_of(block: Block, *, with_baselines: bool = False) -> list[Panel]:
     if "baselines" in groups:
         groups["baselines"] = groups.pop("baselines")  # last
     parts = list(groups.items())
-    while len(parts) > 1 and any(len(own) == 1 for _, own in parts):
-        single = next(position for position, (_, own) in enumerate(parts) if len(own) == 1)
+    while len(parts) > 1 and any(len(lines) == 1 for _, lines in parts):
+        single = next(position for position, (_, lines) in enumerate(parts) if len(lines) == 1)
         first = min(single, len(parts) - 2)
-        (title, own), (other, its) = parts[first : first + 2]
-        parts[first : first + 2] = [(f"{title} and {other}", own + its)]
-    return [panel for title, own in parts for panel in _split(title, own, block)]
+        (title, lines), (other, other_lines) = parts[first : first + 2]
+        parts[first : first + 2] = [(f"{title} and {other}", lines + other_lines)]
+    return [panel for title, lines in parts for panel in _split(title, lines, block)]
 
 
-def has_bands(block: Block, panels: Sequence[Panel]) -> bool:
-    """Tell whether a figure shows bands: as asked for, else if all its panels have few lines."""
+def has_bands(block: FigureBlock, panels: Sequence[Panel]) -> bool:
+    """Return whether a figure shows bands: as asked for, else if all its panels have few lines."""
     asked = block.layout.bands
     return all(len(panel.labels) <= _MOST_BANDS for panel in panels) if asked is None else asked
 
 
 def fit_range(axes: Axes, own: pd.DataFrame, baselines: pd.DataFrame, columns: Sequence[str]) -> list[str]:
-    """Set a panel's range by its own lines, and give the baselines near enough to be shown beside them, by label.
+    """Set a panel's range by its own lines, and return the labels of baselines near enough to be shown beside them.
 
-    Both have a ``label``; the first of ``columns`` holds the baselines' values.
+    Both frames have a ``label``; the first of ``columns`` holds the baselines' values.
     """
     low, high = float(np.nanmin(own[columns])), float(np.nanmax(own[columns]))
     reach = _REACH * (high - low)
@@ -78,8 +78,8 @@ def fit_range(axes: Axes, own: pd.DataFrame, baselines: pd.DataFrame, columns: S
     return [str(label) for label in near.index]
 
 
-def describe_baselines(block: Block) -> list[str]:
-    """Say in a sentence, if there are baselines, what they score."""
+def describe_baselines(block: FigureBlock) -> list[str]:
+    """Return a sentence on what baselines score, if there are any."""
     cells = block.cells[block.cells["label"].isin(baselines_of(block))]
     scores = []
     for label, values in cells.groupby("label", sort=True)["value"]:
@@ -92,7 +92,7 @@ def _title(group: str) -> str:
     return {"": "not installed", "baseline": "baselines"}.get(group, group)
 
 
-def _split(title: str, labels: list[str], block: Block) -> list[Panel]:
+def _split(title: str, labels: list[str], block: FigureBlock) -> list[Panel]:
     n_parts = -(-len(labels) // MOST_LINES)
     if n_parts == 1:
         return [_panel(title, labels, block)]
@@ -101,7 +101,7 @@ def _split(title: str, labels: list[str], block: Block) -> list[Panel]:
     return [_panel(f"{title} ({n} of {n_parts})", part.tolist(), block) for n, part in enumerate(parts, 1)]
 
 
-def _panel(title: str, labels: list[str], block: Block) -> Panel:
+def _panel(title: str, labels: list[str], block: FigureBlock) -> Panel:
     """Make a panel, in which methods have different colours, and variants that of their method."""
     method = dict(zip(block.cells["label"], block.cells["method"], strict=True))
-    return Panel(title, labels, tell_apart(block.looks, {label: method[label] for label in labels}))
+    return Panel(title, labels, distinct_looks(block.looks, {label: method[label] for label in labels}))

@@ -1,4 +1,4 @@
-"""Figures of the committed results alone: tie ranges, and the metric against the code length."""
+"""Figures that need only the results: tie ranges, and the metric against the code length."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,15 +10,8 @@ from scipy.optimize import isotonic_regression
 
 from hashbench._typing import FloatArray
 from hashbench.errors import HashbenchError
-from hashbench.reports.plots.panels import (
-    Panel,
-    baselines_of,
-    describe_baselines,
-    fit_range,
-    has_bands,
-    panels_of,
-)
-from hashbench.reports.plots.selection import Block
+from hashbench.reports.plots.figure_selection import FigureBlock
+from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.style import (
     INK,
     LEFT,
@@ -39,7 +32,7 @@ _TICK, _LEADER = 0.17, 0.14  # inches from one code length to the next, and from
 RANGE = "the worst case of ties, those of each query on its own."
 
 
-def tie_ranges(block: Block) -> Figure:
+def tie_ranges(block: FigureBlock) -> Figure:
     """Draw the worst case of ties of each score: bars from low to high, the expectation a mark on them.
 
     Bars stand in the order of the legend, for one code length after the other.
@@ -69,11 +62,11 @@ def tie_ranges(block: Block) -> Figure:
     return figure
 
 
-def metric_against_bits(block: Block) -> Figure:
-    """Draw the metric against the code length, a panel for each group of methods where they do not fit into one.
+def metric_against_bits(block: FigureBlock) -> Figure:
+    """Draw the metric against the code length, a panel per group of methods where they do not fit into one.
 
-    Lines are expectations, their names stand at their ends; bands behind them run from low to high. Each panel has a
-    range of its own. Baselines are grey lines where they are near.
+    Lines are expectations, with names at their ends; bands behind them run from low to high. Each panel has its own
+    range. Baselines are grey lines where they are near.
     """
     if len(block.n_bits) == 1:
         raise HashbenchError(_too_little(block, "a single code length"))
@@ -89,9 +82,9 @@ def metric_against_bits(block: Block) -> Figure:
 
 
 def lay_out(
-    block: Block, panels: list[Panel], what: str, text: list[str], axes: tuple[str, str]
+    block: FigureBlock, panels: list[Panel], what: str, text: list[str], axes: tuple[str, str]
 ) -> tuple[Figure, list[Axes]]:
-    """Make axes, named so, for panels with the names of lines at their right."""
+    """Make axes with these labels for panels, with room for the names of lines at their right."""
     right = legend_width(block.names.values())
     gap = LEFT + right
     rows = in_rows(len(panels), block.layout, _NARROWEST, gap, right)
@@ -99,8 +92,10 @@ def lay_out(
     beside = [*baselines_of(block), *max((panel.labels for panel in panels), key=len)]
     height = max(height, legend_height(block.names[label] for label in beside))
     figure, grid = make_panels(
-        *(block.layout, [(n_panels, height) for n_panels in rows]),
-        *(heading(block, what), [*text, *block.remarks]),
+        block.layout,
+        [(n_panels, height) for n_panels in rows],
+        heading(block, what),
+        [*text, *block.remarks],
         gap=(gap, _DOWN),
         right=right,
         above=0.22 if any(panel.title for panel in panels) else 0.1,
@@ -117,42 +112,41 @@ def lay_out(
     return figure, spots
 
 
-def metric_label(block: Block) -> str:
-    """Say what an axis shows: all our metrics are shares of 1."""
+def metric_label(block: FigureBlock) -> str:
+    """Return the label of an axis: all our metrics are shares of 1."""
     return f"{block.metric} (0 to 1)"
 
 
-def heading(block: Block, what: str) -> str:
-    """Say what a figure is of: dataset and features, what it shows, and the number of queries."""
+def heading(block: FigureBlock, what: str) -> str:
+    """Return what a figure is of: dataset and features, what it shows, and the number of queries."""
     undefined, n_queries = block.cells["n_undefined"].iloc[0], block.cells["n_queries"].iloc[0]
     queries = f"{n_queries - undefined:,} of {n_queries:,} queries" if undefined else f"{n_queries:,} queries"
     return f"{block.dataset} ({block.features}): {what}, {queries}"
 
 
 def means_over(n_seeds: Iterable[int]) -> str:
-    """Say in a sentence what was averaged."""
+    """Return a sentence on what was averaged."""
     return f"Means over queries, and over {count_seeds(n_seeds)}."
 
 
 def count_seeds(n_seeds: Iterable[int]) -> str:
-    """Say how many seeds are behind the points of a figure, such as ``1 or 3 seeds``."""
+    """Return how many seeds the points of a figure have, such as ``1 or 3 seeds``."""
     numbers = sorted(set(n_seeds))
     return f"{' or '.join(map(str, numbers))} seed{'' if numbers == [1] else 's'}"
 
 
-def _axes(block: Block) -> tuple[str, str]:
+def _axes(block: FigureBlock) -> tuple[str, str]:
     return "code length (bits)", metric_label(block)
 
 
-def _too_little(block: Block, what: str) -> str:
+def _too_little(block: FigureBlock, what: str) -> str:
     return (
         f"there is nothing to compare on {block.dataset} ({block.features}): {what} in {block.metric}. "
         "Choose more methods or code lengths, or make results of them with hashbench run."
     )
 
 
-def _draw_lines(axes: Axes, panel: Panel, block: Block, size: tuple[float, float], *, is_banded: bool) -> None:
-    """Draw the lines of a panel of that width and height in inches, and the baselines near them."""
+def _draw_lines(axes: Axes, panel: Panel, block: FigureBlock, size: tuple[float, float], *, is_banded: bool) -> None:
     own = block.cells[block.cells["label"].isin(panel.labels)]
     lengths = sorted(own["n_bits"].unique().tolist())
     shown = block.cells[block.cells["n_bits"].between(lengths[0], lengths[-1])]
@@ -168,13 +162,12 @@ def _draw_lines(axes: Axes, panel: Panel, block: Block, size: tuple[float, float
     axes.set_xlim(lengths[0] / 1.06, lengths[-1] * 1.06)
     axes.set_xticks(*_ticks(lengths, size[0]))
     axes.minorticks_off()
-    _name_lines(
-        axes, {label: cells[label].iloc[-1] for label in (*panel.labels, *near)}, block.names, panel.looks, size
-    )
+    ends = {label: cells[label].iloc[-1] for label in (*panel.labels, *near)}
+    _name_lines(axes, ends, block.names, panel.looks, size)
 
 
 def _ticks(lengths: list[int], width: float) -> tuple[list[int], list[str]]:
-    """Give code lengths as ticks of a logarithmic axis, and names of those that have room."""
+    """Return code lengths as ticks of a logarithmic axis, and names of those that have room."""
     places = np.log(lengths) * width / (np.log(lengths[-1] / lengths[0]) or 1.0)
     names, last = [], -np.inf
     for length, place in zip(lengths, places, strict=True):
@@ -190,14 +183,15 @@ def _name_lines(
     looks: Mapping[str, Look],
     size: tuple[float, float],
 ) -> None:
-    """Write the names of lines at the right of a panel, each with a thin line to the last point of its own."""
+    """Write the names of lines at the right of a panel, each with a thin line to its last point."""
     bottom, top = axes.get_ylim()
     heights = [(top - bottom) * text_height(names[label], SMALL) / size[1] for label in ends]
     places = spread([float(end["value"]) for end in ends.values()], heights, (bottom, top))
     for (label, end), place in zip(ends.items(), places, strict=True):
         axes.annotate(
             names[label],
-            *((end["n_bits"], end["value"]), (1 + _LEADER / size[0], place)),
+            (end["n_bits"], end["value"]),
+            (1 + _LEADER / size[0], place),
             textcoords=axes.get_yaxis_transform(),
             va="center",
             color=INK,
@@ -215,10 +209,10 @@ def _name_lines(
 
 
 def spread(values: list[float], heights: list[float], limits: tuple[float, float]) -> FloatArray:
-    """Move labels apart, each as little as possible from the value it stands for.
+    """Move labels apart, each as little as possible from its value.
 
-    Labels of those heights, centred, do not overlap; they are kept between ``limits`` where there is room. The squared
-    distance is the least there is (isotonic regression).
+    Labels of these heights, centred, do not overlap; they stay between ``limits`` where there is room. The sum of
+    squared distances is least (isotonic regression).
 
     >>> spread([0.5, 0.5, 0.9], [0.1, 0.1, 0.1], (0.0, 1.0)).round(2)
     array([0.45, 0.55, 0.9 ])

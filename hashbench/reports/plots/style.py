@@ -53,8 +53,14 @@ _STYLE = {
     "svg.fonttype": "path",
     "svg.hashsalt": "hashbench",
     "text.parse_math": False,  # names may hold a $
-    **{f"{axis}tick.{key}": size for axis in "xy" for key, size in (("labelsize", SMALL), ("major.pad", 2))},
-    **{f"{axis}tick.major.{key}": size for axis in "xy" for key, size in (("size", 2.5), ("width", 0.6))},
+    "xtick.labelsize": SMALL,
+    "xtick.major.pad": 2,
+    "xtick.major.size": 2.5,
+    "xtick.major.width": 0.6,
+    "ytick.labelsize": SMALL,
+    "ytick.major.pad": 2,
+    "ytick.major.size": 2.5,
+    "ytick.major.width": 0.6,
 }
 METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Creator": "hashbench", "Date": None},
@@ -69,22 +75,12 @@ INK = "#444444"
 
 
 @dataclass(frozen=True)
-class Layout:
-    """How figures are laid out.
+class FigureLayout:
+    """How figures are laid out."""
 
-    Parameters
-    ----------
-    width : float
-        Inches; a paper's column has about 3.3, its page 6.9.
-    has_title : bool
-        Whether figures say themselves what they show; else it is for a caption.
-    bands : bool or None
-        Whether the worst case of ties stands behind lines; None: in panels of few lines.
-    """
-
-    width: float = 6.9
-    has_title: bool = True
-    bands: bool | None = None
+    width: float = 6.9  # inches; a paper's column has about 3.3, its page 6.9
+    has_title: bool = True  # whether a title says what the figure shows; else its caption does
+    bands: bool | None = None  # whether the worst case of ties stands behind lines; None: in panels of few lines
 
 
 @dataclass(frozen=True)
@@ -98,19 +94,19 @@ class Look:
     is_variant: bool = False
 
     def curve(self) -> dict[str, Any]:
-        """Give the keywords of a curve with markers, for `matplotlib.axes.Axes.plot`."""
+        """Return the keywords of a curve with markers, for `matplotlib.axes.Axes.plot`."""
         return {"color": self.colour, "linestyle": self.dash, **self.points()}
 
     def bar(self, scale: float = 1.0) -> dict[str, Any]:
-        """Give the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers stand before the bars."""
+        """Return the keywords of a range bar, for `matplotlib.axes.Axes.vlines`; markers stand before the bars."""
         return {"color": self.colour, "alpha": 0.4, "linewidth": 2.4 * scale, "zorder": 1.5}
 
     def band(self) -> dict[str, Any]:
-        """Give the keywords of a band around a curve, for `matplotlib.axes.Axes.fill_between`."""
+        """Return the keywords of a band around a curve, for `matplotlib.axes.Axes.fill_between`."""
         return {"facecolor": (self.colour, 0.11), "edgecolor": (self.colour, 0.35), "linewidth": 0.5}
 
     def points(self, scale: float = 1.0) -> dict[str, Any]:
-        """Give the keywords of markers, for `matplotlib.axes.Axes.plot`."""
+        """Return the keywords of markers, for `matplotlib.axes.Axes.plot`."""
         return {
             "marker": self.marker,
             "markersize": 4.2 * scale,
@@ -122,16 +118,16 @@ class Look:
 
 @contextmanager
 def one_look() -> Iterator[None]:
-    """Draw and save with our settings whatever the user's are; these are back afterwards."""
+    """Draw and save with our settings, and restore the user's afterwards."""
     with style.context(["default", _STYLE]):
         yield
 
 
 def group_looks() -> dict[str, Look]:
-    """Give methods of a group one look, for figures in which each has its name beside it."""
+    """Return one look per group of methods, for figures in which each method has its name beside it."""
     colours = {"baseline": _GREYS[0], "unsupervised": INK}
-    named = (name for name in GROUPS if name not in colours)
-    colours |= dict(zip(named, _COLOURS, strict=False))
+    others = (name for name in GROUPS if name not in colours)
+    colours |= dict(zip(others, _COLOURS, strict=False))
     return {
         group: Look(group, colour, marker, "-", is_variant=group == "unsupervised")
         for (group, colour), marker in zip({**colours, "": _GREYS[1]}.items(), ("X", *_MARKERS), strict=False)
@@ -139,10 +135,9 @@ def group_looks() -> dict[str, Look]:
 
 
 def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
-    """Give each line, by label, a look of its own: a colour and marker for each method, dashes for its variants.
+    """Return a look for each line, by label: a colour and marker per method, dashes for its variants.
 
-    Baselines are grey and dotted. ``cells`` are all results there are, so that a line looks the same in whatever figure
-    it stands.
+    Baselines are grey and dotted. ``cells`` are all results, so that a line looks the same in every figure.
     """
     lines = cells[["group", "method", "label"]].drop_duplicates("label").itertuples(index=False)
     in_order = sorted(lines, key=lambda line: (line[0] != "unsupervised", *line[:2], line[2] != line[1], line[2]))
@@ -162,36 +157,36 @@ def choose_looks(cells: pd.DataFrame) -> dict[str, Look]:
     return looks
 
 
-def tell_apart(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dict[str, Look]:
-    """Give lines that stand in one panel, whose methods are told by label, a colour for each method.
+def distinct_looks(looks: Mapping[str, Look], methods: Mapping[str, str]) -> dict[str, Look]:
+    """Return the looks of lines in one panel, whose methods are given by label, with a colour per method.
 
     A method keeps its colour unless one before it has it.
     """
-    own, colours, free = dict(looks), dict[str, str](), list(_COLOURS)
+    panel_looks, colours, free = dict(looks), dict[str, str](), list(_COLOURS)
     for label, method in methods.items():
         look = looks[label]
         if look.group != "baseline":
             if method not in colours:
                 colours[method] = look.colour if look.colour in free else free[0]
                 free.remove(colours[method])
-            own[label] = replace(look, colour=colours[method])
-    return own
+            panel_looks[label] = replace(look, colour=colours[method])
+    return panel_looks
 
 
-def panel_width(layout: Layout, n_panels: int, gap: float, right: float) -> float:
-    """Give the inches of each of some panels side by side."""
+def panel_width(layout: FigureLayout, n_panels: int, gap: float, right: float) -> float:
+    """Return the inches of each of some panels side by side."""
     return (layout.width - LEFT - right - (n_panels - 1) * gap) / n_panels
 
 
-def in_rows(n_panels: int, layout: Layout, least: float, gap: float, right: float) -> list[int]:
-    """Share panels out over rows, each of which fills the width; none is narrower than ``least`` if that may be."""
+def in_rows(n_panels: int, layout: FigureLayout, least: float, gap: float, right: float) -> list[int]:
+    """Spread panels over rows, each of which fills the width; none is narrower than ``least`` if possible."""
     n_columns = max([n for n in range(1, n_panels + 1) if panel_width(layout, n, gap, right) >= least], default=1)
     n_rows = -(-n_panels // n_columns)
     return [n_panels // n_rows + (row < n_panels % n_rows) for row in range(n_rows)]
 
 
 def make_panels(
-    layout: Layout,
+    layout: FigureLayout,
     rows: Sequence[tuple[int, float]],
     heading: str,
     text: Sequence[str],
@@ -203,8 +198,8 @@ def make_panels(
     """Lay out panels under a heading and text, without pyplot; all sizes are in inches.
 
     ``rows`` has the number and height of the panels of each, ``above`` is the room for their titles, ``gap`` that
-    between panels, across and down, and ``right`` that at the right of them. Gives the panels row by row. The figure's
-    label is the heading and text in one line, for a caption.
+    between panels, across and down, and ``right`` that at the right of them. Returns the panels row by row. The
+    figure's label is the heading and text in one line, for a caption.
     """
     room = layout.width - 2 * _MARGIN
     parts = [
@@ -237,7 +232,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def text_height(text: str, size: float) -> float:
-    """Say how many inches lines of text take."""
+    """Return the inches that lines of text take."""
     return (text.count("\n") + 1) * size * _LEADING / 72
 
 
@@ -252,17 +247,17 @@ def broken_text(line: str, size: float, width: float) -> str:
 
 
 def legend_width(names: Iterable[str]) -> float:
-    """Say how many inches a legend takes at the right of a panel."""
+    """Return the inches that a legend takes at the right of a panel."""
     return 0.3 + max(text_width(name, SMALL) for name in names)
 
 
 def legend_height(names: Iterable[str]) -> float:
-    """Say how many inches a legend takes."""
+    """Return the height of a legend in inches."""
     return sum(text_height(name, SMALL) for name in names) + 0.05
 
 
 def add_legend(panel: Axes, names: Mapping[str, str], looks: Mapping[str, Look], *, has_lines: bool = True) -> None:
-    """Put a legend of lines, names by label, at the right of a panel."""
+    """Draw a legend of lines, names by label, at the right of a panel."""
     lines = {label: looks[label].curve() if has_lines else looks[label].points() for label in names}
     panel.legend(
         handles=[Line2D([], [], label=names[label], **{"linestyle": "none", **line}) for label, line in lines.items()],

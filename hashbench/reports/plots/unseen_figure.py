@@ -1,4 +1,4 @@
-"""The figure of classes that training does not see: what methods score there against what they score on seen ones."""
+"""The figure of classes that training does not see: scores of methods there against their scores on seen classes."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,10 +12,9 @@ from matplotlib.lines import Line2D
 from hashbench._typing import BoolArray, FloatArray, Progress, silent
 from hashbench.reports.aggregate import LINE, all_lines
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, bases, fold_cells, most_folds
-from hashbench.reports.plots.result_figures import RANGE
-from hashbench.reports.plots.selection import (
-    Block,
-    Selection,
+from hashbench.reports.plots.figure_selection import (
+    FigureBlock,
+    FigureSelection,
     chooser,
     dataset_names,
     drawable,
@@ -23,11 +22,12 @@ from hashbench.reports.plots.selection import (
     short_names,
     stems_of,
 )
+from hashbench.reports.plots.result_figures import RANGE
 from hashbench.reports.plots.style import (
     INK,
     LEFT,
     SMALL,
-    Layout,
+    FigureLayout,
     group_looks,
     in_rows,
     make_panels,
@@ -55,15 +55,15 @@ _DIRECTIONS = np.tile(_ROUND, (len(_STEPS), 1))
 
 def choose_fold_blocks(
     results: pd.DataFrame,
-    selection: Selection,
+    selection: FigureSelection,
     usual_bits: int | None = None,
-    layout: Layout = Layout(),  # noqa: B008  # is frozen
+    layout: FigureLayout = FigureLayout(),  # noqa: B008  # is frozen
     on_progress: Progress = silent,
-) -> list[Block]:
-    """Cut results to what was chosen, of datasets with unseen classes: a block a base, features and number; or none.
+) -> list[FigureBlock]:
+    """Cut results of datasets with unseen classes to what was chosen: a block per base, features and number; or none.
 
-    Its cells are means over folds of queries of unseen classes, among these and among all; columns ``seen``,
-    ``seen_low`` and ``seen_high`` are of the same line where training saw all classes.
+    Cells are means over folds of queries of unseen classes, among these and among all; columns ``seen``, ``seen_low``
+    and ``seen_high`` are of the same line where training saw all classes.
     """
     metric = get_metric(selection.metric).name
     of_bases = bases(results)
@@ -87,21 +87,32 @@ def choose_fold_blocks(
             notes.append(f"{lacking}: not run with the same settings on {part['base'].iloc[0]}, and left out.")
         part = part[has_both] if selection.n_bits else nearest_length(part[has_both], usual_bits)
         names, remarks = short_names(part)
-        stem = (stems[dataset, features], *([metric.replace(":", "-")] if metric != Selection.metric else []))
+        stem = (stems[dataset, features], *([metric.replace(":", "-")] if metric != FigureSelection.metric else []))
         looks = {label: group_looks()[group] for label, group in zip(part["label"], part["group"], strict=True)}
         blocks.append(
-            Block(
-                *(dataset, features, "", metric, part.reset_index(drop=True), part, looks, names, remarks),
-                *(stem, (), layout, on_progress, notes),
+            FigureBlock(
+                dataset,
+                features,
+                dataset_fingerprint="",
+                metric=metric,
+                cells=part.reset_index(drop=True),
+                rows=part,
+                looks=looks,
+                names=names,
+                remarks=remarks,
+                stem=stem,
+                layout=layout,
+                on_progress=on_progress,
+                notes=notes,
             )
         )
     return blocks
 
 
-def unseen_against_seen(block: Block) -> Figure:
+def unseen_against_seen(block: FigureBlock) -> Figure:
     """Draw the metric of unseen classes against that where training saw all classes.
 
-    A panel shows a code length and what is searched, the unseen classes alone or all. Points are expectations, thin
+    A panel shows a code length and what is searched, only the unseen classes or all. Points are expectations, thin
     bars run from low to high over tie orders, thick ones span the standard deviation over folds; marks are those of
     groups, and the dotted line is at the best method that learns without labels.
     """
@@ -117,14 +128,15 @@ def unseen_against_seen(block: Block) -> Figure:
     text = [
         f"Mark: mean over {'folds' if ',' in folds else 'fold'} {folds}, seeds and orders of tied items. Vertical: "
         f"queries of the {n_unseen} classes that training did not see, among "
-        f"{' or '.join(_AMONG[one] for one in scopes)}; horizontal: queries of all classes among all, all seen. "
+        f"{' or '.join(_AMONG[scope] for scope in scopes)}; horizontal: queries of all classes among all, all seen. "
         f"Fewer classes give any ranking more, so compare heights with heights. Thin bar: {RANGE} "
         "Thick bar: standard deviation over folds. Baselines have neither here."
     ]
     if "unsupervised" in groups:
         text.append("Dotted: the best that learns without labels, from the same items.")
     figure, grid = make_panels(
-        *(layout, [(n_panels, height) for n_panels in rows]),
+        layout,
+        [(n_panels, height) for n_panels in rows],
         f"{base} ({block.features}): {block.metric} of {n_unseen} unseen classes, "
         f"{' or '.join(map(str, block.n_bits))} bits",
         [*text, *block.remarks],
@@ -155,8 +167,7 @@ def unseen_against_seen(block: Block) -> Figure:
     return figure
 
 
-def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) -> None:
-    """Draw a mark for each method, its bars, and its name where there is room."""
+def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureBlock) -> None:
     others = cells[cells["group"] != "baseline"]
     for key, columns in _AXES.items():
         ends = np.concatenate([cells[key], *(others[column].dropna() for column in columns)])
@@ -182,8 +193,8 @@ def _draw_points(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block) 
     _write_names(figure, axes, cells, block, np.concatenate([cells[["seen", "value"]], *bars]))
 
 
-def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block, marks: FloatArray) -> None:
-    """Draw the mark of each method and write its name beside it, with a thin line if it stands farther off."""
+def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: FigureBlock, marks: FloatArray) -> None:
+    """Draw the mark of each method and its name beside it, with a thin line if it stands farther off."""
     inches = axes.transData - figure.dpi_scale_trans
     points = inches.transform(cells[["seen", "value"]].to_numpy())
     corners = inches.transform(np.stack([axes.get_xlim(), axes.get_ylim()], axis=1))
@@ -194,30 +205,18 @@ def _write_names(figure: Figure, axes: Axes, cells: pd.DataFrame, block: Block, 
         look, at = block.looks[cell["label"]], (cell["seen"], cell["value"])
         axes.plot(*at, linestyle="none", label=cell["label"], **look.points())
         line: dict[str, Any] = {"arrowstyle": "-", "color": look.colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 3}
-        how: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "size": SMALL}
+        text: dict[str, Any] = {"ha": "center", "va": "center", "color": INK, "size": SMALL}
         if (abs(offset) - size / 2 > _NEAR).any():
-            how["arrowprops"] = {**line, "relpos": (0.5, 0.5)}
-        axes.annotate(name, at, tuple(72 * offset), textcoords="offset points", **how)
+            text["arrowprops"] = {**line, "relpos": (0.5, 0.5)}
+        axes.annotate(name, at, tuple(72 * offset), textcoords="offset points", **text)
 
 
 def place_names(points: FloatArray, sizes: FloatArray, corners: FloatArray, marks: FloatArray) -> FloatArray:
-    """Place names beside points, each as near to its own as the others leave room.
+    """Place names beside points, each as near to its own as the others leave room; all in inches.
 
-    Parameters
-    ----------
-    points : ndarray of shape (n, 2)
-        In inches.
-    sizes : ndarray of shape (n, 2)
-        Width and height of the names.
-    corners : ndarray of shape (2, 2)
-        Of the panel in which they stand, the lower left and the upper right.
-    marks : ndarray of shape (n_marks, 2)
-        What they rather stand a little farther off than cover.
-
-    Returns
-    -------
-    ndarray of shape (n, 2)
-        Their centres: no name covers a point, another name, or the way from one to its point, unless there is no room.
+    ``sizes`` are widths and heights of the names, ``corners`` the lower left and upper right of the panel, ``marks``
+    points that names rather avoid than cover. Returns the centres of names, (n, 2): no name covers a point, another
+    name, or the way from one to its point, unless there is no room.
     """
     placed = np.zeros((0, 2, 2))  # corners of names
     ways = np.zeros((0, 2))  # points on the ways from names to their points
@@ -246,7 +245,6 @@ def place_names(points: FloatArray, sizes: FloatArray, corners: FloatArray, mark
 
 
 def _covers(boxes: FloatArray, points: FloatArray, margin: float = 0.0) -> BoolArray:
-    """Tell which boxes cover which points, (n_boxes, n_points)."""
     (left, low), (right, high) = (corner[:, :, None] for corner in (boxes[:, 0].T - margin, boxes[:, 1].T + margin))
     x, y = points.T
     return np.asarray((x > left) & (x < right) & (y > low) & (y < high))

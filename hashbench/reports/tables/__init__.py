@@ -1,23 +1,32 @@
-"""Tables laid out like the papers': rows are methods, columns code lengths, a block a dataset and metric.
+"""Tables laid out like the papers': rows are methods, columns code lengths, one block per dataset and metric.
 
-    layout       what each table shows
-    published    the papers' numbers, in our names too: published.csv
-    selection    what users choose of the rows
-    cells        from rows of results: which a table shows, means over seeds, the best of each column
-    uncertainty  what the scores of every query tell about cells: intervals and tests
-    nearness     verdicts on our values beside the papers', and whether methods rank alike
-    blocks       from cells to what is seen: groups of lines, the papers' values, marks and their notes
-    over_folds   from cells of classes that training did not see to what is seen
-    orders       which of the papers' orders of two methods hold here
-    formats      blocks as Markdown
-    latex        blocks as LaTeX that fits a column
-    table        the whole way, and the files
+    layout        what each table shows
+    published     the papers' numbers, in our names too: published.csv
+    selection     which rows users chose
+    cells         from rows to cells: which a table shows, means over seeds, the best of each column
+    uncertainty   intervals and tests of cells, from the scores of every query
+    nearness      how near our values are to the papers', and whether methods rank alike
+    paper_orders  which of the papers' orders of two methods hold here
+    blocks        from cells to blocks: groups of lines, the papers' values, marks and their notes
+    over_folds    the same for classes that training did not see
+    markdown      blocks, and how they look in Markdown
+    latex         blocks as LaTeX that fits a column
+    table         all of these together, and the files
 
 A new table is a line of ``LAYOUTS``.
 """
 
-from hashbench.reports.tables.layout import LAYOUTS, Layout
-from hashbench.reports.tables.selection import Selection
-from hashbench.reports.tables.table import Table, make_selection, make_table, make_tables, write_tables
+from hashbench.reports.tables.layout import LAYOUTS, TableLayout
+from hashbench.reports.tables.selection import TableSelection
+from hashbench.reports.tables.table import ResultTable, make_selection, make_table, make_tables, write_tables
 
-__all__ = ["LAYOUTS", "Layout", "Selection", "Table", "make_selection", "make_table", "make_tables", "write_tables"]
+__all__ = [
+    "LAYOUTS",
+    "ResultTable",
+    "TableLayout",
+    "TableSelection",
+    "make_selection",
+    "make_table",
+    "make_tables",
+    "write_tables",
+]

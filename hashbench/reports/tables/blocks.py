@@ -1,4 +1,4 @@
-"""From cells to what is seen: lines in groups, the paper's values beside ours, marks and their footnotes."""
+"""From cells to blocks: lines in groups, the paper's values beside ours, marks and their notes."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,21 +11,23 @@ from hashbench.method import GROUPS
 from hashbench.reports.aggregate import BLOCK, LINE, common_settings, known_card, line_labels, setting_text
 from hashbench.reports.significance import ALPHA, can_find_significance
 from hashbench.reports.tables.cells import grouped, records, records_by
-from hashbench.reports.tables.formats import Block, Entry, Groups, Line, Span, Style
-from hashbench.reports.tables.layout import Layout
-from hashbench.reports.tables.nearness import MARKS, Pair, tell_agreement, tell_verdicts
+from hashbench.reports.tables.layout import TableLayout
+from hashbench.reports.tables.markdown import Entry, Groups, Line, Span, Style, TableBlock
+from hashbench.reports.tables.nearness import MARKS, Pair, count_verdicts, describe_agreement
 from hashbench.reports.tables.published import Published, is_own, values_beside
 from hashbench.reports.ties import LUCK, OPEN, UNKNOWN
 from hashbench.unseen import split_name
 
 NOT_RUN = "-"
-_SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # what they begin after, in a label
+_SETTINGS = re.compile(r" (?=[A-Za-z_]\w*=|\(version \d)")  # the blank before the settings in a label
 
 
-def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Published], style: Style) -> list[Block]:
+def make_blocks(
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], style: Style
+) -> list[TableBlock]:
     """Lay out the cells of a table beside the paper's numbers.
 
-    There is a block for each dataset, features, fingerprint and, unless they stand beside each other, metric; then one
+    There is one block per dataset, features, fingerprint and, unless metrics stand beside each other, metric; then one
     for each of the paper's datasets that was not run here.
     """
     blocks, labels = [], line_labels(cells)
@@ -33,11 +35,11 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or list(layout.metrics)
         paper = _papers(published, layout, block, metrics)
-        columns, spans = _columns(layout, metrics, [*block["n_bits"], *(one.n_bits for one in paper)], bool(paper))
-        pairs = [pair for _, found in make_pairs(block, paper) for pair in found]
-        own, common = _parted(labels, block)
-        own, effort = _with_effort(own, block)
-        groups = _groups(own, block, columns, paper, pairs, style)
+        columns, spans = _columns(layout, metrics, [*block["n_bits"], *(value.n_bits for value in paper)], bool(paper))
+        pairs = [pair for _, value_pairs in make_pairs(block, paper) for pair in value_pairs]
+        block_labels, common = _parted(labels, block)
+        block_labels, effort = _with_effort(block_labels, block)
+        groups = _groups(block_labels, block, columns, paper, pairs, style)
         notes = [*_notes_on_protocol(dataset), *_notes_on_cells(block, style), *common]
         notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
         notes += [*effort, *_notes_on_versions(block)]
@@ -51,147 +53,142 @@ def make_blocks(cells: pd.DataFrame, layout: Layout, published: Sequence[Publish
             )
         paragraphs = [" ".join(notes), *_notes_on_papers(layout, paper, pairs)]
         blocks.append(_block(layout, place, metrics, spans, groups, paragraphs, fingerprint))
-    there = set(zip(cells["dataset"], cells["metric"], strict=True))
-    lacking: dict[tuple[str, tuple[str, ...]], list[Published]] = {}
-    for one in (one for one in published if is_own(one, layout)):
-        shown = layout.metrics if layout.is_beside else (one.our_metric,)
-        if not any((one.our_dataset, metric) in there for metric in shown):
-            lacking.setdefault((one.our_dataset, shown), []).append(one)
-    for (dataset, shown), paper in lacking.items():
-        columns, spans = _columns(layout, shown, [one.n_bits for one in paper], True)
+    run = set(zip(cells["dataset"], cells["metric"], strict=True))
+    not_run: dict[tuple[str, tuple[str, ...]], list[Published]] = {}
+    for value in published:
+        shown = layout.metrics if layout.is_beside else (value.our_metric,)
+        if is_own(value, layout) and not any((value.our_dataset, metric) in run for metric in shown):
+            not_run.setdefault((value.our_dataset, shown), []).append(value)
+    for (dataset, shown), paper in not_run.items():
+        columns, spans = _columns(layout, shown, [value.n_bits for value in paper], True)
         groups = _groups({}, cells[:0], columns, paper, [], style)
         notes = [f"Paper: {paper[0].source}, {paper[0].name}. Not run here."]
         blocks.append(_block(layout, dataset, shown, spans, groups, notes))
     return blocks
 
 
-def compared(cells: pd.DataFrame, layout: Layout, published: Sequence[Published]) -> list[tuple[Published, list[Pair]]]:
-    """List the values that stand in a table, each with the cells that stand for it: its own paper's, then others'."""
-    found = list(make_pairs(cells, [one for one in published if is_own(one, layout)]))
-    left: dict[tuple[Any, ...], tuple[Published, list[Pair]]] = {}
+def compared(
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published]
+) -> list[tuple[Published, list[Pair]]]:
+    """List the values of a table, each with the cells that stand for it: its own paper's, then others'."""
+    compared_values = list(make_pairs(cells, [value for value in published if is_own(value, layout)]))
+    without_cells: dict[tuple[Any, ...], Published] = {}
     for (*_, metric), block in grouped(cells, [*BLOCK, "metric"]):
-        others = [one for one in _papers(published, layout, block, [metric]) if not is_own(one, layout)]
-        for one, pairs in make_pairs(block, others):
+        others = [value for value in _papers(published, layout, block, [metric]) if not is_own(value, layout)]
+        for value, pairs in make_pairs(block, others):
             if pairs:
-                found.append((one, pairs))
+                compared_values.append((value, pairs))
             else:
-                left.setdefault(one.place, (one, []))
-    run = {one.place for one, _ in found}
-    return [*found, *(one for place, one in left.items() if place not in run)]
+                without_cells.setdefault(value.place, value)
+    run = {value.place for value, _ in compared_values}
+    return [*compared_values, *((value, []) for place, value in without_cells.items() if place not in run)]
 
 
 def make_pairs(cells: pd.DataFrame, published: Iterable[Published]) -> Iterator[tuple[Published, list[Pair]]]:
-    """Go through the paper's values, each with the cells that stand for it."""
-    found = records_by(cells, ["dataset", "metric", "n_bits"])
-    for one in published:
-        there = found.get((one.our_dataset, one.our_metric, one.n_bits), [])
-        yield one, [Pair(one, cell) for cell in there if one.is_of(cell.method, cell.params)]
+    """Yield published values, each with the cells that stand for it."""
+    by_column = records_by(cells, ["dataset", "metric", "n_bits"])
+    for value in published:
+        column = by_column.get((value.our_dataset, value.our_metric, value.n_bits), [])
+        yield value, [Pair(value, cell) for cell in column if value.is_of(cell.method, cell.params)]
 
 
-def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
-    """Lay out the kinds of uncertainty of cells with intervals over queries, and p, in columns of their own."""
+def make_uncertainty_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
+    """Lay out each kind of uncertainty of cells, and p, in a column of its own."""
     kinds = ("spread over seeds", "confidence over queries", "luck with ties", "worst case of ties")
     spans = [Span(name) for name in ("value", *kinds, f"p against {cells['against'].iloc[0] or 'the best'}")]
     blocks, labels = [], line_labels(cells)
-    for keys, block in grouped(cells, [*BLOCK, "metric"]):
-        groups = [
-            (
-                f"{n_bits} bits",
-                [
-                    make_line(
-                        labels[cell.method, cell.params, cell.method_version],
-                        [
-                            Entry(style.number(cell.value), is_best=bool(cell.is_best)),
-                            Entry(style.number(cell.spread)),
-                            Entry(tie_range(style, cell.from_, cell.to)),
-                            Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
-                            Entry(tie_range(style, cell.low, cell.high)),
-                            Entry("-" if pd.isna(cell.p_value) else f"{cell.p_value:.4f}"),
-                        ],
-                    )
-                    for cell in records(column)
-                ],
-            )
-            for (n_bits,), column in grouped(block.sort_values("n_bits", kind="stable"), ["n_bits"])
+
+    def line(cell: Any) -> Line:
+        entries = [
+            Entry(style.number(cell.value), is_best=bool(cell.is_best)),
+            Entry(style.number(cell.spread)),
+            Entry(tie_range(style, cell.from_, cell.to)),
+            Entry("-" if pd.isna(cell.tie_sd) else f"{cell.tie_sd:.5f}"),
+            Entry(tie_range(style, cell.low, cell.high)),
+            Entry("-" if pd.isna(cell.p_value) else f"{cell.p_value:.4f}"),
         ]
+        return make_line(labels[_line_of(cell)], entries)
+
+    for keys, block in grouped(cells, [*BLOCK, "metric"]):
+        columns = grouped(block.sort_values("n_bits", kind="stable"), ["n_bits"])
+        groups = [(f"{n_bits} bits", list(map(line, records(column)))) for (n_bits,), column in columns]
         notes = [
             "Spread: standard deviation over seeds. Confidence: 95 % bootstrap interval over queries, of the mean over "
             "seeds. Luck: standard deviation over random orders of ties. Worst case: the ties of each query on its own "
             "at their worst and best. p: corrected as for ‡. A dash: one seed, not tested, its queries' scores are not "
-            "in the data folder, or the row is from before rows had tie_sd."
+            "in the data folder, or the row is older than the column tie_sd."
         ]
         title = f"Uncertainty of {keys[0]} ({keys[1]}): {keys[3]}"
         caption = f"Uncertainty of {keys[3]} on {keys[0]} ({keys[1]})."
-        blocks.append(Block(title, caption, spans, groups, notes, keys[2]))
+        blocks.append(TableBlock(title, caption, spans, groups, notes, keys[2]))
     return blocks
 
 
 def _block(
-    layout: Layout,
+    layout: TableLayout,
     place: str,
     metrics: Sequence[str],
     spans: Sequence[Span],
     groups: Groups,
     notes: Sequence[str],
     data: str = "",
-) -> Block:
+) -> TableBlock:
     names = " beside ".join(metrics)
     caption = " ".join([f"{names} on {place}.", *([layout.remark] if layout.remark else [])])
-    return Block(f"{place}: {names}", caption, spans, groups, notes, data)
+    return TableBlock(f"{place}: {names}", caption, spans, groups, notes, data)
 
 
 def _papers(
-    published: Iterable[Published], layout: Layout, block: pd.DataFrame, metrics: Sequence[str]
+    published: Iterable[Published], layout: TableLayout, block: pd.DataFrame, metrics: Sequence[str]
 ) -> list[Published]:
     dataset, features = block[["dataset", "features"]].iloc[0]
-    there = [one for one in published if one.our_dataset == dataset and one.our_metric in metrics]
-    return values_beside(there, layout, features, set(block["n_bits"]))
+    values = [value for value in published if value.our_dataset == dataset and value.our_metric in metrics]
+    return values_beside(values, layout, features, set(block["n_bits"]))
 
 
 def tie_range(style: Style, low: float, high: float) -> str:
-    """Write a range, a dash if it is not known."""
+    """Write a range; a dash if it is not known."""
     return "-" if pd.isna(low) else f"{style.number(low)} to {style.number(high)}"
 
 
 def _columns(
-    layout: Layout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
+    layout: TableLayout, metrics: Sequence[str], n_bits: Iterable[int], has_paper: bool
 ) -> tuple[list[tuple[str, int]], list[Span]]:
-    """Give the metric and length of each column of ours, and the headings."""
     lengths = sorted(set(n_bits))
-    own = list(metrics) if layout.is_beside else ["ours" if has_paper else ""]
-    under = [name for metric in own for name in (metric, *(["paper"] * has_paper))]
+    headings = list(metrics) if layout.is_beside else ["ours" if has_paper else ""]
+    if has_paper:
+        headings = [name for heading in headings for name in (heading, "paper")]
     columns = [(metric, length) for length in lengths for metric in metrics]
-    return columns, [Span(f"{length} bits", under) for length in lengths]
+    return columns, [Span(f"{length} bits", headings) for length in lengths]
 
 
 def _parted(
     labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
 ) -> tuple[dict[tuple[str, str, int], str], list[str]]:
-    """Take the settings that the lines of a block have in common out of their labels, into a note."""
-    settings = [setting_text(*one) for one in common_settings(block).items()]
-    own = dict(labels)
+    """Move the settings that all lines of a block have in common from their labels to a note."""
+    settings = [setting_text(key, value) for key, value in common_settings(block).items()]
+    labels = dict(labels)
     for setting in settings:
-        own = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in own.items()}
-    return own, [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
+        labels = {line: f"{label} ".replace(f" {setting} ", " ").rstrip() for line, label in labels.items()}
+    return labels, [f"All rows with these parameters use {', '.join(settings)}."] if settings else []
 
 
 def _with_effort(
     labels: Mapping[tuple[str, str, int], str], block: pd.DataFrame
 ) -> tuple[dict[tuple[str, str, int], str], list[str]]:
-    """Put into the labels of a block how many settings were tried, where that is not the same of all, with a note."""
+    """Add to the labels of a block how many settings were tried, where lines differ in that, with a note."""
     if "trials" not in block or not block["trials"].any():
         return dict(labels), []
     tried = block.groupby(list(LINE))["trials"].max().to_dict()
     counts = {tried[_line_of(cell)] for cell in records(block) if cell.group != "baseline"}
     if len(counts) == 1:
         return dict(labels), [f"The settings of each method were chosen among {counts.pop()}."]
-    own = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
-    note = "tuned=: chosen among so many settings, on held-out training items; of other lines no trials are recorded."
-    return own, [note]
+    tuned = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}
+    note = "tuned=: chosen among so many settings, on held-out training items; other lines have no recorded trials."
+    return tuned, [note]
 
 
 def _notes_on_versions(block: pd.DataFrame) -> list[str]:
-    """Say which lines are older than their methods."""
     cards = {method: known_card(method) for method in block["method"].unique()}
     lines = zip(block["method"], block["method_version"], strict=True)
     older = sorted({method for method, version in lines if (card := cards[method]) and version < card.version})
@@ -206,27 +203,29 @@ def _groups(
     pairs: Sequence[Pair],
     style: Style,
 ) -> Groups:
-    """Lay out our lines, and below those of their group the paper's that were not run."""
     groups: dict[str, list[Line]] = {name: [] for name in (*GROUPS, "")}
-    left = {one.line: "" for one in paper}
-    left.update((one.line, one.method) for one in sorted(paper, key=lambda one: -len(one.method)))  # the shortest name
+    not_run = {value.line: "" for value in paper}  # the paper's lines, in its order, with their shortest names
+    not_run.update((value.line, value.method) for value in sorted(paper, key=lambda value: -len(value.method)))
     is_mixed = bool((block["n_seeds"] > 1).any())
-    verdicts = {(*_place(pair.published), *_line_of(pair.cell)): MARKS[pair.verdict] for pair in pairs}
-    for (group, *key), line in records_by(block, ["group", *LINE]).items():
-        ours = {(cell.metric, cell.n_bits): _entry(cell, style, is_mixed=is_mixed) for cell in line}
-        same = [one for one in paper if one.is_of(line[0].method, line[0].params)]
-        for one in same:
-            left.pop(one.line, None)
-        theirs = {_place(one): Entry(one.value, marks=verdicts.get((*_place(one), *key), "")) for one in same}
-        groups[group].append(make_line(labels[_line_of(line[0])], _row(ours, theirs, columns, bool(paper))))
-    for its, method in left.items():
-        theirs = {_place(one): Entry(one.value) for one in paper if one.line == its}
-        groups[its[0]].append(Line(method, "", _row({}, theirs, columns, True)))
+    verdicts = {(*_column_of(pair.published), *_line_of(pair.cell)): MARKS[pair.verdict] for pair in pairs}
+    for (group, *line), line_cells in records_by(block, ["group", *LINE]).items():
+        entries = {(cell.metric, cell.n_bits): _entry(cell, style, is_mixed=is_mixed) for cell in line_cells}
+        values = [value for value in paper if value.is_of(line[0], line[1])]
+        paper_entries = {}
+        for value in values:
+            not_run.pop(value.line, None)
+            column = _column_of(value)
+            paper_entries[column] = Entry(value.value, marks=verdicts.get((*column, *line), ""))
+        label = labels[_line_of(line_cells[0])]
+        groups[group].append(make_line(label, _row(entries, paper_entries, columns, bool(paper))))
+    for paper_line, method in not_run.items():
+        paper_entries = {_column_of(value): Entry(value.value) for value in paper if value.line == paper_line}
+        groups[paper_line[0]].append(Line(method, "", _row({}, paper_entries, columns, True)))
     return [(group or "other", lines) for group, lines in groups.items() if lines]
 
 
-def _place(one: Published) -> tuple[str, int]:
-    return one.our_metric, one.n_bits
+def _column_of(value: Published) -> tuple[str, int]:
+    return value.our_metric, value.n_bits
 
 
 def _line_of(cell: Any) -> tuple[str, str, int]:
@@ -234,20 +233,22 @@ def _line_of(cell: Any) -> tuple[str, str, int]:
 
 
 def make_line(label: str, entries: Sequence[Entry]) -> Line:
-    """Make a line of entries, its label parted into name and settings."""
+    """Make a line of entries; its label is split into name and settings."""
     method, settings, *_ = [*_SETTINGS.split(label, maxsplit=1), ""]
     return Line(method, settings, entries)
 
 
 def _row(
-    ours: Mapping[tuple[str, int], Entry],
-    theirs: Mapping[tuple[str, int], Entry],
+    entries: Mapping[tuple[str, int], Entry],
+    paper_entries: Mapping[tuple[str, int], Entry],
     columns: Sequence[tuple[str, int]],
     has_paper: bool,
 ) -> list[Entry]:
     row = []
     for column in columns:
-        row += [ours.get(column, Entry(NOT_RUN)), *([theirs.get(column, Entry(""))] if has_paper else [])]
+        row.append(entries.get(column, Entry(NOT_RUN)))
+        if has_paper:
+            row.append(paper_entries.get(column, Entry("")))
     return row
 
 
@@ -258,13 +259,12 @@ def _entry(cell: Any, style: Style, *, is_mixed: bool) -> Entry:
         "‡": getattr(cell, "p_value", 0) >= ALPHA,
         "§": is_mixed and cell.n_seeds == 1 and _is_random(cell.method),
     }
-    return Entry(
-        style.number(cell.value), spread, bool(cell.is_best), "".join(mark for mark, has in marks.items() if has)
-    )
+    shown_marks = "".join(mark for mark, is_shown in marks.items() if is_shown)
+    return Entry(style.number(cell.value), spread, bool(cell.is_best), shown_marks)
 
 
 def tie_marks(cell: Any) -> dict[str, bool]:
-    """Say which marks a cell has for what ties leave open between it and the best of its column."""
+    """Return which marks a cell has for what ties leave open between it and the best of its column."""
     return {"†": cell.ties == OPEN, "◊": cell.ties == LUCK and cell.is_second}
 
 
@@ -289,24 +289,24 @@ def _notes_on_cells(block: pd.DataFrame, style: Style) -> list[str]:
 
 
 def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = False) -> list[str]:
-    """Say in sentences what the marks of a block mean, those that it has."""
+    """Return sentences on the marks that a block has."""
     entries = [entry for _, lines in groups for line in lines for entry in line.entries]
     notes = []
     if any(entry.is_best for entry in entries):
         best = "the best of each method" if is_ablation else "the best, sanity baselines aside"
         notes.append(f"Bold: {best}.")
     if any("†" in entry.marks for entry in entries):
-        notes.append("†: not told apart by luck from the best; a random order of ties may turn the two around.")
+        notes.append("†: not told apart from the best by luck; a random order of ties may reverse the two.")
     if any("◊" in entry.marks for entry in entries):
         notes.append(
-            "◊: second best and apart from the best under luck, though ranges meet: a random order of ties is not "
-            "expected to turn the two around; one that knows the classes might."
+            "◊: second best, apart from the best under luck though ranges meet: a random order of ties is not expected "
+            "to reverse the two; one that knows the classes might."
         )
     n_unknown, n_ties = int((block["ties"] == UNKNOWN).sum()), int((block["ties"] != "").sum())
     if n_unknown:
         notes.append(
             f"Of {n_unknown} of {counted(n_ties, 'cell')} beside the best it is unknown whether luck tells them apart: "
-            "ranges meet, and a row is from before rows had tie_sd."
+            "ranges meet, and a row is older than the column tie_sd."
         )
     if "p_value" in block and block["is_reference"].any():
         notes += _notes_on_tests(block)
@@ -318,60 +318,62 @@ def notes_on_marks(block: pd.DataFrame, groups: Groups, *, is_ablation: bool = F
 
 
 def _notes_on_tests(block: pd.DataFrame) -> list[str]:
-    """Say what was tested against what, how many could not be, and whether any p value could be low enough."""
+    """Return notes on what was tested against what, and on tests that could not be made or find anything."""
     columns = block.groupby(["metric", "n_bits", "rivals"])
     is_other = columns["is_reference"].transform("any") & ~block["is_reference"] & (block["group"] != "baseline")
     n_others, n_tested, against = is_other.sum(), block["p_value"].notna().sum(), block["against"].iloc[0]
-    lacking = f"; {n_tested} of {n_others} could be tested, of the others the scores of every query are not in the "
     correction = "by Holm's method in its column" if against else "for all pairs of its column"
     notes = [
         f"‡: a paired permutation test over queries does not tell it from {against or 'the best'} (p >= {ALPHA}, "
-        f"corrected {correction}{f'{lacking}data folder' * bool(n_tested < n_others)})."
+        f"corrected {correction})."
     ]
+    if n_tested < n_others:
+        notes.append(
+            f"{n_tested} of {n_others} could be tested; the data folder lacks the scores of every query of the others."
+        )
     if against and not can_find_significance(columns["p_value"].count().max()):
-        notes.append("So many methods leave no p below it: ‡ says nothing here; lay out fewer of them.")
+        notes.append("With so many methods no p can be below it, so ‡ has no meaning here; lay out fewer methods.")
     return notes
 
 
-def _notes_on_papers(layout: Layout, papers: Sequence[Published], pairs: Sequence[Pair]) -> list[str]:
+def _notes_on_papers(layout: TableLayout, papers: Sequence[Published], pairs: Sequence[Pair]) -> list[str]:
     if not papers:
         return []
-    own = [one for one in papers if is_own(one, layout)]
-    of_own = [pair for pair in pairs if is_own(pair.published, layout)]
+    own = [value for value in papers if is_own(value, layout)]
+    own_pairs = [pair for pair in pairs if is_own(pair.published, layout)]
     columns: dict[str, list[Pair]] = {}
-    for pair in sorted(of_own, key=lambda pair: pair.cell.n_bits):
+    for pair in sorted(own_pairs, key=lambda pair: pair.cell.n_bits):
         length = f"{pair.cell.n_bits} bits"
         columns.setdefault(f"{length} {pair.cell.metric}" if layout.is_beside else length, []).append(pair)
-    named = f"Paper: {own[0].source}, {own[0].name}; names in its" if own else "Papers: those below; names in a paper's"
+    source = f"Paper: {own[0].source}, {own[0].name}; its rows" if own else "Papers: those below; their rows"
     notes = [
-        f"{named} spelling are its rows that were not run here.",
-        tell_verdicts(len(papers), pairs),
-        _what_differs(of_own),
-        tell_agreement(columns),
+        f"{source} that were not run here keep the paper's spelling of names.",
+        count_verdicts(len(papers), pairs),
+        _what_differs(own_pairs),
+        describe_agreement(columns),
     ]
     others = _notes_on_others(papers[len(own) :], pairs)
     return [" ".join(note for note in notes if note), *([others] if others else [])]
 
 
 def _notes_on_others(papers: Sequence[Published], pairs: Sequence[Pair]) -> str:
-    """Say whose the values of other papers are, and what differs from ours."""
     sources: dict[str, list[Published]] = {}
-    for one in papers:
-        sources.setdefault(f"{one.source}, {one.name}, {one.backbone}", []).append(one)
-    told = []
+    for value in papers:
+        sources.setdefault(f"{value.source}, {value.name}, {value.backbone}", []).append(value)
+    notes = []
     for source, values in sources.items():
         lengths: dict[str, list[str]] = {}
-        for one in values:
-            lengths.setdefault(one.method, []).append(str(one.n_bits))
+        for value in values:
+            lengths.setdefault(value.method, []).append(str(value.n_bits))
         methods: dict[str, list[str]] = {}
-        for method, its in lengths.items():
-            methods.setdefault(", ".join(its), []).append(method)
-        names = "; ".join(f"{', '.join(ones)} at {its} bits" for its, ones in methods.items())
-        found = _what_differs([pair for pair in pairs if pair.published in values])
-        told.append(f"{names}: {source}. {found}".strip())
-    return f"Of other papers, those nearest to our set-up. {' '.join(told)}" if told else ""
+        for method, method_lengths in lengths.items():
+            methods.setdefault(", ".join(method_lengths), []).append(method)
+        names = "; ".join(f"{', '.join(group)} at {group_lengths} bits" for group_lengths, group in methods.items())
+        differences = _what_differs([pair for pair in pairs if pair.published in values])
+        notes.append(f"{names}: {source}. {differences}".strip())
+    return f"Values of other papers, those nearest to our set-up. {' '.join(notes)}" if notes else ""
 
 
 def _what_differs(pairs: Sequence[Pair]) -> str:
-    found = dict.fromkeys(text for pair in pairs for _, text in pair.differs)
-    return f"What differs: {'; '.join(found)}." if found else ""
+    texts = dict.fromkeys(text for pair in pairs for _, text in pair.differs)
+    return f"What differs: {'; '.join(texts)}." if texts else ""

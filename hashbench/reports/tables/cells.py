@@ -11,20 +11,20 @@ import pandas as pd
 
 from hashbench.reports.aggregate import BLOCK, GROUP_RANK, LINE, main_lines, mean_over_seeds
 from hashbench.reports.folds import fold_cells, most_folds
-from hashbench.reports.tables.layout import Layout
+from hashbench.reports.tables.layout import TableLayout
 from hashbench.reports.tables.published import Published, is_own, published_values
-from hashbench.reports.tables.selection import Selection
+from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.ties import compare
 from hashbench.scoring.metrics import is_error
 from hashbench.store.result_rows import NUMBERS
 
-COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # what is compared: the cells of a column, or a method's own
+COLUMN = (*BLOCK, "metric", "n_bits", "rivals")  # cells that are compared: those of a column, or of one method in it
 
 
 def make_cells(
-    results: pd.DataFrame, layout: Layout, published: Sequence[Published], selection: Selection
+    results: pd.DataFrame, layout: TableLayout, published: Sequence[Published], selection: TableSelection
 ) -> pd.DataFrame:
-    """Choose what a table shows, average over seeds, and compare with the best: see `Table`; perhaps no rows."""
+    """Choose what a table shows, average over seeds, and compare with the best: see `ResultTable`. May be empty."""
     if layout.is_over_folds:
         cells = fold_cells(results[results["metric"].isin(layout.metrics)], has_variants=selection.variants)
         cells = cells[cells["n_bits"].isin(selection.n_bits or cells["n_bits"])]
@@ -34,17 +34,15 @@ def make_cells(
         cells = everything[_is_shown(everything, layout, published, selection.n_bits)]
         cells = _lines(cells, everything, layout, published, has_variants=selection.variants)
         cells = cells.assign(rivals=cells["method"] if layout.is_ablation else "")
-    groups = {one.our_method: one.group for one in reversed(published_values())}
+    groups = {value.our_method: value.group for value in reversed(published_values())}
     cells["group"] = cells["group"].where(cells["group"] != "", cells["method"].map(groups).fillna(""))
     return _compared(in_order(cells, [*BLOCK, "metric", "group", *LINE, "n_bits"]))
 
 
 def in_order(cells: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Sort cells by columns, groups as tables have them."""
+    """Sort cells by columns, groups in the order of the tables."""
     return cells.sort_values(
-        list(keys),
-        key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column,
-        ignore_index=True,
+        list(keys), key=lambda column: column.map(GROUP_RANK) if column.name == "group" else column, ignore_index=True
     )
 
 
@@ -55,7 +53,7 @@ def grouped(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[tuple[An
 
 
 def records(frame: pd.DataFrame) -> Iterator[Any]:
-    """Go through the rows of a frame as namedtuples, made from whole columns: texts of Arrow are slow one by one."""
+    """Yield the rows of a frame as namedtuples, from whole columns, as Arrow texts are slow one by one."""
     columns = [frame[name].to_numpy().tolist() for name in frame.columns]
     yield from map(_record(tuple(frame.columns))._make, zip(*columns, strict=True))
 
@@ -66,52 +64,50 @@ def _record(names: tuple[str, ...]) -> Any:
 
 
 def records_by(frame: pd.DataFrame, keys: Sequence[str]) -> dict[tuple[Any, ...], list[Any]]:
-    """Give the rows of a frame as namedtuples, by the values of several columns, in the order of their first rows."""
-    key_of, found = attrgetter(*keys), dict[tuple[Any, ...], list[Any]]()
+    """Return the rows of a frame as namedtuples, by the values of several columns, in the order of their first rows."""
+    key_of, groups = attrgetter(*keys), dict[tuple[Any, ...], list[Any]]()
     for record in records(frame):
-        found.setdefault(key_of(record), []).append(record)
-    return found
+        groups.setdefault(key_of(record), []).append(record)
+    return groups
 
 
 def _is_shown(
-    cells: pd.DataFrame, layout: Layout, published: Sequence[Published], n_bits: Sequence[int]
+    cells: pd.DataFrame, layout: TableLayout, published: Sequence[Published], n_bits: Sequence[int]
 ) -> "pd.Series[bool]":
-    """Tell which cells a table shows: of the paper's datasets its metrics and lengths, of others the layout's.
+    """Return which cells a table shows: the paper's metrics and lengths on its datasets, the layout's on others.
 
-    Where other papers have values, their lengths as well.
+    Where other papers have values, their lengths are shown too.
     """
-    methods = {one.our_method for one in published}
-    of_paper = {(one.our_dataset, one.our_metric) for one in published if is_own(one, layout)}
-    theirs: dict[tuple[str, str], set[int]] = {}
-    for one in published:
-        place = one.our_dataset, one.our_metric
-        if is_own(one, layout):
-            theirs.setdefault(place, set()).add(one.n_bits)
+    methods = {value.our_method for value in published}
+    of_paper = {(value.our_dataset, value.our_metric) for value in published if is_own(value, layout)}
+    paper_lengths: dict[tuple[str, str], set[int]] = {}
+    for value in published:
+        place = value.our_dataset, value.our_metric
+        if is_own(value, layout):
+            paper_lengths.setdefault(place, set()).add(value.n_bits)
         elif place not in of_paper:
-            theirs.setdefault(place, set(layout.n_bits)).add(one.n_bits)
+            paper_lengths.setdefault(place, set(layout.n_bits)).add(value.n_bits)
     usual = {metric: set(layout.n_bits) for metric in layout.metrics}
     shown = []
-    for dataset, metric, method, length in zip(
-        *(cells[column].tolist() for column in ("dataset", "metric", "method", "n_bits")), strict=True
-    ):
-        columns = theirs.get((dataset, metric), usual.get(metric))
-        is_there = columns is not None and length in (n_bits or columns or {length})
-        shown.append(is_there and (layout.is_open or method in methods))
+    for cell in records(cells[["dataset", "metric", "method", "n_bits"]]):
+        lengths = paper_lengths.get((cell.dataset, cell.metric), usual.get(cell.metric))
+        has_column = lengths is not None and cell.n_bits in (n_bits or lengths or {cell.n_bits})
+        shown.append(has_column and (layout.is_open or cell.method in methods))
     return pd.Series(shown, index=cells.index, dtype=bool)
 
 
 def _lines(
     cells: pd.DataFrame,
     everything: pd.DataFrame,
-    layout: Layout,
+    layout: TableLayout,
     published: Sequence[Published],
     *,
     has_variants: bool,
 ) -> pd.DataFrame:
-    """Keep the lines that a table is of: one of each method, and of each of its rows in the paper.
+    """Keep the lines of a table: one of each method, and of each of its rows in the paper.
 
-    Of an ablation, those of methods with several; beside each other, those with values in the first metric, and the
-    paper's methods.
+    An ablation keeps those of methods with several; metrics beside each other keep those with values in the first
+    metric, and the paper's methods.
     """
     method = [*BLOCK, "metric", "method"]
     if layout.is_ablation:
@@ -119,20 +115,20 @@ def _lines(
     if layout.is_beside:
         line = pd.MultiIndex.from_frame(cells[[*BLOCK, *LINE]])
         has_first = line.isin(line[cells["metric"] == layout.metrics[0]])
-        cells = cells[has_first | cells["method"].isin([one.our_method for one in published])]
+        cells = cells[has_first | cells["method"].isin([value.our_method for value in published])]
     if has_variants or cells.empty:
         return cells
-    apart = {one.method: one for one in published if one.our_params}  # rows of the paper that parameters tell apart
+    variants = {value.method: value for value in published if value.our_params}  # rows that differ by parameters
     lines = zip(cells["method"], cells["params"], strict=True)
-    role = pd.Series([" ".join(name for name, one in apart.items() if one.is_of(*line)) for line in lines], cells.index)
-    return pd.concat([main_lines(part, everything) for _, part in cells.groupby(role)])
+    roles = [" ".join(name for name, value in variants.items() if value.is_of(*line)) for line in lines]
+    return pd.concat([main_lines(part, everything) for _, part in cells.groupby(pd.Series(roles, cells.index))])
 
 
 def _compared(cells: pd.DataFrame) -> pd.DataFrame:
-    """Say which cell of each column with several is the best, baselines aside, and how ties compare others with it.
+    """Mark the best cell of each column with several, baselines aside, and how ties compare the others with it.
 
-    Of means over folds, those of other folds than most are neither. ``ties`` are keys of
-    `hashbench.reports.ties.ANSWERS`, empty where nothing is compared; ``is_second`` is the best of the others.
+    Means over other folds than most are not compared. ``ties`` are keys of `hashbench.reports.ties.ANSWERS`, empty
+    where nothing is compared; ``is_second`` is the best of the others.
     """
     column = [cells[key] for key in COLUMN]
     sign = [-1 if is_error(name) else 1 for name in cells["metric"]]

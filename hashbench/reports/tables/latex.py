@@ -1,14 +1,14 @@
 r"""Blocks of a table as LaTeX: as wide as a column of a two-column article, else as its page or a one-column article.
 
-LaTeX itself knows how wide a text is; here it is estimated, on the safe side, from the widths of its 7 point roman. So
-``table`` or ``table*`` is chosen, and a block that is too wide even for that is broken into parts; parts that would not
-fit on a page one below the other are tables of their own, and notes that do not fit below one float by themselves.
+Only LaTeX knows how wide a text is; here the width is estimated, on the safe side, from its 7 point roman. That
+decides between ``table`` and ``table*``. A block that is too wide even for that is broken into parts; parts that would
+not fit on one page become separate tables, and notes that do not fit below one float by themselves.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from hashbench.reports.tables.formats import Block, Entry, Line, Span
+from hashbench.reports.tables.markdown import Entry, Line, Span, TableBlock
 
 COLUMN_WIDTH, PAGE_WIDTH = 225.0, 340.0  # points: a column of article with two, its page with one; a little less
 PAGE_HEIGHT, _LINE = 500.0, 9.5  # points: of article with 10 point type, and of a line of ours with its rules
@@ -20,10 +20,20 @@ Part = Sequence[tuple[Span, range]]  # spans with the numbers of their columns
 _LATEX = str.maketrans(
     {
         **{character: f"\\{character}" for character in "_%&#${}"},
-        **{"¶": r"$^{\P}$", "±": r"$\pm$", "†": r"$^{\dagger}$", "‡": r"$^{\ddagger}$", "§": r"$^{\S}$"},
-        **{"◊": r"$^{\diamond}$", "≈": r"$\approx$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"},
-        **{"<": r"$<$", ">": r"$>$"},
-        **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+        "¶": r"$^{\P}$",
+        "±": r"$\pm$",
+        "†": r"$^{\dagger}$",
+        "‡": r"$^{\ddagger}$",
+        "§": r"$^{\S}$",
+        "◊": r"$^{\diamond}$",
+        "≈": r"$\approx$",
+        "↑": r"$\uparrow$",
+        "↓": r"$\downarrow$",
+        "<": r"$<$",
+        ">": r"$>$",
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
     }
 )
 _WIDTHS = {  # of characters at 7 points; others are 4.5
@@ -35,15 +45,15 @@ _WIDTHS = {  # of characters at 7 points; others are 4.5
 }
 
 
-def latex(name: str, title: str, blocks: Sequence[Block], foot: str = "") -> str:
-    """Write a table for a paper: an environment a block, its label beginning with the name."""
+def latex(name: str, title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
+    """Write a table for a paper: one environment per block, whose label begins with the name."""
     lines = [f"% {title}. Made by hashbench; needs \\usepackage{{booktabs}}."]
     for block in blocks:
         lines += ["", *_environment(name, block)]
     return "\n".join([*lines, *(["", f"% {foot}"] if foot else [])]) + "\n"
 
 
-def _environment(name: str, block: Block) -> Iterator[str]:
+def _environment(name: str, block: TableBlock) -> Iterator[str]:
     marks = _marks(block)
     widths = _widths(block, marks)
     parts = _parts(block.spans, widths)
@@ -76,16 +86,18 @@ def _environment(name: str, block: Block) -> Iterator[str]:
         yield rf"\end{{{environment}}}"
 
 
-def _tabular(block: Block, part: Part, marks: Mapping[str, str]) -> Iterator[str]:
+def _tabular(block: TableBlock, part: Part, marks: Mapping[str, str]) -> Iterator[str]:
     columns = [column for _, columns in part for column in columns]
     yield rf"\begin{{tabular}}{{@{{}}{'l' * (1 + len(columns))}@{{}}}}"
     yield r"\toprule"
     if all(len(span.columns) == 1 for span, _ in part):
         yield _row(["method", *(_escaped(span.heading) for span, _ in part)])
     else:
-        yield _row(["", *(rf"\multicolumn{{{len(of)}}}{{l}}{{{_escaped(span.heading)}}}" for span, of in part)])
+        yield _row(
+            ["", *(rf"\multicolumn{{{len(numbers)}}}{{l}}{{{_escaped(span.heading)}}}" for span, numbers in part)]
+        )
         shift = columns[0] - 2  # of the first column of this part from the second of the table
-        yield "".join(rf"\cmidrule(lr){{{of[0] - shift}-{of[-1] - shift}}}" for _, of in part)
+        yield "".join(rf"\cmidrule(lr){{{numbers[0] - shift}-{numbers[-1] - shift}}}" for _, numbers in part)
         yield _row(["method", *(_escaped(column) for span, _ in part for column in span.columns)])
     for group, lines in block.groups:
         yield r"\midrule"
@@ -111,7 +123,7 @@ def tabular(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[st
 
 
 def _parts(spans: Sequence[Span], widths: Sequence[float]) -> list[Part]:
-    """Break the columns where they would be wider than a page, never within a span, the widest as narrow as may be."""
+    """Break the columns where they would be wider than a page, never within a span, with the widest part narrowest."""
     parts = list(_filled(spans, widths, PAGE_WIDTH))
     while len(parts) > 1:
         widest = max(_total(part, widths) for part in parts)
@@ -123,7 +135,7 @@ def _parts(spans: Sequence[Span], widths: Sequence[float]) -> list[Part]:
 
 
 def _filled(spans: Sequence[Span], widths: Sequence[float], limit: float) -> Iterator[Part]:
-    """Fill parts from the left as far as their width allows, each with a span at least."""
+    """Yield parts filled from the left as far as their width allows, each with at least one span."""
     part: list[tuple[Span, range]] = []
     first = 0
     for span in spans:
@@ -140,7 +152,7 @@ def _total(part: Part, widths: Sequence[float]) -> float:
     return widths[-1] + sum(widths[column] for _, columns in part for column in columns)
 
 
-def _widths(block: Block, marks: Mapping[str, str]) -> list[float]:
+def _widths(block: TableBlock, marks: Mapping[str, str]) -> list[float]:
     """Estimate the widths of all columns, in points; the last is that of the methods."""
     lines = [line for _, body in block.groups for line in body]
     headings = [(span.heading if len(span.columns) == 1 else column) for span in block.spans for column in span.columns]
@@ -160,26 +172,24 @@ def _width(text: str) -> float:
     return sum(_WIDTHS.get(character, 4.5) for character in text)
 
 
-def _marks(block: Block) -> dict[str, str]:
-    """Give a number to each of the settings that are too long for a line."""
-    found = dict.fromkeys(line.settings for _, lines in block.groups for line in lines if len(line.settings) > _SHORT)
-    return {settings: f"({number})" for number, settings in enumerate(found, start=1)}
+def _marks(block: TableBlock) -> dict[str, str]:
+    """Return a number for each of the settings that are too long for a line."""
+    long = dict.fromkeys(line.settings for _, lines in block.groups for line in lines if len(line.settings) > _SHORT)
+    return {settings: f"({number})" for number, settings in enumerate(long, start=1)}
 
 
 def _name(line: Line, marks: Mapping[str, str]) -> str:
     if not line.settings:
         return line.name
-    return (
-        f"{line.name} {marks[line.settings]}" if line.settings in marks else f"{line.name}, {_settings(line.settings)}"
-    )
+    if line.settings in marks:
+        return f"{line.name} {marks[line.settings]}"
+    return f"{line.name}, {_settings(line.settings)}"
 
 
 def _settings(text: str) -> str:
     """Write parameters in words: ``n_iter=5 head=mlp`` is "n iter 5, head mlp"."""
-    parts = re.split(r" (?=[A-Za-z_]\w*=)", text)
-    return ", ".join(
-        f"{key.replace('_', ' ')} {value}".strip() for key, _, value in (part.partition("=") for part in parts)
-    )
+    parts = (part.partition("=") for part in re.split(r" (?=[A-Za-z_]\w*=)", text))
+    return ", ".join(f"{key.replace('_', ' ')} {value}".strip() for key, _, value in parts)
 
 
 def _entry(entry: Entry) -> str:
@@ -190,7 +200,6 @@ def _entry(entry: Entry) -> str:
 
 
 def _short_spread(entry: Entry) -> str:
-    """Give the spread without its leading zero."""
     return f"±{entry.spread.removeprefix('0')}" if entry.spread else ""
 
 

@@ -3,8 +3,8 @@
 A verdict says where ours is, seen from the published value. It is **within** if that is, up to half a unit of its last
 digit, no farther from ours than one standard deviation over seeds, or not told apart from it by luck with ties, as
 `hashbench.reports.ties` compares; **unknown** if our ``tie_sd`` is and the published value lies between ``low`` and
-``high``. Else ours is **above** or **below** it. Whatever differs between the set-ups is told beside the verdict, and
-does not change it.
+``high``. Else ours is **above** or **below** it. Differences between the set-ups stand beside the verdict, and do not
+change it.
 """
 
 from collections import Counter
@@ -21,10 +21,16 @@ from hashbench.reports.ties import EVERY_ORDER, LUCK, OPEN, UNKNOWN, Score, comp
 from hashbench.store.result_rows import NUMBERS
 
 MARKS = {"within": "≈", "above": "↑", "below": "↓", "unknown": "?"}  # of ours, beside the published value
+_IN_WORDS = {
+    "within": "within our spread or not told apart by luck with ties",
+    "above": "ours above",
+    "below": "ours below",
+    "unknown": "unknown, as luck with ties is of our row",
+}
 
 
 class Pair(NamedTuple):
-    """A published value, and a cell of ours that stands for it: see `Table`."""
+    """A published value, and a cell of ours that stands for it: see `ResultTable`."""
 
     published: Published
     cell: Any
@@ -33,8 +39,8 @@ class Pair(NamedTuple):
     def verdict(self) -> str:
         """Where ours is, seen from the published value: a key of ``MARKS``."""
         value, spread = self.cell.value, self.cell.spread if self.cell.n_seeds > 1 else 0
-        theirs, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
-        nearest = min(max(value, theirs - half), theirs + half)  # of what would be printed so
+        printed, half = float(self.published.value), 0.5 / 10 ** len(self.published.value.partition(".")[2])
+        nearest = min(max(value, printed - half), printed + half)  # of what would be printed so
         answer = compare(self.cell, Score(nearest, 0.0, nearest, nearest))
         if abs(value - nearest) <= spread or answer == OPEN:
             return "within"
@@ -67,24 +73,27 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
     """Compare two orders; None if the paper or we have fewer than two values.
 
     Two methods that luck does not tell apart, or of which it is unknown, could stand either way, so that each bound
-    counts them all in its favour. No order of ties need reach it, as those choices can contradict each other.
+    counts them all in its favour. Possibly no order of ties reaches it, as those choices can contradict each other.
     """
-    theirs = np.array([float(pair.published.value) for pair in pairs])
+    papers = np.array([float(pair.published.value) for pair in pairs])
     columns = *NUMBERS, "n_queries"
     rows = [[getattr(pair.cell, name, 0) for name in columns] for pair in pairs]
     ours = pd.DataFrame(rows, columns=columns).round(6)
-    if len(set(theirs)) < 2 or len(set(ours["value"])) < 2:
+    if len(set(papers)) < 2 or len(set(ours["value"])) < 2:
         return None
-    one, other = np.triu_indices(len(pairs), 1)
-    order = np.sign(theirs[one] - theirs[other])
-    first, second = ours.iloc[one], ours.iloc[other]
-    here = np.sign(first["value"].to_numpy() - second["value"].to_numpy())
+    left, right = np.triu_indices(len(pairs), 1)
+    order = np.sign(papers[left] - papers[right])
+    first, second = ours.iloc[left], ours.iloc[right]
+    order_here = np.sign(first["value"].to_numpy() - second["value"].to_numpy())
     answers = compare(first, second)
     is_fixed = (first["low"] == first["high"]).to_numpy() & (second["low"] == second["high"]).to_numpy()
     is_known = (answers == EVERY_ORDER) | (answers == LUCK) | is_fixed
-    least, most = np.where(is_known, here, -1.0), np.where(is_known, here, 1.0)  # our order lies between these
+    least, most = (
+        np.where(is_known, order_here, -1.0),
+        np.where(is_known, order_here, 1.0),
+    )  # our order lies between these
     worst, best = np.minimum(order * least, order * most), np.maximum(order * least, order * most)
-    tau = float(kendalltau(theirs, ours["value"]).statistic)
+    tau = float(kendalltau(papers, ours["value"]).statistic)
     is_ordered = order != 0
     n_apart, n_open = int((~is_ordered & (least * most > 0)).sum()), int((~is_ordered & (least < most)).sum())
     high, low = _highest(best[is_ordered], n_apart, n_open), -_highest(-worst[is_ordered], n_apart, n_open)
@@ -92,7 +101,7 @@ def agreement(pairs: Sequence[Pair]) -> Agreement | None:
 
 
 def _highest(orders: FloatArray, n_apart: int, n_open: int) -> float:
-    """Give tau-b where pairs that the paper orders are ordered alike (1), the other way round (-1) or tied (0) by us.
+    """Return tau-b where pairs that the paper orders are ordered alike (1), the other way round (-1) or tied (0) by us.
 
     Of those that it ties we order ``n_apart``, and ``n_open`` more if that brings tau nearer to 0 from below.
     """
@@ -100,41 +109,37 @@ def _highest(orders: FloatArray, n_apart: int, n_open: int) -> float:
     return float(orders.sum() / np.sqrt(len(orders) * max(n_ours, 1)))
 
 
-def tell_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
+def count_verdicts(n_published: int, pairs: Sequence[Pair], of: str = "") -> str:
     """Count verdicts in a sentence."""
     compared = {pair.published.place for pair in pairs}
-    n_left = n_published - len(compared)
+    n_not_run = n_published - len(compared)
     start = f"Of {n_published} published values{of} {len(compared)} {'is' if len(compared) == 1 else 'are'} compared"
     if not pairs:
         return f"{start}."
     start += f" in {len(pairs)} pairs" if len(pairs) > len(compared) else ""
     verdicts = Counter(pair.verdict for pair in pairs)
-    what = {
-        "within": "within our spread or not told apart by luck with ties",
-        **{"above": "ours above", "below": "ours below", "unknown": "unknown, as luck with ties is of our row"},
-    }
     counts = ", ".join(
-        f"{verdicts[name]} {what[name]} ({mark})" for name, mark in MARKS.items() if verdicts[name] or name != "unknown"
+        f"{verdicts[name]} {_IN_WORDS[name]} ({mark})"
+        for name, mark in MARKS.items()
+        if verdicts[name] or name != "unknown"
     )
     parts = Counter(part for pair in pairs for part in {part for part, _ in pair.differs})
     n_same = sum(not pair.differs for pair in pairs)
     others = ", ".join(f"{part} {count}" for part, count in sorted(parts.items()))
     same = f"{n_same} with the paper's set-up" + (f" (what differs: {others})" if others else "")
-    return f"{start}: {counts}; {same}; {n_left} not run."
+    return f"{start}: {counts}; {same}; {n_not_run} not run."
 
 
-def tell_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
-    """Say in a sentence whether methods rank alike in each column; nothing if none can be ranked."""
-    found = {name: agreement(pairs) for name, pairs in columns.items()}
-    told = [
-        f"{name} {one.tau:z.2f} ({one.low:z.2f} to {one.high:z.2f}, {one.n_methods} methods)"
-        for name, one in found.items()
-        if one is not None
+def describe_agreement(columns: Mapping[str, Sequence[Pair]]) -> str:
+    """Return a sentence on whether methods rank alike in each column; empty if none can be ranked."""
+    texts = [
+        f"{name} {tau.tau:z.2f} ({tau.low:z.2f} to {tau.high:z.2f}, {tau.n_methods} methods)"
+        for name, pairs in columns.items()
+        if (tau := agreement(pairs)) is not None
     ]
-    if not told:
+    if not texts:
         return ""
     return (
-        "Kendall's tau between the paper's order of methods and ours, with bounds where luck with ties could turn two "
-        "of ours: "
-        f"{'; '.join(told)}."
+        "Kendall's tau between the paper's order of methods and ours, and bounds where luck with ties could reverse "
+        f"two of ours: {'; '.join(texts)}."
     )

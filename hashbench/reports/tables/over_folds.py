@@ -1,4 +1,4 @@
-"""From cells of classes that training did not see to what is seen: four columns, and how far ties could move each."""
+"""From cells of classes that training did not see to blocks: four columns, and how far ties could move each."""
 
 from typing import Any
 
@@ -8,52 +8,50 @@ from hashbench.reports.aggregate import LINE, line_labels
 from hashbench.reports.folds import ALL_SEEN, PLACE, SCOPES, most_folds
 from hashbench.reports.tables.blocks import NOT_RUN, make_line, notes_on_marks, tie_marks, tie_range
 from hashbench.reports.tables.cells import grouped, in_order, records_by
-from hashbench.reports.tables.formats import Block, Entry, Line, Span, Style
+from hashbench.reports.tables.markdown import Entry, Line, Span, Style, TableBlock
 
 _COLUMNS = (*SCOPES.values(), ALL_SEEN)
+_COMPARISON = (
+    "The columns show how well codes separate classes that training did not see: their queries among themselves, and "
+    "among all classes; then queries of all classes, and the same methods where training saw all. Compare methods down "
+    "a column: among fewer classes any ranking scores more."
+)
 _ORACLE = (
-    "oracle-label writes the label itself, with one code for all classes that it was not fitted with: perfect among "
-    "seen classes, chance among unseen ones, and it knows these from the others, which no classifier does: no rival."
+    "oracle-label is no rival. It writes the label itself, with one code for all classes that it was not fitted with: "
+    "perfect among seen classes, chance among unseen ones, and it separates these from the others as no classifier can."
 )
 
 
-def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[Block]:
-    """Lay out the cells of `hashbench.reports.folds.fold_cells`, a block a dataset, features, number of unseen classes
-    and code length.
-    """  # noqa: D205
+def make_fold_blocks(cells: pd.DataFrame, style: Style) -> list[TableBlock]:
+    """Lay out cells of `fold_cells`, one block per dataset, features, number of unseen classes and code length."""
     blocks, labels, place = [], line_labels(cells, PLACE), [*PLACE, "metric", "n_bits"]
     for keys, block in grouped(in_order(cells, [*place, "group", *LINE]), place):
         base, features, n_unseen, metric, n_bits = keys
         all_folds = {scope: most_folds(part["folds"]) for (scope,), part in grouped(block, ["scope"])}
         groups: dict[str, list[Line]] = {}
-        for (group, *line), found in records_by(block, ["group", *LINE]).items():
-            its = {cell.scope: cell for cell in found}
-            entries = [entry for scope in _COLUMNS for entry in _entries(its.get(scope), all_folds, style)]
+        for (group, *line), line_cells in records_by(block, ["group", *LINE]).items():
+            by_scope = {cell.scope: cell for cell in line_cells}
+            entries = [entry for scope in _COLUMNS for entry in _entries(by_scope.get(scope), all_folds, style)]
             groups.setdefault(group or "other", []).append(make_line(labels[tuple(line)], entries))
-        shown = list(groups.items())
-        notes = [_note_on_means(block, n_unseen, all_folds, style), *notes_on_marks(block, shown)]
-        if any("¶" in entry.marks for _, lines in shown for line in lines for entry in line.entries):
-            notes.append("¶: not of the folds named above, so neither compared with the others nor the best.")
-        compared = [
-            "Compared is how well codes keep classes apart that training did not see: their queries among themselves, "
-            "and among all classes; then queries of all classes, and the same methods where training saw all. Methods "
-            "compare down a column: among fewer classes any ranking scores more.",
-            *([_ORACLE] if "oracle-label" in set(block["method"]) else []),
-        ]
+        lines = list(groups.items())
+        notes = [_note_on_means(block, n_unseen, all_folds, style), *notes_on_marks(block, lines)]
+        if any("¶" in entry.marks for _, body in lines for line in body for entry in line.entries):
+            notes.append("¶: of other folds than those named above, so neither compared with the others nor the best.")
+        comparison = f"{_COMPARISON} {_ORACLE}" if "oracle-label" in set(block["method"]) else _COMPARISON
+        classes = f"{n_unseen} unseen class{'es' * (n_unseen > 1)}"
         blocks.append(
-            Block(
-                f"{base} ({features}), {n_unseen} unseen class{'es' * (n_unseen > 1)}: {metric}, {n_bits} bits",
-                f"{metric} of {n_unseen} unseen class{'es' * (n_unseen > 1)} of {base} ({features}), {n_bits} bits.",
-                [Span(scope, (metric, "range")) for scope in _COLUMNS],
-                shown,
-                [" ".join(notes), " ".join(compared)],
+            TableBlock(
+                title=f"{base} ({features}), {classes}: {metric}, {n_bits} bits",
+                caption=f"{metric} of {classes} of {base} ({features}), {n_bits} bits.",
+                spans=[Span(scope, (metric, "range")) for scope in _COLUMNS],
+                groups=lines,
+                notes=[" ".join(notes), comparison],
             )
         )
     return blocks
 
 
 def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
-    """Write a value with its spread, and the worst case of its ties."""
     if cell is None:
         return [Entry(NOT_RUN), Entry(NOT_RUN)]
     spread = "" if pd.isna(cell.spread) or not style.has_spread else style.number(cell.spread)
@@ -64,20 +62,19 @@ def _entries(cell: Any, all_folds: dict[str, str], style: Style) -> list[Entry]:
 
 def _note_on_means(block: pd.DataFrame, n_unseen: int, all_folds: dict[str, str], style: Style) -> str:
     folds = {text: [scope for scope in all_folds if all_folds[scope] == text] for text in all_folds.values() if text}
-    told = " and ".join(
+    names = " and ".join(
         f"{'folds' if ',' in text else 'fold'} {text}" + f" ({', '.join(scopes)})" * (len(folds) > 1)
         for text, scopes in folds.items()
     )
     spread = " (± their standard deviation; where training saw all classes, that of seeds)" if style.has_spread else ""
     classes = "another class" if n_unseen == 1 else f"{n_unseen} other classes"
     return (
-        f"Means over queries, seeds{_of_seeds(block)} and {told}{spread}; in each fold training does not see "
+        f"Means over queries, seeds{_of_seeds(block)} and {names}{spread}; in each fold training does not see "
         f"{classes}. Range: the worst case, the ties of each query on its own at their worst and best."
     )
 
 
 def _of_seeds(block: pd.DataFrame) -> str:
-    """Say how many seeds, where columns differ in it."""
     most = block.groupby("scope", sort=False)["n_seeds"].max()
     if most.nunique() < 2:
         return ""

@@ -1,7 +1,4 @@
-"""The papers' numbers, in our names, what differs between their set-up and ours, and which are nearest to ours.
-
-All of it stands in ``published.csv``.
-"""
+"""The papers' numbers in our names, from ``published.csv``; what differs in their set-up, and which are nearest."""
 
 import csv
 import json
@@ -11,9 +8,9 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from hashbench.reports.aggregate import changed_params, known_card, setting_text
-from hashbench.reports.tables.layout import LAYOUTS, Layout
+from hashbench.reports.tables.layout import LAYOUTS, TableLayout
 
-WHOSE = ("authors", "authors, quoted", "others")  # values are, nearest first
+WHOSE = ("authors", "authors, quoted", "others")  # who ran the method, nearest first
 _LARGE = ("vgg-16", "googlenet", "resnet")  # networks above the class of AlexNet
 
 
@@ -43,7 +40,7 @@ class Published(NamedTuple):
 
     @property
     def layout(self) -> str:
-        """Our table: that which is like the paper's, else the first that has room for it; empty if none has."""
+        """Our table: the one like the paper's, else the first that has room for the value; empty if none has."""
         at = self.source.partition(" ")[0], self.table
         is_ours = bool(self.our_dataset and self.our_method)
         own = [name for name, layout in LAYOUTS.items() if (layout.source, layout.number) == at]
@@ -52,12 +49,12 @@ class Published(NamedTuple):
 
     @property
     def line(self) -> tuple[str, str, str]:
-        """Which line of a block it belongs to."""
+        """The line of a block it belongs to."""
         return self.group, self.our_method, json.dumps(self.our_params)
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """What it is a value of, in our names: several papers may have one."""
+        """What it is a value of, in our names; several papers may have one."""
         return self.our_dataset, self.our_metric, self.n_bits, *self.line
 
     @property
@@ -66,7 +63,7 @@ class Published(NamedTuple):
         return f"{self.dataset} ({self.setting})"
 
     def is_of(self, method: str, params: str) -> bool:
-        """Tell whether a method of ours, with its parameters (JSON), is the paper's."""
+        """Return whether a method of ours, with its parameters (JSON), is the paper's."""
         if self.our_method != method:
             return False
         card, ours = known_card(method), json.loads(params)
@@ -77,66 +74,71 @@ class Published(NamedTuple):
         )
 
     def differs(self, features: str, params: str = "{}") -> list[tuple[str, str]]:
-        """Say what else differs besides the code, given our features and parameters (JSON): part and phrase of each.
+        """Return what differs besides the code, given our features and parameters (JSON): part and phrase of each.
 
         The parts are features, data, metric and parameters.
         """
         ours = json.loads(params)
         is_head = "head" in ours and not (self.same_features or ours.get("backbone"))
-        own = f"a head ({ours['head']}) on frozen features {features}" if is_head else f"features {features}"
-        found = [("features", "" if features == self.same_features else f"{own} instead of {self.backbone_in_words}")]
-        found += [("data", self.dataset_differs), ("metric", self.metric_differs)]
+        used = f"a head ({ours['head']}) on frozen features {features}" if is_head else f"features {features}"
+        phrases = [
+            ("features", "" if features == self.same_features else f"{used} instead of {self.backbone_in_words}"),
+            ("data", self.dataset_differs),
+            ("metric", self.metric_differs),
+        ]
         stated = {key: value for key, value in self.stated.items() if key in ours}
-        others = [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
-        said = {*stated, *self.our_params, *(["head"] if is_head else [])}
+        settings = [f"{key}={ours[key]} instead of {value}" for key, value in stated.items() if ours[key] != value]
+        named = {*stated, *self.our_params, *(["head"] if is_head else [])}
         changed = changed_params(self.our_method, params)
-        others += [f"parameter {setting_text(key, value)}" for key, value in changed.items() if key not in said]
-        found += [("parameters", text) for text in others]
-        return [(part, text) for part, text in found if text]
+        settings += [f"parameter {setting_text(key, value)}" for key, value in changed.items() if key not in named]
+        phrases += [("parameters", text) for text in settings]
+        return [(part, text) for part, text in phrases if text]
 
 
 def is_large(features: str) -> bool:
-    """Tell whether features are of a network above the class of AlexNet."""
+    """Return whether features are of a network above the class of AlexNet."""
     return features.lower().startswith(_LARGE)
 
 
-def is_own(one: Published, layout: Layout) -> bool:
-    """Tell whether a value is of the paper that a table is like."""
-    return bool(layout.source) and one.source.startswith(layout.source)
+def is_own(value: Published, layout: TableLayout) -> bool:
+    """Return whether a value is of the paper that a table is like."""
+    return bool(layout.source) and value.source.startswith(layout.source)
 
 
 def nearest(published: Iterable[Published], features: str) -> list[Published]:
-    """Keep of values of one place the nearest to ours, in the order of the file.
+    """Return of the values of each place the one nearest to ours, in the order of the file.
 
-    First the class of the network goes, then in how many points the data differ, then whose value it is, then how many
-    of the stated parameters are not our defaults; where all are alike, the first in the file is kept.
+    The class of the network counts first, then in how many points the data differ, then whose value it is, then how
+    many stated parameters are not our defaults; the first in the file wins a tie.
     """
-    found: dict[tuple[Any, ...], list[Published]] = {}
-    for one in published:
-        found.setdefault(one.place, []).append(one)
-    return [min(same, key=lambda one: _distance(one, features)) for same in found.values()]
+    by_place: dict[tuple[Any, ...], list[Published]] = {}
+    for value in published:
+        by_place.setdefault(value.place, []).append(value)
+    return [min(values, key=lambda value: _distance(value, features)) for values in by_place.values()]
 
 
 def values_beside(
-    published: Iterable[Published], layout: Layout, features: str, n_bits: Collection[int]
+    published: Iterable[Published], layout: TableLayout, features: str, n_bits: Collection[int]
 ) -> list[Published]:
-    """Choose what stands beside ours in a block: all of the table's own paper, then of others the nearest.
+    """Choose what stands beside ours in a block: all values of the table's own paper, then the nearest of others.
 
-    These fill what that paper leaves open, at its lengths and ours.
+    Those of others fill the places that the paper leaves open, at its lengths and ours.
     """
     values = list(published)
-    own = [one for one in values if is_own(one, layout)]
-    taken, lengths = {one.place for one in own}, {*n_bits, *(one.n_bits for one in own)}
-    others = [one for one in values if not is_own(one, layout) and one.place not in taken and one.n_bits in lengths]
+    own = [value for value in values if is_own(value, layout)]
+    taken, lengths = {value.place for value in own}, {*n_bits, *(value.n_bits for value in own)}
+    others = [
+        value for value in values if not is_own(value, layout) and value.place not in taken and value.n_bits in lengths
+    ]
     return [*own, *nearest(others, features)]
 
 
-def _distance(one: Published, features: str) -> tuple[int, ...]:
-    card = known_card(one.our_method)
-    ours = card.params if card else {}
-    n_data = one.dataset_differs.count(";") + bool(one.dataset_differs)
-    n_stated = sum(ours.get(key) != value for key, value in one.stated.items())
-    return is_large(one.backbone) != is_large(features), n_data, WHOSE.index(one.whose), n_stated
+def _distance(value: Published, features: str) -> tuple[int, ...]:
+    card = known_card(value.our_method)
+    defaults = card.params if card else {}
+    n_data = value.dataset_differs.count(";") + bool(value.dataset_differs)
+    n_stated = sum(defaults.get(key) != stated for key, stated in value.stated.items())
+    return is_large(value.backbone) != is_large(features), n_data, WHOSE.index(value.whose), n_stated
 
 
 @cache

@@ -1,8 +1,9 @@
 """From rows of results to tables: means over seeds, the best of each column, and files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 
 import pandas as pd
@@ -10,125 +11,104 @@ import pandas as pd
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError, unknown_name
 from hashbench.registry import method_names
-from hashbench.reports.aggregate import BLOCK, CELL, LINE, line_labels
+from hashbench.reports.aggregate import CELL, line_labels
 from hashbench.reports.folds import bases
 from hashbench.reports.formatting import sheet_text
-from hashbench.reports.made import read_lines, with_trials
+from hashbench.reports.row_origins import read_origins, with_trials
 from hashbench.reports.tables.blocks import compared, make_blocks, make_uncertainty_blocks
 from hashbench.reports.tables.cells import grouped, make_cells, records, records_by
-from hashbench.reports.tables.formats import Block, Style, markdown
 from hashbench.reports.tables.latex import latex
-from hashbench.reports.tables.layout import LAYOUTS, Layout
-from hashbench.reports.tables.nearness import tell_verdicts
-from hashbench.reports.tables.orders import make_orders, tell_orders
+from hashbench.reports.tables.layout import LAYOUTS, TableLayout
+from hashbench.reports.tables.markdown import Style, TableBlock, markdown
+from hashbench.reports.tables.nearness import count_verdicts
 from hashbench.reports.tables.over_folds import make_fold_blocks
+from hashbench.reports.tables.paper_orders import PaperOrder, count_orders, make_orders
 from hashbench.reports.tables.published import Published, published_values
-from hashbench.reports.tables.selection import Selection
+from hashbench.reports.tables.selection import TableSelection
 from hashbench.reports.tables.uncertainty import add_confidence
 from hashbench.store.files import write_text
 from hashbench.store.result_files import find_files
 from hashbench.store.results import read_results
 
+_CONTENT = ("dataset_fingerprint", "method_version")  # last columns of files
+_ORDER_COLUMNS: dict[str, Callable[[PaperOrder], object]] = {
+    "source": lambda order: order.higher.published.source,
+    "table": lambda order: order.higher.published.table,
+    "dataset": lambda order: order.higher.published.dataset,
+    "setting": lambda order: order.higher.published.setting,
+    "metric": lambda order: order.higher.published.metric,
+    "n_bits": lambda order: order.higher.published.n_bits,
+    "higher": lambda order: order.higher.published.method,
+    "lower": lambda order: order.lower.published.method,
+    "published_higher": lambda order: order.higher.published.value,
+    "published_lower": lambda order: order.lower.published.value,
+    "our_dataset": lambda order: order.higher.cell.dataset,
+    "our_features": lambda order: order.higher.cell.features,
+    "our_metric": lambda order: order.higher.cell.metric,
+    "our_higher": lambda order: order.higher.cell.method,
+    "our_lower": lambda order: order.lower.cell.method,
+    "ours_higher": lambda order: _six(order.higher.cell.value),
+    "ours_lower": lambda order: _six(order.lower.cell.value),
+    "verdict": lambda order: order.verdict[0],
+    "ties": lambda order: order.verdict[1],
+    "dataset_fingerprint": lambda order: order.higher.cell.dataset_fingerprint,
+    "our_params_higher": lambda order: order.higher.cell.params,
+    "our_params_lower": lambda order: order.lower.cell.params,
+    "our_version_higher": lambda order: order.higher.cell.method_version,
+    "our_version_lower": lambda order: order.lower.cell.method_version,
+}
+
 
 @dataclass(frozen=True, eq=False)
-class Table:
-    """One table, ready to be written.
+class ResultTable:
+    """A table of results, ready to be written; in a notebook it shows itself.
 
-    Parameters
-    ----------
-    name : str
-        What its files are called.
-    layout : Layout
-        What it shows.
-    cells : DataFrame
-        One row a cell: block, metric, line, ``n_bits``; means over seeds of ``value``, ``low`` and ``high``,
-        ``spread`` (their standard deviation, NaN for one seed) and ``n_seeds``; whether it ``is_best`` of its column,
-        and what ``ties`` leave open between it and the best. With `confident`, intervals and p-values too.
-    published : sequence of Published
-        The numbers for it: its own paper's, and all that others have of what it shows.
+    ``cells`` has one row per cell: block, metric, line, ``n_bits``; means over seeds of ``value``, ``low`` and
+    ``high``, ``spread`` (their standard deviation, NaN for one seed) and ``n_seeds``; whether it ``is_best`` of its
+    column, and what ``ties`` leave open between it and the best. With `confident`, it has intervals and p values too.
     """
 
-    name: str
-    layout: Layout
+    name: str  # of its files
+    layout: TableLayout
     cells: pd.DataFrame
-    published: Sequence[Published] = ()
+    published: Sequence[Published] = ()  # values of its own paper, and of others that have what it shows
 
-    def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "Table":
-        """Add what the scores of every query tell, as far as the data folder holds them.
+    def confident(self, results: pd.DataFrame, against: str = "", on_progress: Progress = silent) -> "ResultTable":
+        """Return the table with bootstrap intervals and paired tests, where the data folder has scores of every query.
 
-        Parameters
-        ----------
-        results : DataFrame
-            What the table was made of.
-        against : str, optional
-            The method, or the label of a line, to test the others against, chosen before the results were seen: its
-            p values are corrected by Holm. By default the best of each column, corrected for all pairs.
-        on_progress : Progress, optional
-            Called with what is being done, parts done and all parts.
-
-        Returns
-        -------
-        Table
-            With bootstrap intervals and paired tests; one over folds, which have other queries each, as it is.
-
-        Raises
-        ------
-        HashbenchError
-            The table has no line, or several, of the name ``against``.
+        ``results`` are the rows it was made of. ``against`` is the method, or the label of a line, to test the others
+        against, chosen before the results were seen: its p values are corrected by Holm. By default it is the best of
+        each column, corrected for all pairs. A table over folds, which have different queries, is returned as it is.
         """
         if self.layout.is_over_folds:
             return self
         rows = dict(grouped(results, CELL))
-        behind = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
-        return replace(self, cells=add_confidence(self.cells, behind, against, on_progress))
+        cell_rows = [rows[tuple(keys)] for keys in self.cells[list(CELL)].itertuples(index=False)]
+        return replace(self, cells=add_confidence(self.cells, cell_rows, against, on_progress))
 
     @property
     def lines(self) -> set[str]:
-        """The names that `confident` takes to test against: methods and labels of lines."""
+        """The names that `confident` can test against: methods and labels of lines."""
         return {*self.cells["method"], *line_labels(self.cells).values()}
 
     def to_markdown(self, digits: int = 4, *, has_spread: bool = True) -> str:
-        """Write the table for people.
+        """Write a Markdown table per block; with `confident`, also one of its uncertainty.
 
-        Parameters
-        ----------
-        digits : int, optional
-            Behind the point.
-        has_spread : bool, optional
-            Whether the spread over seeds stands beside each value.
-
-        Returns
-        -------
-        str
-            A heading, then a Markdown table a block; with `confident`, a second one of its uncertainty. Last, how many
-            of the paper's values are compared.
+        ``digits`` are decimal places; with ``has_spread`` the spread over seeds stands beside each value.
         """
         return markdown(self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
     def __repr__(self) -> str:
-        return f"<Table {self.name} of {len(self.cells)} cells>"
+        return f"<ResultTable {self.name} of {len(self.cells)} cells>"
 
     def __str__(self) -> str:
         return self.to_markdown()
 
     def _repr_markdown_(self) -> str:
-        """Show the table in a notebook."""
         return self.to_markdown()
 
     def to_latex(self, digits: int = 3, *, has_spread: bool = True) -> str:
-        """Write the table for a paper.
-
-        Parameters
-        ----------
-        digits, has_spread
-            As in `to_markdown`.
-
-        Returns
-        -------
-        str
-            A ``table`` or, where that is too narrow, ``table*`` environment a block, for the package booktabs; the
-            same blocks as in Markdown.
-        """
+        """Write the blocks of `to_markdown` as ``table`` or, where wider, ``table*`` environments for booktabs."""
         return latex(self.name, self._title, self._blocks(Style(digits, has_spread)), self._foot)
 
     @property
@@ -139,275 +119,163 @@ class Table:
     def _foot(self) -> str:
         if not self.published:
             return ""
-        found = compared(self.cells, self.layout, self.published)
-        pairs = [pair for _, ones in found for pair in ones]
-        verdicts = tell_verdicts(len({one.place for one, _ in found}), pairs, of=" of this table")
-        return " ".join([verdicts, *filter(None, [tell_orders(make_orders(self.cells, self.published))])])
+        values = compared(self.cells, self.layout, self.published)
+        pairs = [pair for _, value_pairs in values for pair in value_pairs]
+        verdicts = count_verdicts(len({value.place for value, _ in values}), pairs, of=" of this table")
+        return f"{verdicts} {count_orders(make_orders(self.cells, self.published))}".strip()
 
-    def _blocks(self, style: Style) -> list[Block]:
+    def _blocks(self, style: Style) -> list[TableBlock]:
         if self.layout.is_over_folds:
             return make_fold_blocks(self.cells, style)
         blocks = make_blocks(self.cells, self.layout, self.published, style)
         return blocks + (make_uncertainty_blocks(self.cells, style) if "p_value" in self.cells else [])
 
     def to_csv(self) -> str:
-        """Write the table as CSV.
-
-        Returns
-        -------
-        str
-            One line a block and method; a column a code length, and one for its spread over seeds.
-        """
-        columns = sorted(set(self.cells["n_bits"]))
-        header = [
-            *("dataset", "features", "metric", "group", "method", "params"),
-            *map(str, columns),
-            *(f"spread_{n}" for n in columns),
-            *("dataset_fingerprint", "method_version"),
-        ]
-        rows: list[list[object]] = []
-        for keys, line in records_by(self.cells, [*BLOCK, "metric", "group", *LINE]).items():
-            dataset, features, fingerprint, metric, group, method, params, method_version = keys
-            values = {cell.n_bits: _six(cell.value) for cell in line}
-            spreads = {cell.n_bits: _six(cell.spread) for cell in line}
-            rows.append(
-                [
-                    *(dataset, features, metric, group, method, params),
-                    *(values.get(n, "") for n in columns),
-                    *(spreads.get(n, "") for n in columns),
-                    *(fingerprint, method_version),
-                ]
-            )
+        """Write CSV with one line per block and method, and per code length a column and one for its spread."""
+        lengths = sorted(set(self.cells["n_bits"]))
+        key = ["dataset", "features", "metric", "group", "method", "params"]
+        header = [*key, *lengths, *(f"spread_{n}" for n in lengths), *_CONTENT]
+        rows = []
+        for line in records_by(self.cells, [*key, *_CONTENT]).values():
+            by_length = {cell.n_bits: cell for cell in line}
+            values = [_six(by_length[n].value) if n in by_length else "" for n in lengths]
+            spreads = [_six(by_length[n].spread) if n in by_length else "" for n in lengths]
+            rows.append([*attrgetter(*key)(line[0]), *values, *spreads, *attrgetter(*_CONTENT)(line[0])])
         return sheet_text(header, rows)
 
     def to_tie_range_csv(self) -> str:
-        """Write how far seeds and ties could move each cell.
+        """Write CSV with one line per cell and how far seeds and ties could move it.
 
-        Returns
-        -------
-        str
-            CSV, one line a cell with value, spread over seeds, tie_sd, low and high; with `confident`, also the
-            interval over queries and the p value of the test, corrected in its column. Over folds, spread is over
-            these, which are named.
+        With `confident`, it has the interval over queries and the p value of the test, corrected in its column, too.
+        Over folds, the spread is over these, and they are named.
         """
-        more = {"confidence_low": "from_", "confidence_high": "to", "p_adjusted": "p_value"}
-        more = {} if "p_value" not in self.cells else more
-        counts = ["n_seeds", *(["folds"] if self.layout.is_over_folds else [])]
-        header = [
-            *("dataset", "features", "metric", "method", "params", "n_bits", *counts),
-            *("value", "spread", "tie_sd", "low", "high", *more, "dataset_fingerprint", "method_version"),
-        ]
-        rows: list[list[object]] = [
+        key = ["dataset", "features", "metric", "method", "params", "n_bits", "n_seeds"]
+        key += ["folds"] if self.layout.is_over_folds else []
+        numbers = {name: name for name in ("value", "spread", "tie_sd", "low", "high")}
+        if "p_value" in self.cells:
+            numbers |= {"confidence_low": "from_", "confidence_high": "to", "p_adjusted": "p_value"}
+        rows = [
             [
-                *(cell.dataset, cell.features, cell.metric, cell.method, cell.params, cell.n_bits),
-                *(getattr(cell, name) for name in counts),
-                *(_six(getattr(cell, name)) for name in ("value", "spread", "tie_sd", "low", "high", *more.values())),
-                *(cell.dataset_fingerprint, cell.method_version),
+                *attrgetter(*key)(cell),
+                *(_six(getattr(cell, name)) for name in numbers.values()),
+                *attrgetter(*_CONTENT)(cell),
             ]
             for cell in records(self.cells)
         ]
-        return sheet_text(header, rows)
+        return sheet_text([*key, *numbers, *_CONTENT], rows)
 
     def to_published_csv(self) -> str:
-        """Write the papers' values beside ours.
+        """Write CSV with one line per published value and cell of ours that stands for it.
 
-        Returns
-        -------
-        str
-            CSV, a line for each of the paper's values and each of our cells that stands for it; without any of ours,
-            one line. Then, block by block, the values of other papers that stand there.
+        Values of the table's own paper come first, with one line where there is no cell; then, block by block, values
+        of other papers.
         """
-        header = [
-            *("source", "table", "dataset", "setting", "backbone", "metric", "method", "n_bits", "published"),
-            *("our_dataset", "our_features", "our_metric", "our_method", "our_params"),
-            *("ours", "spread", "difference", "verdict", "differs", "dataset_fingerprint", "method_version"),
-        ]
+        key = ["dataset", "features", "metric", "method", "params"]
+        header = [*Published._fields[:8], "published", *(f"our_{name}" for name in key)]
+        header += ["ours", "spread", "difference", "verdict", "differs", *_CONTENT]
         rows: list[list[object]] = []
-        for one, pairs in compared(self.cells, self.layout, self.published):
-            theirs = [*one[:9]]
-            rows += [
-                [
-                    *(*theirs, cell.dataset, cell.features, cell.metric, cell.method, cell.params),
-                    *(_six(cell.value), _six(cell.spread), _six(cell.value - float(one.value))),
-                    *(pair.in_words, "; ".join(text for _, text in pair.differs)),
-                    *(cell.dataset_fingerprint, cell.method_version),
-                ]
-                for pair in pairs
-                for cell in [pair.cell]
-            ]
+        for value, pairs in compared(self.cells, self.layout, self.published):
+            for pair in pairs:
+                cell = pair.cell
+                numbers = [_six(cell.value), _six(cell.spread), _six(cell.value - float(value.value))]
+                comparison = [*numbers, pair.in_words, "; ".join(text for _, text in pair.differs)]
+                rows.append([*value[:9], *attrgetter(*key)(cell), *comparison, *attrgetter(*_CONTENT)(cell)])
             if not pairs:
-                left = [one.our_dataset, "", one.our_metric, one.our_method, *[""] * 4, "not run", *[""] * 3]
-                rows.append([*theirs, *left])
+                ours = [value.our_dataset, "", value.our_metric, value.our_method, ""]
+                rows.append([*value[:9], *ours, "", "", "", "not run", "", "", ""])
         return sheet_text(header, rows)
 
     def to_orders_csv(self) -> str:
-        """Write which of the papers' orders of two methods hold here.
+        """Write CSV with one line per two methods that a paper's table ranks at one code length, and block of ours.
 
-        Returns
-        -------
-        str
-            CSV, a line for every two methods that a table of a paper ranks at one code length, and a block of ours
-            that has both: both their values and ours, whether the order holds, is turned round or left open, and what
-            ties leave open between ours, a key of `hashbench.reports.ties.ANSWERS`.
+        It has both values of the paper and ours, whether the order holds, is turned round or left open, and what ties
+        leave open between ours, a key of `hashbench.reports.ties.ANSWERS`.
         """
-        header = [
-            *("source", "table", "dataset", "setting", "metric", "n_bits", "higher", "lower"),
-            *("published_higher", "published_lower", "our_dataset", "our_features", "our_metric"),
-            *("our_higher", "our_lower", "ours_higher", "ours_lower", "verdict", "ties", "dataset_fingerprint"),
-            *("our_params_higher", "our_params_lower", "our_version_higher", "our_version_lower"),
-        ]
-        rows: list[list[object]] = []
-        for order in make_orders(self.cells, self.published):
-            (one, cell), (other, less) = order.higher, order.lower
-            rows.append(
-                [
-                    *(one.source, one.table, one.dataset, one.setting, one.metric, one.n_bits),
-                    *(one.method, other.method, one.value, other.value),
-                    *(cell.dataset, cell.features, cell.metric),
-                    *(cell.method, less.method, _six(cell.value), _six(less.value), *order.verdict),
-                    cell.dataset_fingerprint,
-                    *(cell.params, less.params, cell.method_version, less.method_version),
-                ]
-            )
-        return sheet_text(header, rows)
+        orders = make_orders(self.cells, self.published)
+        return sheet_text(_ORDER_COLUMNS, ([column(order) for column in _ORDER_COLUMNS.values()] for order in orders))
 
 
-def make_table(results: pd.DataFrame, name: str, selection: Selection | None = None) -> Table:
-    """Lay out a table.
+def make_table(results: pd.DataFrame, name: str, selection: TableSelection | None = None) -> ResultTable:
+    """Lay out one of ``LAYOUTS``, from what `hashbench.read_results` returns.
 
-    Parameters
-    ----------
-    results : DataFrame
-        What `hashbench.store.results.read_results` gives.
-    name : str
-        One of ``LAYOUTS``.
-    selection : Selection, optional
-        What of it to show.
-
-    Returns
-    -------
-    Table
-        Blocks never mix datasets, features, fingerprints or metrics; lines never mix parameters or versions.
-
-    Raises
-    ------
-    HashbenchError
-        If there is no such table, or no results for it.
+    Blocks never mix datasets, features, fingerprints or metrics; lines never mix parameters or versions. Raises
+    HashbenchError if there is no such table, or no results for it.
     """
     if name not in LAYOUTS:
         raise unknown_name("table", name, LAYOUTS)
-    made = _table(results, name, selection or Selection())
-    if made.cells.empty:
-        raise _no_results(made, selection or Selection())
-    return made
+    selection = selection or TableSelection()
+    table = _table(results, name, selection)
+    if table.cells.empty:
+        raise _no_results(table, selection)
+    return table
 
 
-def make_selection(results: pd.DataFrame, selection: Selection) -> Table:
-    """Lay out rows in a table of their own, without the papers' values.
+def make_selection(results: pd.DataFrame, selection: TableSelection) -> ResultTable:
+    """Lay out chosen rows without the papers' values, at all their code lengths unless some are chosen.
 
-    Parameters
-    ----------
-    results : DataFrame
-        What `hashbench.store.results.read_results` gives.
-    selection : Selection
-        What to show.
-
-    Returns
-    -------
-    Table
-        A block a dataset, its features, fingerprint and metric; all their code lengths, unless some are chosen.
-
-    Raises
-    ------
-    HashbenchError
-        If there are no such rows.
+    Raises HashbenchError if there are no such rows.
     """
     cells = make_cells(selection.of_rows(results), selection.layout, (), selection)
     if cells.empty:
         raise selection.nothing_left(results)
-    return Table(selection.name, selection.layout, cells)
+    return ResultTable(selection.name, selection.layout, cells)
 
 
 def make_tables(
-    results_folder: Path, names: Sequence[str] = (), selection: Selection | None = None
-) -> dict[str, Table]:
-    """Lay out all results of a folder.
-
-    Parameters
-    ----------
-    results_folder : Path
-        Holds ``<dataset>/<method>.csv`` files.
-    names : sequence of str
-        Which tables; if empty, the one that the selection makes, or all that there are results for.
-    selection : Selection, optional
-        What of them to show.
-
-    Returns
-    -------
-    dict of str to Table
-        The tables by name.
-    """
-    results, selection = read_results(results_folder), selection or Selection()
-    results = with_trials(results, read_lines(find_files(results_folder)))
+    results_folder: Path, names: Sequence[str] = (), selection: TableSelection | None = None
+) -> dict[str, ResultTable]:
+    """Lay out the results of a folder: the tables named, else that of the chosen rows, else all that have results."""
+    results, selection = read_results(results_folder), selection or TableSelection()
+    results = with_trials(results, read_origins(find_files(results_folder)))
     selection.check_name(names)
     if names:
         return {name: make_table(results, name, selection) for name in names}
     if selection.is_of_rows:
         return {selection.name: make_selection(results, selection)}
-    made = {name: _table(results, name, selection) for name in LAYOUTS}
-    found = {name: table for name, table in made.items() if not table.cells.empty}
-    return found or {"table1": make_table(results, "table1", selection)}  # which complains
+    tables = {name: _table(results, name, selection) for name in LAYOUTS}
+    filled = {name: table for name, table in tables.items() if not table.cells.empty}
+    return filled or {"table1": make_table(results, "table1", selection)}  # which raises
 
 
 def write_tables(
-    folder: Path, tables: Mapping[str, Table], digits: int | None = None, *, has_spread: bool = True
+    folder: Path, tables: Mapping[str, ResultTable], digits: int | None = None, *, has_spread: bool = True
 ) -> None:
-    """Write tables as Markdown, CSV and LaTeX, with their tie ranges, the published values and orders.
+    """Write tables, by name, as Markdown, CSV and LaTeX, with their tie ranges, the published values and orders.
 
-    Parameters
-    ----------
-    folder : Path
-        Made if need be.
-    tables : mapping of str to Table
-        By name.
-    digits : int, optional
-        Behind the point in Markdown and LaTeX, by default 4 and 3.
-    has_spread : bool, optional
-        Whether these two show the spread over seeds.
+    ``digits`` are decimal places in Markdown (by default 4) and LaTeX (3), which show the spread with ``has_spread``.
     """
-    shown = {} if digits is None else {"digits": digits}
+    options = {} if digits is None else {"digits": digits}
     for name, table in tables.items():
         write_text(folder / f"{name}.csv", table.to_csv())
-        write_text(folder / f"{name}.md", table.to_markdown(**shown, has_spread=has_spread))
-        write_text(folder / f"{name}.tex", table.to_latex(**shown, has_spread=has_spread))
+        write_text(folder / f"{name}.md", table.to_markdown(**options, has_spread=has_spread))
+        write_text(folder / f"{name}.tex", table.to_latex(**options, has_spread=has_spread))
         write_text(folder / f"{name}-tie-range.csv", table.to_tie_range_csv())
         if table.layout.source:
             write_text(folder / f"{name}-published.csv", table.to_published_csv())
             write_text(folder / f"{name}-orders.csv", table.to_orders_csv())
 
 
-def _table(results: pd.DataFrame, name: str, selection: Selection) -> Table:
-    layout, published = LAYOUTS[name], [one for one in published_values() if one.layout == name]
+def _table(results: pd.DataFrame, name: str, selection: TableSelection) -> ResultTable:
+    layout, published = LAYOUTS[name], [value for value in published_values() if value.layout == name]
     chosen = selection.of_rows(bases(results) if layout.is_over_folds else results)
     cells = make_cells(results.loc[chosen.index], layout, published, selection)
-    return Table(name, layout, cells, [one for one in published if selection.has(one)])
+    return ResultTable(name, layout, cells, [value for value in published if selection.has(value)])
 
 
-def _no_results(table: Table, selection: Selection) -> HashbenchError:
+def _no_results(table: ResultTable, selection: TableSelection) -> HashbenchError:
     layout, lengths = table.layout, list(selection.n_bits) or list(table.layout.n_bits) or [32]
-    methods = sorted({one.our_method for one in table.published if not layout.is_open})
+    methods = sorted({value.our_method for value in table.published if not layout.is_open})
     usable = [method for method in methods or ["itq"] if method in method_names()]
     metrics = " or ".join(layout.metrics)
     several = ", with several settings of one method" if layout.is_ablation else ""
-    of = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
+    options = " --dataset digits-unseen3-fold0" if layout.is_over_folds else ""
+    advice = "There is no such method here; see: hashbench list methods."
+    if usable:
+        options += f" --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}"
+        advice = f"Make some: hashbench run{options}."
     return HashbenchError(
         f"there are no results for {table.name}: {metrics}{' of ' * bool(methods)}{' or '.join(methods)} at "
-        f"{', '.join(map(str, lengths))} bits{several}. "
-        + (
-            f"Make some: hashbench run{of} --method {usable[0]} --bits {lengths[0]} --metric {layout.metrics[0]}."
-            if usable
-            else "There is no such method here; see: hashbench list methods."
-        )
+        f"{', '.join(map(str, lengths))} bits{several}. {advice}"
     )
 
 

@@ -1,4 +1,4 @@
-"""What the scores of every query tell about cells: bootstrap intervals and paired tests."""
+"""Bootstrap intervals and paired tests of cells, from the scores of every query."""
 
 from collections.abc import Sequence
 
@@ -19,10 +19,10 @@ def add_confidence(
 ) -> pd.DataFrame:
     """Add bootstrap intervals over queries, and p values of the difference to the best of the column, to cells.
 
-    ``rows`` are the results behind each cell, one a seed. What is added are ``from_`` and ``to`` of the interval,
-    ``p_value``, corrected in each column, whether a cell ``is_reference`` for the others of its column, and the label
-    of the line that was named as such, ``against``. NaN where the data folder does not hold the scores of every query.
-    Sanity baselines are not tested.
+    ``rows`` are the results behind each cell, one per seed. New columns are ``from_`` and ``to`` of the interval,
+    ``p_value``, corrected in each column, ``is_reference``, the cell that the others of its column are tested against,
+    and ``against``, the label of the line named by the user. Cells without scores of every query in the data folder
+    have NaN. Sanity baselines are not tested.
 
     The best of a column is chosen by the same queries, so that all pairs are tested; a line that was named beforehand
     is tested against each other one, corrected by Holm.
@@ -31,42 +31,37 @@ def add_confidence(
     for number, behind in enumerate(rows, start=1):
         scores.append(_over_seeds(behind))
         on_progress("scores of every query", number, len(rows))
-    intervals = [(np.nan, np.nan) if one is None else interval(one) for one in scores]
+    intervals = [(np.nan, np.nan) if values is None else interval(values) for values in scores]
     label, is_named = _named(cells, against) if against else ("", cells["is_best"])
-    made = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals])
-    made = made.assign(p_value=np.nan, is_reference=False, against=label)
+    cells = cells.assign(from_=[low for low, _ in intervals], to=[high for _, high in intervals])
+    cells = cells.assign(p_value=np.nan, is_reference=False, against=label)
     columns = cells.groupby(list(COLUMN))
     for number, (_, column) in enumerate(columns, start=1):
         reference = next(iter(column.index[is_named[column.index]]), None)
         if reference is not None:
-            made.loc[reference, "is_reference"] = True
-        if reference is not None and scores[reference] is not None:
-            others = [
-                position
-                for position in column.index[column["group"] != "baseline"]
-                if position != reference and scores[position] is not None
-            ]
-            if not others:
-                continue
-            values = np.stack([scores[position] for position in (reference, *others)])
-            if against:
-                made.loc[others, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
-            else:
-                made.loc[others, "p_value"] = all_pairs_tests(values)[0, 1:]
+            cells.loc[reference, "is_reference"] = True
+            rivals = column.index[(column["group"] != "baseline") & (column.index != reference)]
+            others = [position for position in rivals if scores[position] is not None]
+            if others and scores[reference] is not None:
+                values = np.stack([scores[position] for position in (reference, *others)])
+                if against:
+                    cells.loc[others, "p_value"] = [test.p_holm for test in paired_tests(values[0] - values[1:])]
+                else:
+                    cells.loc[others, "p_value"] = all_pairs_tests(values)[0, 1:]
         on_progress("paired tests", number, len(columns))
-    return made
+    return cells
 
 
 def _named(cells: pd.DataFrame, against: str) -> tuple[str, "pd.Series[bool]"]:
-    """Find the one line that is meant by its label, or by its method if that has one line only."""
+    """Return the label that a label or method names, and whether each cell is of its line."""
     labels = line_labels(cells)
     names = pd.Series([labels[line] for line in cells[list(LINE)].itertuples(index=False, name=None)], cells.index)
-    meant = {against} if (names == against).any() else set(names[cells["method"] == against])
-    if not meant:
+    lines = {against} if (names == against).any() else set(names[cells["method"] == against])
+    if not lines:
         raise unknown_name("method of the table", against, sorted({*cells["method"], *names}))
-    if len(meant) > 1:
-        raise HashbenchError(f"{against} has several lines: name one of {'; '.join(sorted(meant))}.")
-    (label,) = meant
+    if len(lines) > 1:
+        raise HashbenchError(f"{against} has several lines: name one of {'; '.join(sorted(lines))}.")
+    (label,) = lines
     return label, names == label
 
 
@@ -77,10 +72,11 @@ def interval(scores: FloatArray) -> tuple[float, float]:
 
 
 def _over_seeds(rows: pd.DataFrame) -> FloatArray | None:
-    """Average the scores of every query over seeds; None unless those behind all rows are there."""
-    found = [find_scores(as_row(row)) for row in rows.to_dict("records")]
-    if any(one is None for one in found):
+    """Average the scores of every query over seeds; None unless the scores of all rows are kept."""
+    scores = [find_scores(as_row(row)) for row in rows.to_dict("records")]
+    kept = [values for values in scores if values is not None]
+    if len(kept) < len(scores):
         return None
-    mean = np.mean([one for one in found if one is not None], axis=0)
+    mean = np.mean(kept, axis=0)
     defined: FloatArray = mean[~np.isnan(mean)]
     return defined if len(defined) > 1 else None

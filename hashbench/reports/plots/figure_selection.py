@@ -1,4 +1,4 @@
-"""What to draw: results cut to the methods, code lengths and metric chosen, one block a dataset."""
+"""What to draw: results cut to the methods, code lengths and metric chosen, one block per dataset."""
 
 import re
 from collections import Counter
@@ -13,10 +13,10 @@ import pandas as pd
 
 from hashbench._typing import Progress, silent
 from hashbench.errors import HashbenchError
-from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, main_lines, tell_hidden
+from hashbench.reports.aggregate import BLOCK, LINE, all_lines, average_over_seeds, describe_hidden, main_lines
 from hashbench.reports.folds import without_folds
 from hashbench.reports.names import demand, names_of_dataset, names_of_features, places
-from hashbench.reports.plots.style import Layout, Look, broken_name, choose_looks
+from hashbench.reports.plots.style import FigureLayout, Look, broken_name, choose_looks
 from hashbench.scoring.metrics import get_metric
 from hashbench.store import hdf5
 from hashbench.store.files import HDF5_SUFFIXES
@@ -26,35 +26,19 @@ DEFAULT_METRIC = "AP"
 
 
 @dataclass(frozen=True)
-class Selection:
-    """What the user wants to see; what is empty means all.
+class FigureSelection:
+    """Which results figures show; an empty field chooses all."""
 
-    Parameters
-    ----------
-    datasets : sequence of str
-        Names, NAME:FEATURES, or dataset files.
-    methods : sequence of str
-        Names.
-    n_bits : sequence of int
-        Code lengths.
-    metric : str
-        What methods are judged by.
-    features : sequence of str
-        Kinds of features, as results name them or without what stands in brackets.
-    variants : bool
-        Whether all lines of a method are shown; else the one that `main_lines` keeps.
-    """
-
-    datasets: Sequence[str] = ()
+    datasets: Sequence[str] = ()  # names, NAME:FEATURES, or dataset files
     methods: Sequence[str] = ()
     n_bits: Sequence[int] = ()
     metric: str = DEFAULT_METRIC
-    features: Sequence[str] = ()
-    variants: bool = False
+    features: Sequence[str] = ()  # as results name them, or without what stands in brackets
+    variants: bool = False  # all lines of a method, not only the one that `main_lines` keeps
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class FigureBlock:
     """What one figure shows: results of one metric on one dataset."""
 
     dataset: str
@@ -68,7 +52,7 @@ class Block:
     remarks: list[str]  # sentences on what the names leave out
     stem: tuple[str, ...]  # what tells its files from those of other blocks
     dataset_files: tuple[Path, ...] = ()  # that the user named
-    layout: Layout = field(default_factory=Layout)
+    layout: FigureLayout = field(default_factory=FigureLayout)
     on_progress: Progress = silent
     notes: list[str] = field(default_factory=list)  # what the figure lacks; drawing adds to it
 
@@ -83,7 +67,7 @@ class Block:
         return sorted(self.cells["n_bits"].unique().tolist())
 
     def only(self, labels: Iterable[str]) -> Self:
-        """Give the block without the lines of other labels, also in what its text says."""
+        """Return the block with the lines of these labels only, also in what its text says."""
         cells = self.cells[self.cells["label"].isin([*labels])].reset_index(drop=True)
         names, remarks = short_names(cells)
         return replace(self, cells=cells, names=names, remarks=remarks)
@@ -91,26 +75,24 @@ class Block:
 
 def choose_blocks(
     results: pd.DataFrame,
-    selection: Selection,
+    selection: FigureSelection,
     usual_bits: int | None = None,
-    layout: Layout = Layout(),  # noqa: B008  # is frozen
+    layout: FigureLayout = FigureLayout(),  # noqa: B008  # is frozen
     on_progress: Progress = silent,
-) -> list[Block]:
+) -> list[FigureBlock]:
     """Cut results to what was chosen; at least one block is left, or HashbenchError is raised.
 
-    ``usual_bits`` is the one code length to show if none was chosen; the nearest one a block has stands in for it.
-    Labels, looks and the order of lines do not depend on what was chosen. Datasets with unseen classes are left out but
-    where they are named.
+    ``usual_bits`` is the one code length to show if none was chosen; the nearest one of a block stands in for it.
+    Labels, looks and the order of lines do not depend on the choice. Datasets with unseen classes are only kept if
+    they are named.
     """
     metric = get_metric(selection.metric).name
     names, files = dataset_names(selection.datasets)
     choose = chooser(results, replace(selection, metric=metric, datasets=names))
-    lines = all_lines(results)  # labels, looks and the order of lines do not depend on what is chosen
+    lines = all_lines(results)
     everything = average_over_seeds(results, lines)
-    cells, chosen, looks = (
-        *(without_folds(choose(frame), names) for frame in (everything, results)),
-        choose_looks(lines),
-    )
+    cells, chosen = without_folds(choose(everything), names), without_folds(choose(results), names)
+    looks = choose_looks(lines)
     cells = cells if selection.variants else main_lines(cells, everything)
     if cells.empty:
         raise nothing_left(results, selection, metric)
@@ -123,24 +105,24 @@ def choose_blocks(
         if not selection.n_bits:
             part = nearest_length(part, usual_bits)
         if (selection.methods or names) and (selection.n_bits or usual_bits is None):
-            notes += filter(None, [tell_hidden(part)])
+            notes += filter(None, [describe_hidden(part)])
         shown, remarks = short_names(part)
         rows = chosen.merge(part[[*BLOCK, *LINE, "n_bits"]])
         stem = [stems[dataset, features]]
         stem += [fingerprint] if n_contents[dataset, features] > 1 else []
         stem += [metric.replace(":", "-")] if metric != DEFAULT_METRIC else []
         blocks.append(
-            Block(
+            FigureBlock(
                 dataset,
                 features,
                 fingerprint,
                 metric,
-                part.reset_index(drop=True),
-                rows,
-                looks,
-                shown,
-                remarks,
-                tuple(stem),
+                cells=part.reset_index(drop=True),
+                rows=rows,
+                looks=looks,
+                names=shown,
+                remarks=remarks,
+                stem=tuple(stem),
                 dataset_files=files,
                 layout=layout,
                 on_progress=on_progress,
@@ -150,14 +132,14 @@ def choose_blocks(
     return blocks
 
 
-def chooser(results: pd.DataFrame, selection: Selection) -> Callable[[pd.DataFrame], pd.DataFrame]:
-    """Give what cuts a frame, of results or of cells, to what was chosen; refuse names that no row of results has."""
-    spelt = {key: names_of_dataset(*key) for key in places(results).unique()}
-    kinds = {key: names_of_features(key[1]) for key in spelt}
-    demand("dataset", selection.datasets, chain.from_iterable(spelt.values()))
+def chooser(results: pd.DataFrame, selection: FigureSelection) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Return a function that cuts a frame of results or cells to what was chosen, whose names are checked."""
+    names = {key: names_of_dataset(*key) for key in places(results).unique()}
+    kinds = {key: names_of_features(key[1]) for key in names}
+    demand("dataset", selection.datasets, chain.from_iterable(names.values()))
     demand("method", selection.methods, results["method"])
     demand("features", selection.features, chain.from_iterable(kinds.values()))
-    wanted = [key for key, ones in spelt.items() if not selection.datasets or ones & set(selection.datasets)]
+    wanted = [key for key, spellings in names.items() if not selection.datasets or spellings & set(selection.datasets)]
     wanted = [key for key in wanted if not selection.features or kinds[key] & set(selection.features)]
 
     def choose(frame: pd.DataFrame) -> pd.DataFrame:
@@ -172,16 +154,16 @@ def chooser(results: pd.DataFrame, selection: Selection) -> Callable[[pd.DataFra
 
 
 def nearest_length(cells: pd.DataFrame, n_bits: int | None) -> pd.DataFrame:
-    """Keep the code length nearest to one, all if that is None."""
+    """Return the cells of the code length nearest to one; all if that is None."""
     if n_bits is None or cells.empty:
         return cells
     nearest = min(cells["n_bits"], key=lambda length: (abs(length - n_bits), length))
-    kept: pd.DataFrame = cells[cells["n_bits"] == nearest]
-    return kept
+    at_nearest: pd.DataFrame = cells[cells["n_bits"] == nearest]
+    return at_nearest
 
 
 def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
-    """Say how lines are named where they are shown, and what that leaves out.
+    """Return the names of lines in figures, by label, and sentences on what these leave out.
 
     A line that is the only one of its method has the method's name.
     """
@@ -192,11 +174,11 @@ def short_names(cells: pd.DataFrame) -> tuple[dict[str, str], list[str]]:
     for label, name in sorted(method.items()):
         if n_lines[name] == 1 and label != name:
             rest.setdefault(label.removeprefix(name).strip(), []).append(name)
-    return names, [f"{', '.join(whose)}: {what}." for what, whose in rest.items()]
+    return names, [f"{', '.join(methods)}: {what}." for what, methods in rest.items()]
 
 
 def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Give the cells that have a value, and say what is lacking."""
+    """Return the cells that have a value, and notes on what is missing."""
     has_value, has_range = np.isfinite(cells["value"]), np.isfinite(cells[["low", "high"]]).all(axis=1)
     n_values, n_ranges = int(has_value.sum()), int((has_value & has_range).sum())
     notes = []
@@ -211,22 +193,22 @@ def drawable(cells: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
 
 
 def dataset_names(specs: Sequence[str]) -> tuple[list[str], tuple[Path, ...]]:
-    """Tell names from files, and give the names that the files hold."""
+    """Separate names from files, and add the names of the datasets in these."""
     files = tuple(Path(spec) for spec in specs if spec.endswith(HDF5_SUFFIXES))
-    held = [hdf5.read_dataset(path) for path in files]
+    datasets = [hdf5.read_dataset(path) for path in files]
     names = [spec for spec in specs if Path(spec) not in files]
-    return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in held)], files
+    return [*names, *(f"{dataset.name}:{dataset.features_name}" for dataset in datasets)], files
 
 
-def stems_of(found: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Give each dataset and kind of features what begins the names of its files, and no other's."""
-    plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in found}
+def stems_of(all_places: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Return for each dataset and kind of features how the names of its files begin; no two share a stem."""
+    plain = {place: "-".join([place[0], re.sub(r"[^A-Za-z0-9._-]+", "-", place[1]).strip("-")]) for place in all_places}
     counts = Counter(plain.values())
     return {place: f"{stem}-{digest(place)[:8]}" if counts[stem] > 1 else stem for place, stem in plain.items()}
 
 
-def nothing_left(results: pd.DataFrame, selection: Selection, metric: str) -> HashbenchError:
-    """Build the error for a choice that leaves nothing, and say what there is."""
+def nothing_left(results: pd.DataFrame, selection: FigureSelection, metric: str) -> HashbenchError:
+    """Build the error for a choice without results."""
     lengths = " at " + " or ".join(map(str, selection.n_bits)) + " bits" if selection.n_bits else ""
     of = " of " + " or ".join(selection.methods) if selection.methods else ""
     on = " on " + " or ".join(selection.datasets) if selection.datasets else ""

@@ -1,4 +1,4 @@
-"""Which of the papers' orders of two methods hold here, are turned round, or are left open by ties."""
+"""Which of the papers' orders of two methods hold here, are reversed, or are left open by ties."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ VERDICTS = {
 }
 
 
-class Order(NamedTuple):
+class PaperOrder(NamedTuple):
     """Two methods that a paper ranks, each with our cell."""
 
     higher: Pair
@@ -38,34 +38,36 @@ class Order(NamedTuple):
         return "holds" if ours.value > other.value else "turned", answer
 
 
-def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[Order]:
-    """Take every two methods that one table of a paper tells apart, on networks of one class, and a block of ours.
+def make_orders(cells: pd.DataFrame, published: Sequence[Published]) -> list[PaperOrder]:
+    """List every two methods that one table of a paper orders, on networks of one class, with cells of one block.
 
-    A table's column of numbers from several papers tells no two apart.
+    Numbers that a table quotes from several papers order no two methods.
     """
     tables: dict[tuple[Any, ...], list[Pair]] = {}
-    for one, pairs in make_pairs(cells, [one for one in published if one.whose != "authors, quoted"]):
-        where = one.source, one.table, one.setting, is_large(one.backbone), one.our_dataset, one.our_metric, one.n_bits
+    for value, pairs in make_pairs(cells, [value for value in published if value.whose != "authors, quoted"]):
+        table = value.source, value.table, value.setting, is_large(value.backbone)
+        column = value.our_dataset, value.our_metric, value.n_bits
         for pair in pairs:
-            tables.setdefault((*where, pair.cell.features, pair.cell.dataset_fingerprint), []).append(pair)
+            key = (*table, *column, pair.cell.features, pair.cell.dataset_fingerprint)
+            tables.setdefault(key, []).append(pair)
     orders = []
     for (*_, features, _), pairs in tables.items():
-        kept = nearest((pair.published for pair in pairs), features)
+        values = nearest((pair.published for pair in pairs), features)
         ranked = sorted(pairs, key=lambda pair: -float(pair.published.value))
         orders += [
-            Order(one, other)
-            for one, other in combinations([pair for pair in ranked if pair.published in kept], 2)
-            if float(one.published.value) > float(other.published.value) and one.cell is not other.cell
+            PaperOrder(higher, lower)
+            for higher, lower in combinations([pair for pair in ranked if pair.published in values], 2)
+            if float(higher.published.value) > float(lower.published.value) and higher.cell is not lower.cell
         ]
     return orders
 
 
-def tell_orders(orders: Sequence[Order]) -> str:
-    """Count verdicts in a sentence; nothing if there are none."""
-    counts = Counter(order.verdict for order in orders)
-    told = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict])
+def count_orders(orders: Sequence[PaperOrder]) -> str:
+    """Count verdicts in a sentence; empty if there are none."""
     if not orders:
         return ""
+    counts = Counter(order.verdict for order in orders)
+    verdicts = ", ".join(f"{counts[verdict]} {words}" for verdict, words in VERDICTS.items() if counts[verdict])
     sources = Counter(order.higher.published.source.partition(" (")[0] for order in orders)
     named = ", ".join(f"{source} {n}" for source, n in sources.most_common())
-    return f"Of {len(orders)} orders of two methods in one table of a paper ({named}) {told}."
+    return f"Of {len(orders)} orders of two methods in one table of a paper ({named}) {verdicts}."

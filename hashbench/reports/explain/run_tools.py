@@ -1,4 +1,4 @@
-"""What tools for runs make of one with ties, and why: their conventions switched in every sequence."""
+"""What tools for runs compute from one with ties, and why: their conventions switched in every sequence."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from hashbench.errors import HashbenchError, unknown_name
 from hashbench.reports.explain import conventions as by
 from hashbench.reports.explain import orders
 from hashbench.reports.explain.conventions import Evaluator
-from hashbench.reports.explain.emulation import Explanation, Range, Switches, causes_of, subsets
+from hashbench.reports.explain.emulation import Explanation, Switches, TieRange, causes_of, metric_pattern, subsets
 from hashbench.reports.explain.evaluators import RANX, TREC
 from hashbench.scoring.evaluation import Evaluation
 from hashbench.scoring.metrics import get_metric
 from hashbench.scoring.runs import evaluate_run
 
-Scores = Mapping[str, float]
+DocumentScores = Mapping[str, float]
 Run = Mapping[str, Mapping[str, Any]]
 _GIVEN = ("AP", "AP@k", "NDCG:trec", "NDCG@k:trec", "P@k", "R@k", "RR", "RPrec", "Hit@k")
 _BURGES = ("NDCG", "NDCG@k")  # ranx's ndcg_burges, beside those
@@ -26,32 +26,32 @@ _MISSING = "queries that the run lacks count 0"
 _SINGLE = "scores in 32 bits"
 
 
-def _by_names(scores: Scores) -> list[str]:
-    """Order documents as trec_eval does: of one score the last name first."""
+def _by_names(scores: DocumentScores) -> list[str]:
+    """Order documents as trec_eval does: among equal scores the last name first."""
     keyed = sorted(((score, name.encode(), name) for name, score in scores.items()), reverse=True)
     return [name for _, _, name in keyed]
 
 
-def _by_numba(scores: Scores, order: Callable[[AnyArray, int], IntArray] = orders.numba_here) -> list[str]:
+def _by_numba(scores: DocumentScores, order: Callable[[AnyArray, int], IntArray] = orders.numba_here) -> list[str]:
     keys = -np.array(list(scores.values()), dtype=np.float64)
     names = list(scores)
     return [names[row] for row in order(keys, len(keys))]
 
 
-def _by_numba_reversed(scores: Scores) -> list[str]:
+def _by_numba_reversed(scores: DocumentScores) -> list[str]:
     return _by_numba(scores, orders.numba_reversed)
 
 
-def _by_numba_twice(scores: Scores) -> list[str]:
+def _by_numba_twice(scores: DocumentScores) -> list[str]:
     return _by_numba({name: scores[name] for name in _by_numba(scores)})
 
 
 @dataclass(frozen=True)
 class RunTool:
-    """A tool: what the tables say of it, its order of documents, and where it departs from ours."""
+    """A tool, its order of documents, and where it departs from ours."""
 
-    described: Evaluator
-    order: Callable[[Scores], list[str]]
+    described: Evaluator  # as tables show it
+    order: Callable[[DocumentScores], list[str]]
     gives: tuple[str, ...] = _GIVEN
     is_single: bool = False  # it reads scores in 32 bits
     counts_missing: bool = False  # queries that the run lacks count 0
@@ -86,62 +86,40 @@ TOOLS = (
 
 
 def named(name: str) -> RunTool:
-    """Find a tool by its name."""
-    known = {one.described.name: one for one in TOOLS}
+    """Return a tool by its name."""
+    known = {tool.described.name: tool for tool in TOOLS}
     if name.casefold() not in known:
         raise unknown_name("script of runs", name, known)
     return known[name.casefold()]
 
 
 def explain_run(run: Run, qrels: Run, metrics: Sequence[str], tools: Sequence[RunTool] = TOOLS) -> list[Explanation]:
-    """Score a run by the tools that give one of the metrics, and say what makes each number differ from ours.
+    """Score a run by the tools that compute one of the metrics, and share out each difference from our number.
 
-    Parameters
-    ----------
-    run, qrels : dict of str to dict
-        Scores and grades of documents, as of `hashbench.evaluate_run`; documents in the order of the file.
-    metrics : sequence of str
-        AP, NDCG, NDCG:trec, P@k, R@k, RR, RPrec or Hit@k, with whatever cut.
-    tools : sequence of RunTool
-        The tools.
-
-    Returns
-    -------
-    list of Explanation
-        Metric by metric, tools in their order.
-
-    Raises
-    ------
-    HashbenchError
-        If none of the tools gives one of the metrics, or run and qrels do not fit together.
+    ``run`` and ``qrels`` are as for `hashbench.evaluate_run`, documents in the order of the file. Explanations stand
+    metric by metric, tools in their order. Raises HashbenchError if no tool computes a metric, or run and qrels do not
+    fit together.
     """
     is_same = run.keys() == qrels.keys()
-    able = [one for one in tools if one.takes in (None, is_same)]
-    if not able:
+    tools = [tool for tool in tools if tool.takes in (None, is_same)]
+    if not tools:
         raise HashbenchError(
             "ranx refuses a run whose queries are not those of the qrels, unless it makes them comparable: "
             "choose --script ranx-comparable-here."
         )
-    found = []
+    explanations = []
     for name in dict.fromkeys(get_metric(name).name for name in metrics):
-        givers = [one for one in able if _pattern(name) in one.gives]
-        if not givers:
+        able = [tool for tool in tools if metric_pattern(name) in tool.gives]
+        if not able:
             raise HashbenchError(
-                f"none of {', '.join(one.described.name for one in able)} gives {name}; ask for "
-                f"{', '.join(dict.fromkeys(pattern for one in able for pattern in one.gives))}."
+                f"none of {', '.join(tool.described.name for tool in tools)} gives {name}; ask for "
+                f"{', '.join(dict.fromkeys(pattern for tool in tools for pattern in tool.gives))}."
             )
-        found += [_explained(one, run, qrels, name) for one in givers]
-    return found
-
-
-def _pattern(name: str) -> str:
-    """Give the pattern of a metric: NDCG with its gains, AP by whatever divisor."""
-    pattern, (_, colon, option) = get_metric(name).family.pattern, name.partition(":")
-    return f"{pattern}{colon}{option}" if pattern.startswith("NDCG") else pattern
+        explanations += [_explained(tool, run, qrels, name) for tool in able]
+    return explanations
 
 
 def _explained(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
-    """Share the difference between our number and the tool's among its conventions."""
     divided = f"{name.partition(':')[0]}:relevant" if name.startswith("AP@") else name
     single = _rounded(run) if tool.is_single else run
     zero, divisor = by.EMPTY[by.count_zero], f"divisor: {by.OF_DIVISOR['relevant']}"
@@ -160,16 +138,16 @@ def _explained(tool: RunTool, run: Run, qrels: Run, name: str) -> Explanation:
             scores = {query: _without_ties(tool.order(of_query)) for query, of_query in scores.items()}
         return evaluate_run(scores, qrels, [divided if divisor in on else name], complete=_MISSING in on)
 
-    def averaged(on: Switches) -> Range:
+    def averaged(on: Switches) -> TieRange:
         parts = next(iter(evaluated(on - {zero}).scores.values()))[:3]
         is_counted = np.ones(len(parts[0]), bool) if zero in on else ~np.isnan(parts[0])
-        return Range(
-            *(float(part[is_counted].mean()) if is_counted.any() else np.nan for part in map(np.nan_to_num, parts))
-        )
+        if not is_counted.any():
+            return TieRange(np.nan, np.nan, np.nan)
+        return TieRange(*(float(np.nan_to_num(part)[is_counted].mean()) for part in parts))
 
-    used = [words for words, is_one in is_used.items() if is_one]
+    used = [words for words, differs in is_used.items() if differs]
     values = {on: averaged(on).mean for on in subsets(used)}
-    causes = causes_of(values, dict(zip(used, used, strict=True)), zero)
+    causes = causes_of(values, {words: words for words in used}, zero)
     its = averaged(frozenset(used) - {"tie order"})
     ours = evaluated(frozenset())
     counts = len(ours.queries or ()), ours.n_undefined

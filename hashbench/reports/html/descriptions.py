@@ -1,4 +1,4 @@
-"""What the page tells of each dataset and method, whatever is chosen on it: values for the templates' cards."""
+"""Descriptions of datasets and methods on the page, the same whatever is chosen: values for the templates' cards."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def dataset_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def method_cards(cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """Describe each method."""
+    """Describe each method; of one that is no longer installed only its name is known."""
     return [_method(name) for name in sorted(cells["method"].unique())]
 
 
@@ -48,21 +48,27 @@ def _counted(cells: pd.DataFrame) -> dict[str, Any]:
     first = cells.iloc[0]
     lengths, counts = sorted(cells["n_bits"].unique().tolist()), cells.groupby(["metric", "n_bits"]).size().to_dict()
     return {
-        **{"n_queries": int(first["n_queries"]), "n_undefined": int(first["n_undefined"])},
-        **{"n_methods": cells["method"].nunique(), "n_lines": cells["label"].nunique()},
-        **{"n_seeds": sorted(cells["n_seeds"].unique().tolist()), "lengths": lengths},
+        "n_queries": int(first["n_queries"]),
+        "n_undefined": int(first["n_undefined"]),
+        "n_methods": cells["method"].nunique(),
+        "n_lines": cells["label"].nunique(),
+        "n_seeds": sorted(cells["n_seeds"].unique().tolist()),
+        "lengths": lengths,
         "grid": [(metric, [counts.get((metric, bits), 0) for bits in lengths]) for metric in metrics_of(cells)],
     }
 
 
 def _method(name: str) -> dict[str, Any]:
-    """Tell what is known of a method; of one that is no longer installed its name."""
     card = known_card(name)
     if card is None:
         return {"name": name, "is_installed": False}
     return {
-        **{"name": name, "is_installed": True, "summary": card.summary, "version": card.version},
-        **{"group": card.group, "supervision": card.supervision},
+        "name": name,
+        "is_installed": True,
+        "summary": card.summary,
+        "version": card.version,
+        "group": card.group,
+        "supervision": card.supervision,
         "references": _references(name),
         "params": [(f"{key}={value}", card.meanings.get(key, "")) for key, value in card.params.items()],
         "presets": {
@@ -73,10 +79,10 @@ def _method(name: str) -> dict[str, Any]:
 
 
 def _references(method: str) -> list[str]:
-    """Read the references of a method's docstrings, each in one line."""
     if registry.is_built_in(method):
         docstrings = _source_code.docstrings_of(f"hashbench.methods.{method.replace('-', '_')}")
     else:
         docstrings = [registry.get_method(method).__doc__ or ""]
-    found = re.findall(r"^\.\. \[\w+\] (.*(?:\n {2,}.*)*)", "\n\n".join(map(cleandoc, docstrings)), re.MULTILINE)
-    return [" ".join(text.split()) for text in dict.fromkeys(found)]
+    text = "\n\n".join(map(cleandoc, docstrings))
+    references = re.findall(r"^\.\. \[\w+\] (.*(?:\n {2,}.*)*)", text, re.MULTILINE)
+    return [" ".join(reference.split()) for reference in dict.fromkeys(references)]

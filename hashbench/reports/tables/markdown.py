@@ -1,4 +1,4 @@
-"""Blocks of a table, as they are to be seen, and in Markdown."""
+"""Blocks of a table as readers see them, and in Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Style(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One cell: its text and spread over seeds, whether it is in bold, and the marks of its footnotes."""
+    """One cell: its text and spread over seeds, whether it is bold, and the marks of its notes."""
 
     text: str
     spread: str = ""
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One line: its name, what else tells it from others, and its cells."""
+    """One line: its name, its settings, and its cells."""
 
     name: str
     settings: str
@@ -51,8 +51,8 @@ Groups = Sequence[tuple[str, Sequence[Line]]]  # name, and lines
 
 
 @dataclass(frozen=True)
-class Block:
-    """One dataset and metric of a table, as it is to be seen; the notes are paragraphs below it."""
+class TableBlock:
+    """One dataset and metric of a table, as readers see it; the notes are paragraphs below it."""
 
     title: str
     caption: str
@@ -62,8 +62,8 @@ class Block:
     data: str = ""  # the dataset's fingerprint
 
 
-def markdown(title: str, blocks: Sequence[Block], foot: str = "") -> str:
-    """Write a table for people: a heading, a Markdown table and its notes a block, and what is said of them all."""
+def markdown(title: str, blocks: Sequence[TableBlock], foot: str = "") -> str:
+    """Write a table for people: a heading, per block a Markdown table and its notes, and a foot for the whole."""
     lines = [f"# {title}", ""]
     for block in blocks:
         header = ["method", *(_heading(span.heading, column) for span in block.spans for column in span.columns)]
@@ -85,8 +85,5 @@ def _heading(heading: str, column: str) -> str:
 
 def _entry(entry: Entry) -> str:
     text = f"{entry.text} ± {entry.spread}" if entry.spread else entry.text
-    return (
-        (f"**{text}**" if entry.is_best else text)
-        + (" " if entry.marks[:1] in "≈↑↓" and entry.marks else "")
-        + entry.marks
-    )
+    text = f"**{text}**" if entry.is_best else text
+    return f"{text} {entry.marks}" if entry.marks.startswith(("≈", "↑", "↓")) else text + entry.marks

@@ -1,0 +1,175 @@
+"""Explanations as tables and JSON, and which scripts print a given number."""
+
+import json
+import math
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hashbench.errors import HashbenchError
+from hashbench.reports.explain.emulation import Explanation
+from hashbench.reports.formatting import json_number, markdown_table, plain_table
+
+FORMATS = ("table", "markdown", "json")
+_NOTHING = "0.0000"
+_ANSWERS = {"gives": "gives it", "could": "may, with other ties", "unknown": "not with these ties", "not": "does not"}
+
+
+class Answer(NamedTuple):
+    """Whether a script gives a number: ``"gives"``, ``"could"`` with other ties, ``"unknown"`` or ``"not"``."""
+
+    explanation: Explanation
+    verdict: str
+
+
+def format_explanations(explanations: Sequence[Explanation], form: str) -> str:
+    """Lay out explanations, metric by metric, in one of ``FORMATS``."""
+    if form == "json":
+        return json.dumps([_as_json(explanation) for explanation in explanations], indent=2)
+    lay_out = _as_markdown if form == "markdown" else _as_ledger
+    parts = []
+    for metric in dict.fromkeys(explanation.metric for explanation in explanations):
+        of_metric = [explanation for explanation in explanations if explanation.metric == metric]
+        parts += [_heading(of_metric[0], form), lay_out(of_metric)]
+    return "\n\n".join(parts)
+
+
+def _heading(explanation: Explanation, form: str) -> str:
+    metric, ours = explanation.metric, explanation.ours
+    name = f"**{metric}**" if form == "markdown" else metric
+    text = f"{name}: exactly {ours.mean:.4f}, from {ours.low:.4f} to {ours.high:.4f} over orders of ties"
+    if not explanation.n_undefined:
+        return text
+    return f"{text};\n{explanation.n_undefined} of {explanation.n_queries} queries, without relevant items, left out"
+
+
+def _as_markdown(explanations: Sequence[Explanation]) -> str:
+    header = ("script", "where it is used", "why", "value", "difference")
+    rows = []
+    for explanation in explanations:
+        script, value = explanation.evaluator, explanation.value
+        why = "; ".join(f"{words} {share}".rstrip() for words, share in _shown(explanation))
+        rows.append((script.name, script.used_by, why, f"{value:.4f}", _difference(explanation.ours.mean, value)))
+    return markdown_table(header, rows, n_left=3)
+
+
+def _as_ledger(explanations: Sequence[Explanation]) -> str:
+    """Lay out a line per script, and below it one per cause; no wider than 80 characters."""
+    rows = []
+    for explanation in explanations:
+        value = explanation.value
+        rows.append((explanation.evaluator.name, f"{value:.4f}", _difference(explanation.ours.mean, value), ""))
+        rows += [(f"  {words}", "", "", share) for words, share in _shown(explanation)]
+    return plain_table(("script", "value", "difference", "of which"), rows)
+
+
+def _shown(explanation: Explanation) -> list[tuple[str, str]]:
+    """Return causes in words with their shares, without those that round to nothing.
+
+    The numbers that causes lead to are rounded, so that shares add up to the difference as they are shown.
+    """
+    before = accumulate((cause.share for cause in explanation.causes[:-1]), initial=explanation.ours.mean)
+    steps = pairwise([*before, explanation.value])
+    shares = [(cause.words, _difference(*step)) for cause, step in zip(explanation.causes, steps, strict=False)]
+    return [(words, share) for words, share in shares if share != _NOTHING]
+
+
+def _difference(before: float, after: float) -> str:
+    """Return the difference of two numbers as both are shown, to four digits; empty if either is NaN."""
+    difference = round(after, 4) - round(before, 4)
+    return "" if np.isnan(difference) else _NOTHING if abs(difference) < 5e-5 else f"{difference:+.4f}"
+
+
+def _as_json(explanation: Explanation) -> dict[str, Any]:
+    return {
+        "script": explanation.evaluator.name,
+        "used_by": explanation.evaluator.used_by,
+        "source": explanation.evaluator.source,
+        "metric": explanation.metric,
+        "value": json_number(explanation.value),
+        "exact": {key: json_number(value) for key, value in explanation.ours._asdict().items()},
+        "by_its_conventions": {
+            key: None if explanation.evaluator.own else json_number(value)
+            for key, value in explanation.its._asdict().items()
+        },
+        "difference": json_number(explanation.difference),
+        "n_queries": explanation.n_queries,
+        "n_undefined": explanation.n_undefined,
+        "causes": [{"words": cause.words, "share": json_number(cause.share)} for cause in explanation.causes],
+    }
+
+
+def answers(explanations: Sequence[Explanation], printed: str) -> list[Answer]:
+    """Return whether each script prints a number, to the digits of ``printed``, such as 0.731, or 73.1 in percent.
+
+    Any value between the bounds of a script's conventions is possible. The bounds of its own quantity are unknown;
+    only the value in this order of ties is known.
+    """
+    number, half = parse_printed(printed)
+    verdicts = []
+    for explanation in explanations:
+        script = explanation.evaluator
+        if abs(explanation.value - number) <= half:
+            verdict = "gives"
+        elif script.of_ranks is not None:
+            verdict = "unknown"
+        elif script.order is not None and explanation.its.low - half <= number <= explanation.its.high + half:
+            verdict = "could"
+        else:
+            verdict = "not"
+        verdicts.append(Answer(explanation, verdict))
+    return verdicts
+
+
+def parse_printed(printed: str) -> tuple[float, float]:
+    """Return a printed score as a number, and half of its last digit."""
+    text = printed.strip()
+    try:
+        number = Decimal(text.removesuffix("%"))
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not (number.is_finite() and 0 <= number <= 100):
+        raise HashbenchError(f"--value is {printed!r}, expected a score such as 0.731, or 73.1 in percent.")
+    if number > 1 or text.endswith("%"):
+        number = number.scaleb(-2)
+    if int(number.as_tuple().exponent) > -2:
+        raise HashbenchError(f"--value {printed!r} has too few digits: give two decimal places, or percent.")
+    return float(number), 0.5000001 * 10.0 ** int(number.as_tuple().exponent)
+
+
+def _read_as(printed: str) -> str:
+    """Return a number as it was printed and as it is read: 1.5 (0.0150 ± 0.0005)."""
+    number, half = parse_printed(printed)
+    n_digits = 1 - math.floor(math.log10(2 * half))
+    return f"{printed} ({number:.{n_digits}f} ± {half:.{n_digits}f})"
+
+
+def format_answers(found_answers: Sequence[Answer], printed: str, form: str) -> str:
+    """Lay out which scripts print the number; those that do first."""
+    if form == "json":
+        number, half = parse_printed(printed)
+        asked = {"value": number, "half_width": half}
+        return json.dumps(
+            [{**_as_json(explanation), "asked": asked, "verdict": verdict} for explanation, verdict in found_answers],
+            indent=2,
+        )
+    is_markdown = form == "markdown"
+    header = ["script", *(["where it is used"] if is_markdown else []), printed, "value", "low", "high"]
+    lay_out = markdown_table if is_markdown else plain_table
+    parts = [f"asked for: {_read_as(printed)}"]
+    for metric in dict.fromkeys(answer.explanation.metric for answer in found_answers):
+        of_metric = [answer for answer in found_answers if answer.explanation.metric == metric]
+        rows = []
+        for explanation, verdict in sorted(of_metric, key=lambda answer: list(_ANSWERS).index(answer.verdict)):
+            script = explanation.evaluator
+            names = [script.name, script.used_by] if is_markdown else [script.name]
+            rows.append([*names, _ANSWERS[verdict], f"{explanation.value:.4f}", *_range(explanation)])
+        parts += [_heading(of_metric[0].explanation, form), lay_out(header, rows, n_left=len(header) - 3)]
+    return "\n\n".join(parts)
+
+
+def _range(explanation: Explanation) -> tuple[str, str]:
+    return ("", "") if explanation.evaluator.own else (f"{explanation.its.low:.4f}", f"{explanation.its.high:.4f}")

@@ -1,0 +1,305 @@
+"""Many codes through the orders of ties that real scripts have: how far values spread, and which pairs are reversed.
+
+Only a script's order of ties is taken; all else is as ours. A script that computes the precision at the end of each tie
+has no order; it takes ties near their worst whatever the database, and stands apart.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hashbench._parallel import chunks, in_threads
+from hashbench._typing import ByteArray, FloatArray, Progress, silent
+from hashbench.affinity import Affinity
+from hashbench.errors import HashbenchError
+from hashbench.pipeline.preparation import load_dataset
+from hashbench.reports import ties
+from hashbench.reports.aggregate import method_labels
+from hashbench.reports.explain import conventions as by
+from hashbench.reports.explain import quantities
+from hashbench.reports.explain.conventions import Evaluator, Query
+from hashbench.reports.explain.emulation import cut_of
+from hashbench.reports.explain.evaluators import EVALUATORS
+from hashbench.reports.explain.orders import BY_CUT, rearranged
+from hashbench.reports.formatting import json_number, markdown_table, plain_table
+from hashbench.scoring.evaluator import evaluate_packed
+from hashbench.scoring.histogram import TieHistogram
+from hashbench.scoring.metrics import get_metric
+from hashbench.scoring.random_orders import without_ties
+from hashbench.store.files import data_dir
+from hashbench.store.hdf5 import open_codes, read_attributes
+
+DATABASE_ORDERS = ("given", "by-class", "shuffled")
+_AT_A_TIME = 16  # queries ranked at once by one thread
+FORMATS = ("table", "markdown", "json")
+
+
+class Spread(NamedTuple):
+    """What the scripts' orders of ties make of one metric of some codes, the database in one order."""
+
+    method: str
+    n_bits: int
+    metric: str
+    database: str  # one of ``DATABASE_ORDERS``
+    n_queries: int
+    value: float  # exact
+    tie_sd: float  # its deviation over random orders: luck
+    low: float  # the worst case
+    high: float
+    lowest: float  # among scripts that sort
+    highest: float
+    lowest_script: str  # one that gives it
+    highest_script: str
+    end_of_ties: float  # of scripts that take the precision at the end of each tie; NaN where the metric is not AP
+
+
+class Pairs(NamedTuple):
+    """What ties leave open between every two methods at one code length."""
+
+    n_bits: int
+    metric: str
+    database: str
+    n_pairs: int
+    meet: int  # pairs whose ranges meet: in the worst case ties could reverse them
+    open: int  # pairs that luck does not tell apart
+    turned: tuple[tuple[str, str], ...]  # pairs that two scripts that sort can publish in either order
+    turned_at_end: tuple[tuple[str, str], ...]  # pairs that need the script of the end of ties for it
+
+
+def spreads(
+    method: str,
+    query: ByteArray,
+    database: ByteArray,
+    n_bits: int,
+    affinity: Affinity,
+    metrics: Sequence[str],
+    database_orders: Sequence[str] = DATABASE_ORDERS,
+) -> Iterator[Spread]:
+    """Score packed codes, (n, ceil(n_bits / 8)), in the orders of ties that scripts have, each database order in turn.
+
+    Raises HashbenchError if a database cannot be put into one of the orders.
+    """
+    exact = evaluate_packed(query, database, n_bits, affinity, metrics)
+    for name in database_orders:
+        items, relevance = rearranged(database, affinity, name)
+        by_script, end_of_ties = _values(query, items, n_bits, relevance, list(exact.scores))
+        for metric, summary in exact.summary.items():
+            values = by_script[metric]
+            lowest, highest = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+            yield Spread(
+                method=method,
+                n_bits=n_bits,
+                metric=metric,
+                database=name,
+                n_queries=summary.n_queries,
+                value=summary.mean,
+                tie_sd=summary.tie_sd,
+                low=summary.low,
+                high=summary.high,
+                lowest=values[lowest],
+                highest=values[highest],
+                lowest_script=lowest,
+                highest_script=highest,
+                end_of_ties=end_of_ties if metric == "AP" else math.nan,
+            )
+
+
+def explain_kept(
+    dataset: str,
+    n_bits: Sequence[int] = (),
+    methods: Sequence[str] = (),
+    seed: int = 0,
+    metrics: Sequence[str] = ("AP",),
+    database_orders: Sequence[str] | None = None,
+    on_progress: Progress = silent,
+) -> list[Spread]:
+    """Score all codes of a dataset that are kept in the data folder with a seed, as `spreads` does.
+
+    ``n_bits`` and ``methods`` choose among them. Metrics are those that scripts compute by sorting, such as AP,
+    AP@1000, NDCG or P@100. By default the database is in all ``DATABASE_ORDERS`` that the dataset has; with several
+    labels per item there is none by class. Spreads stand by length, method, database order and metric.
+    """
+    loaded, _ = load_dataset(dataset)
+    affinity = loaded.affinity()
+    for name in metrics:
+        if not _sorting(name, affinity.n_database):
+            raise HashbenchError(
+                f"no script that sorts gives {name} of {affinity.n_database:,} items; ask for AP, AP@k, NDCG or P@k."
+            )
+    if database_orders is None:
+        labels = getattr(affinity, "database_labels", None)
+        is_single = labels is not None and labels.ndim == 1
+        database_orders = [name for name in DATABASE_ORDERS if is_single or name != "by-class"]
+    kept: list[tuple[int, str, Path, str]] = []
+    for path in sorted((data_dir() / "codes").glob("*/*.h5")):
+        about = read_attributes(path)
+        length, method = int(about.get("n_bits", 0)), str(about.get("method"))
+        is_of_dataset = about.get("dataset_fingerprint") == loaded.fingerprint and about.get("seed") == seed
+        if is_of_dataset and length in (n_bits or [length]) and method in (methods or [method]):
+            kept.append((length, method, path, str(about["params"])))
+    if not kept:
+        options = " ".join(
+            [f"--method {name}" for name in methods or ["itq"]] + [f"--bits {n}" for n in n_bits or [32]]
+        )
+        raise HashbenchError(
+            f"no codes of {dataset} with seed {seed} are kept here that were asked for. Make some: hashbench run "
+            f"--dataset {dataset} {options} --seed {seed}."
+        )
+    labels = method_labels((method, params) for _, method, _, params in kept)
+    all_spreads: list[Spread] = []
+    for number, (length, method, path, params) in enumerate(sorted(kept)):
+        label = labels[method, params]
+        on_progress(f"codes explained, {label} {length} bits", number, len(kept))
+        with open_codes(path) as codes:
+            query, database = codes.query[:], codes.database[:]
+        all_spreads += spreads(label, query, database, length, affinity, metrics, database_orders)
+    on_progress("codes explained", len(kept), len(kept))
+    return all_spreads
+
+
+def pairs(all_spreads: Sequence[Spread]) -> list[Pairs]:
+    """Compare every two methods, by code length, metric and database order."""
+    by_place: dict[tuple[int, str, str], list[Spread]] = {}
+    for spread in all_spreads:
+        by_place.setdefault((spread.n_bits, spread.metric, spread.database), []).append(spread)
+    return [_pairs(place, of_methods) for place, of_methods in by_place.items()]
+
+
+def _pairs(place: tuple[int, str, str], of_methods: Sequence[Spread]) -> Pairs:
+    couples = list(combinations(of_methods, 2))
+    answers = [str(ties.compare(first, second)) for first, second in couples]
+    turned, at_end = [], []
+    for first, second in couples:
+        names = first.method, second.method
+        if first.highest > second.lowest and first.lowest < second.highest:
+            turned.append(names)
+        elif _highest(first) > _lowest(second) and _lowest(first) < _highest(second):
+            at_end.append(names)
+    n_meet = sum(answer != ties.EVERY_ORDER for answer in answers)
+    return Pairs(*place, len(couples), n_meet, answers.count(ties.OPEN), tuple(turned), tuple(at_end))
+
+
+def _lowest(spread: Spread) -> float:
+    return float(np.fmin(spread.lowest, spread.end_of_ties))
+
+
+def _highest(spread: Spread) -> float:
+    return float(np.fmax(spread.highest, spread.end_of_ties))
+
+
+def _values(
+    query: ByteArray, database: ByteArray, n_bits: int, affinity: Affinity, metrics: Sequence[str]
+) -> tuple[dict[str, dict[str, float]], float]:
+    """Compute each metric in the scripts' orders, by the name of a script that has it, and AP at the end of ties."""
+    n_queries, n_items, levels = len(query), len(database), affinity.levels
+    scripts = {name: _sorting(name, n_items) for name in metrics}
+    distances = np.zeros((n_queries, len(levels), n_bits + 1), dtype=np.int64)
+    values = {(name, script): np.full(n_queries, np.nan) for name in metrics for script in scripts[name]}
+
+    def rank(queries: slice) -> None:
+        block = np.searchsorted(levels, affinity.block(queries, slice(0, n_items))).astype(np.int16)
+        seen = [
+            Query(query[row], database, n_bits, levels[of_query], row, n_queries)
+            for row, of_query in zip(range(queries.start, queries.stop), block, strict=True)
+        ]
+        for row, (query_view, at_level) in enumerate(zip(seen, block, strict=True), start=queries.start):
+            cells = at_level.astype(np.int64) * (n_bits + 1) + query_view.keys(by.hamming)
+            distances[row] = np.bincount(cells, minlength=distances[row].size).reshape(distances[row].shape)
+        ranked: dict[Any, TieHistogram] = {}
+        for name, of_metric in scripts.items():
+            for script, (evaluator, cut) in of_metric.items():
+                n_first = cut if evaluator.order in BY_CUT else n_items
+                key = evaluator.order, evaluator.passed, n_first
+                if key not in ranked:
+                    rows = [_whole(query_view, evaluator, n_first) for query_view in seen]
+                    ranks = np.take_along_axis(block, np.stack(rows), axis=1)
+                    ranked[key] = without_ties(ranks, levels)
+                values[name, script][queries] = get_metric(name).scores(ranked[key]).mean
+
+    for _ in in_threads(rank, chunks(0, n_queries, _AT_A_TIME)):
+        pass
+    means: dict[str, dict[str, float]] = {name: {} for name in metrics}
+    for (name, script), of_queries in values.items():
+        means[name][script] = _mean(of_queries)
+    histogram = TieHistogram(distances, levels)
+    is_defined = histogram.n_relevant > 0
+    return means, _mean(np.where(is_defined, quantities.at_end_of_ties(histogram, n_items), np.nan))
+
+
+def _sorting(name: str, n_items: int) -> dict[str, tuple[Evaluator, int]]:
+    """Choose a script for each order of ties among scripts of a metric, with how many items it looks at."""
+    by_order: dict[Any, tuple[Evaluator, int]] = {}
+    for script in EVALUATORS:
+        cut = None if "@r" in name else cut_of(script, name, n_items)  # no order matters inside a radius
+        if script.order is not None and cut is not None:
+            by_order.setdefault((script.order, script.passed), (replace(script, distance=by.hamming), cut))
+    return {script.name: (script, cut) for script, cut in by_order.values()}
+
+
+def _whole(seen: Query, script: Evaluator, n_first: int) -> Any:
+    """Return the rows of all items in a script's order, those that it does not rank by distance behind."""
+    rows = seen.rows(script, n_first)[:n_first]
+    if len(rows) == seen.n_items:
+        return rows
+    others = np.setdiff1d(np.arange(seen.n_items), rows)
+    return np.append(rows, others[np.argsort(seen.keys(by.hamming)[others], kind="stable")])
+
+
+def _mean(values: FloatArray) -> float:
+    counted = ~np.isnan(values)
+    return float(values[counted].mean()) if counted.any() else math.nan
+
+
+def format_spreads(all_spreads: Sequence[Spread], form: str) -> str:
+    """Lay out what scripts make of codes, and what luck and scripts leave open between every two methods."""
+    all_pairs = pairs(all_spreads)
+    if form == "json":
+        rows = [{key: _plain(value) for key, value in spread._asdict().items()} for spread in all_spreads]
+        return json.dumps({"codes": rows, "pairs": [of_pairs._asdict() for of_pairs in all_pairs]}, indent=2)
+    lay_out = markdown_table if form == "markdown" else plain_table
+    header = ["method", "bits", "metric", "database", "mean ± sd", "scripts that sort", "end of ties", "worst case"]
+    lines = []
+    for spread in all_spreads:
+        end_of_ties = "" if math.isnan(spread.end_of_ties) else f"{spread.end_of_ties:.4f}"
+        mean, scripts = f"{spread.value:.4f} ± {spread.tie_sd:.5f}", f"{spread.lowest:.4f} to {spread.highest:.4f}"
+        key = [spread.method, str(spread.n_bits), spread.metric, spread.database]
+        lines.append([*key, mean, scripts, end_of_ties, f"{spread.low:.4f} to {spread.high:.4f}"])
+    parts = [lay_out(header, lines), _ABOUT]
+    if any(of_pairs.n_pairs for of_pairs in all_pairs):
+        header = ["bits", "metric", "database", "pairs", "ranges meet", "open by luck"]
+        header += ["scripts that sort", "with end of ties"]
+        lines = []
+        for n_bits, metric, database, n_pairs, n_meet, n_open, turned, at_end in all_pairs:
+            counts = [n_pairs, n_meet, n_open, len(turned), len(turned) + len(at_end)]
+            lines.append([str(n_bits), metric, database, *map(str, counts)])
+        parts.append(lay_out(header, lines))
+        parts += [
+            f"{of_pairs.n_bits} bits, {of_pairs.metric}, {of_pairs.database}: two scripts that sort can put these "
+            f"pairs in either order: {', '.join(' and '.join(names) for names in of_pairs.turned)}."
+            for of_pairs in all_pairs
+            if of_pairs.turned
+        ]
+        parts.append(_ABOUT_PAIRS)
+    return "\n\n".join(parts)
+
+
+_ABOUT = (
+    "sd: luck, over random orders of the database. Scripts that sort: the lowest and highest value among the orders of "
+    "ties that they have, all else as ours. End of ties: scripts that give the precision at the end of each tie, such "
+    "as sklearn-ap. Worst case: the ties of each query on its own."
+)
+_ABOUT_PAIRS = (
+    "Pairs: of two methods each. Ranges meet: in the worst case. Open by luck: not told apart by luck. Scripts that "
+    "sort: two of them can put the pair in either order. With end of ties: the same, if scripts that give the "
+    "precision at the end of each tie count too."
+)
+
+
+def _plain(value: Any) -> Any:
+    return json_number(value) if isinstance(value, float) else value

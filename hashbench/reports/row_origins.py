@@ -1,0 +1,102 @@
+"""When, where and with what the rows of results were computed, as recorded beside them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hashbench.errors import HashbenchError
+from hashbench.registry import is_built_in
+from hashbench.reports.aggregate import known_card, rank_settings
+from hashbench.reports.formatting import plain_table
+from hashbench.store.origin import Made
+from hashbench.store.result_files import made_key, made_path, read_made, results_path
+from hashbench.store.result_rows import COLUMNS
+from hashbench.store.results import read_rows
+
+N_TRIALS = 9  # settings tried per dataset to choose the defaults of a built-in method: benchmarks/tuning.csv
+
+
+def read_origins(paths: Iterable[Path]) -> dict[tuple[Any, ...], Made]:
+    """Read the recorded origins of rows of results files, by method and key of the job."""
+    return {(path.stem, *key): origin for path in paths for key, origin in read_made(path).items()}
+
+
+def origin_of(origins: Mapping[tuple[Any, ...], Made], job: Sequence[Any]) -> Made | None:
+    """Return the origin of a row by its key or that of its job; None if it was not recorded."""
+    return origins.get((job[2], *made_key(job)))
+
+
+def with_trials(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]) -> pd.DataFrame:
+    """Return results with a column ``trials``: how many settings were tried to choose those of each row."""
+    jobs = results[list(COLUMNS[:6])].drop_duplicates()
+    keys = list(jobs.itertuples(index=False, name=None))
+    return results.merge(jobs.assign(trials=[n_trials(key, origin_of(origins, key)) for key in keys]), how="left")
+
+
+def n_trials(job: Sequence[Any], origin: Made | None) -> int:
+    """Return how many settings were tried to choose those of a job, as recorded or as for built-in defaults."""
+    return (origin.trials if origin else 0) or _n_trials_of_defaults(*job[2:5])
+
+
+@cache
+def _n_trials_of_defaults(method: str, params: str, n_bits: int) -> int:
+    card = known_card(method)
+    is_tuned = (
+        is_built_in(method) and card is not None and card.tunable and rank_settings(method, params, n_bits)[0] < 2
+    )
+    return N_TRIALS if is_tuned else 0
+
+
+def describe_origin(origin: Made, n_settings: int) -> list[str]:
+    """Return lines on a job: day and version, machine, libraries, time, and how many settings were tried."""
+    return [
+        f"made on {origin.date} by hashbench {origin.hashbench}{' at ' * bool(origin.commit)}{origin.commit}",
+        f"{origin.processor}, threads {origin.threads}, {origin.device}",
+        origin.libraries,
+        f"{float(origin.seconds):,.2f} s to fit and encode",
+        *([f"settings chosen among {n_settings}"] if n_settings else []),
+    ]
+
+
+def origin_table(folder: Path, dataset: str, method: str) -> str:
+    """Lay out the origins of the results of a method on a dataset, one line per job, libraries and parameters below."""
+    rows = [row for row in read_rows(folder, dataset) if row.method == method and row.dataset == dataset]
+    if not rows:
+        raise HashbenchError(
+            f"there are no results of {method!r} on {dataset!r} in {folder}. Make some: hashbench run --dataset "
+            f"{dataset} --method {method}."
+        )
+    path = results_path(folder, dataset, method)
+    jobs = {made_key(row.key): row for row in rows}
+    origins = [origin for key, origin in read_made(path).items() if key in jobs]
+    if not origins:
+        raise HashbenchError(
+            f"{made_path(path)} does not say what made the {len(jobs)} jobs of {method} on {dataset}, which was not "
+            "recorded then. Run them again with --force, in all metrics that they have."
+        )
+    libraries = list(dict.fromkeys(origin.libraries for origin in origins))
+    table = {
+        "features": [origin.features for origin in origins],
+        "settings": [origin.settings for origin in origins],
+        "bits": [str(origin.n_bits) for origin in origins],
+        "seed": [str(origin.seed) for origin in origins],
+        "date": [origin.date for origin in origins],
+        "commit": [origin.commit or "-" for origin in origins],
+        "hashbench": [origin.hashbench for origin in origins],
+        "libraries": [f"[{libraries.index(origin.libraries) + 1}]" for origin in origins],
+        "processor": [origin.processor for origin in origins],
+        "threads": [str(origin.threads) for origin in origins],
+        "device": [origin.device for origin in origins],
+        "seconds": [f"{float(origin.seconds):,.2f}" for origin in origins],
+        "trials": [str(origin.trials or "-") for origin in origins],
+    }
+    text = [plain_table(list(table), list(zip(*table.values(), strict=True)), n_left=2), ""]
+    text += [f"[{number}] {versions}" for number, versions in enumerate(libraries, 1)]
+    params = {origin.settings: jobs[origin.key].params for origin in origins}
+    text += [f"{name}: {values}" for name, values in sorted(params.items())]
+    if len(origins) < len(jobs):
+        text.append(f"What made the other {len(jobs) - len(origins)} of {len(jobs)} jobs is not known.")
+    return "\n".join(text)
