@@ -111,7 +111,7 @@ class DFH(ClassHash):
             **{"epochs": 150, "batch_size": 128, "learning_rate": 0.01, "halve_every": 15},
             **{"bias_multiplier": 1.0, "pretrained_multiplier": 1.0, "head": "linear"},
         },
-        "tuned": {"learning_rate": 0.1},
+        "tuned": {"learning_rate": 0.1, "eta": 0.5},
     }
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module":
