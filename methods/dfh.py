@@ -98,7 +98,7 @@ class DFH(ClassHash):
             "pretrained_multiplier": 1.0,
             "head": "linear",
         },
-        "tuned": {"learning_rate": 0.1},
+        "tuned": {"learning_rate": 0.1, "eta": 0.5},
     }
 
     def _begin(self, items: Items, generator: "Generator") -> "nn.Module":

@@ -557,7 +557,7 @@ def test_losses_have_the_parameters_of_their_methods():
     targets = torch.from_numpy(method.targets_).double()
     expected = {
         "csq": csq_loss(outputs, targets[LABELS], classes, 1e-4),
-        "orthohash": orthohash_loss(outputs, targets, classes, 4**0.5, 0.2, "cosine"),
+        "orthohash": orthohash_loss(outputs, targets, classes, 4**0.5, 0.4, "cosine"),
         "dch": dch_loss(outputs, torch.tensor(np.equal.outer(LABELS, LABELS)), 20.0, 0.1),
     }
     for name, value in expected.items():

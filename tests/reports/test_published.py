@@ -309,7 +309,7 @@ def modern(**changes):
         ({"dataset_differs": "a", "whose": "others"}, {"dataset_differs": "a; b", "whose": "authors"}),
         ({"whose": "authors", "stated": {"margin": 0.5}}, {"whose": "authors, quoted"}),
         ({"whose": "authors, quoted"}, {"whose": "others"}),
-        ({"stated": {"margin": 0.2}}, {"stated": {"margin": 0.5}}),
+        ({"stated": {"margin": 0.4}}, {"stated": {"margin": 0.5}}),
         ({}, {}),  # the first
     ],
 )
