@@ -466,8 +466,8 @@ COMMANDS = f"""
 2 | {SHARDED} --save mine --dataset own | --save needs codes in one file
 2 | {SHARDED} --per-query codes.npy | codes.npy is read and would be written over
 2 | {LABELLED} --keep-codes | --keep-codes needs --save
-1 | {LABELLED} --save mine --dataset own --undefined paper | --save goes with --undefined skip
-1 | {LABELLED} --save mine | say which: --dataset NAME
+1 | {LABELLED} --save mine --dataset own --undefined paper | --undefined skip
+1 | {LABELLED} --save mine | --dataset NAME
 1 | {LABELLED} --save itq --dataset own | 'itq' is the name of a method
 1 | {LABELLED} --save mine --dataset digits | codes of 6 queries and 6 database items, but digits has 200 and 1,597
 1 | {LABELLED} --save mine --dataset DIGITS | 'digits' is a dataset with labels of its own

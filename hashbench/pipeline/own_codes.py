@@ -112,17 +112,17 @@ class OwnCodes:
         on_progress: Progress = silent,
     ) -> Evaluation:
         """Score the codes; ``undefined`` and ``random_orders`` as in `hashbench.evaluate`."""
-        names = list(metrics)
         if self.distance != "hamming":
             return evaluate(
                 self.query,
                 self.database,
                 self.affinity,
-                names,
+                metrics,
                 distance=self.distance,
                 undefined=undefined,
                 random_orders=random_orders,
             )
+        names = list(metrics)
         return evaluate_packed(
             self.query,
             self.database,

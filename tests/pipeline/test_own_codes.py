@@ -298,7 +298,7 @@ def test_saved_codes_stand_beside_methods_in_tables_figures_and_tests(hashbench,
     assert "not in the data folder" not in drawn.stderr
     lacking = hashbench("plot", "precision-recall", "--bits", 16)
     assert "hashbench evaluate --dataset digits --save mine --keep-codes" in lacking.stderr
-    assert "is known how long" in hashbench("plot", "time-quality", "--method", "mine", "--bits", 12).stderr
+    assert "record how long" in hashbench("plot", "time-quality", "--method", "mine", "--bits", 12).stderr
 
 
 def test_saved_codes_have_the_group_and_label_that_they_are_given(hashbench, digits_data, of_digits, empty_folder):

@@ -315,7 +315,7 @@ def test_a_plugin_that_takes_no_options_is_refused_in_a_sentence(hashbench, monk
         prepare("toy")
     listed = hashbench("list", "datasets")
     assert listed.exit_code == 0
-    assert "(dataset plugin 'toy' cannot be made" in listed.stdout
+    assert "dataset plugin 'toy' cannot be created" in listed.stdout
 
 
 def test_a_plugin_that_calls_its_dataset_otherwise_is_refused(monkeypatch):

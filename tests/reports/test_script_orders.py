@@ -97,7 +97,7 @@ def test_codes_that_are_not_kept_are_named_with_what_makes_them(hashbench, digit
     [
         (["--dataset", "digits", "--script", "csq"], 2, "--script, --value and --figure explain one file of codes"),
         (["--dataset", "digits", "--metric", "P@r2"], 1, "no script that sorts gives P@r2"),
-        (["c.h5", "--method", "itq"], 2, "choose kept codes; give --dataset without codes"),
+        (["c.h5", "--method", "itq"], 2, "--method does not go with CODES.h5"),
     ],
 )
 def test_options_of_the_other_use_are_refused(hashbench, digits_data, empty_folder, options, code, message):

@@ -212,7 +212,7 @@ def test_a_method_named_beforehand_is_tested_against_each_other_one(hashbench, s
     assert "from lsh" in every  # tables that have no lsh are left out
     assert "continuation" not in every
     alone = hashbench("tables", "table1", "--results", scored, "--against", "lsh")
-    assert "give both" in alone.stderr
+    assert "--significance" in alone.stderr
 
 
 def test_scores_that_are_not_behind_a_row_are_not_used(scored, shown):
