@@ -55,11 +55,11 @@ def refuse_folder(folder: Path, patterns: Iterable[str], inputs: Iterable[Path])
 
 
 def _refuse_inputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
-    from hashbench.store.files import is_one_of
+    from hashbench.store.files import identities
 
-    files = list(inputs)
+    read = identities(inputs)
     for output in outputs:
-        if is_one_of(output, files):
+        if identities([output]) & read:
             raise click.UsageError(f"{output} is read and would be written over; write to another file.")
 
 

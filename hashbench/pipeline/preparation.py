@@ -20,7 +20,7 @@ from hashbench.sources.features import extraction
 from hashbench.sources.inspection import WARNING, with_warning
 from hashbench.sources.unseen import leave_out
 from hashbench.store import hdf5
-from hashbench.store.files import HDF5_SUFFIXES, data_dir, is_one_of, locked
+from hashbench.store.files import HDF5_SUFFIXES, data_dir, identities, locked
 from hashbench.store.inputs import reading, resolved
 from hashbench.store.provenance import code_that_decides
 from hashbench.unseen import UnseenClasses, check_fold, split_name
@@ -203,7 +203,7 @@ def prepare_own(own: OwnData, options: Options) -> tuple[Dataset, Path]:
     for spec in filter(None, (own.items, own.labels, own.query_items, own.query_labels, own.train_index)):
         source, _ = split_spec(spec)
         with reading(source):
-            if is_one_of(path, [source]):
+            if identities([path]) & identities([source]):
                 raise HashbenchError(f"{spec} is read and would be written over; choose another --name.")
     folded = own.name.casefold()
     if any(folded == name or folded.startswith(f"{name}-") for name in map(str.casefold, dataset_names())):

@@ -20,7 +20,7 @@ from hashbench.scoring.evaluation import DEFAULT_METRICS, Evaluation
 from hashbench.scoring.metrics import Scores, get_metric
 from hashbench.sources._torch import find_device
 from hashbench.store import hdf5, score_cache
-from hashbench.store.files import data_dir, is_one_of, locked
+from hashbench.store.files import data_dir, identities, locked
 from hashbench.store.hdf5 import Codes
 from hashbench.store.models import SUFFIX, holds_model, write_model
 from hashbench.store.origin import Made
@@ -123,7 +123,7 @@ def ensure_codes(
     """
     path, made, words = codes_path(dataset, job), job.provenance(dataset), "encoded"
     model = model_path(dataset, job)
-    if is_one_of(Path(job.dataset), [path, model]):
+    if identities([Path(job.dataset)]) & identities([path, model]):
         raise HashbenchError(f"{job.dataset} is read and would be written over; move it out of the folder of codes.")
     with locked(path):
         try:

@@ -132,6 +132,7 @@ def line_labels(cells: pd.DataFrame, place: Sequence[str] = BLOCK) -> dict[tuple
 
     No two in one ``place`` (columns) share a label: versions are named where one has several of a line there.
     """
+    cells = cells[[*place, *LINE]].drop_duplicates()
     lines = _lines(cells)
     labels = method_labels((method, params) for method, params, _ in lines)
     n_versions = cells.groupby([*place, "method", "params"])["method_version"].nunique().reset_index()

@@ -133,10 +133,10 @@ def file_behind(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def is_one_of(output: Path, inputs: Iterable[Path]) -> bool:
-    """Return whether a file is one of others that exist, by whatever name or link."""
-    output = Path(os.path.realpath(output))  # of nowhere/../FILE the folder may be made before it is written
-    return output.exists() and any(path.exists() and output.samefile(path) for path in inputs)
+def identities(paths: Iterable[Path]) -> set[tuple[int, int]]:
+    """Return device and number of the files that exist: those of one file are equal, by whatever name or link."""
+    real = map(os.path.realpath, paths)  # of nowhere/../FILE the folder may be made before it is written
+    return {(found.st_dev, found.st_ino) for found in map(os.stat, filter(os.path.exists, real))}
 
 
 def descriptor(path: Path) -> int | None:

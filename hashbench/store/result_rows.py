@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -154,8 +154,8 @@ def to_frame(rows: Iterable[Row]) -> "pd.DataFrame":
     """Return rows as a data frame; ``value``, ``tie_sd``, ``low`` and ``high`` are float, NaN where not known."""
     import pandas as pd
 
-    rows = list(rows)
-    columns: dict[str, list[Any]] = {name: [row[column] for row in rows] for column, name in enumerate(COLUMNS)}
+    columns: dict[str, Sequence[Any]] = dict.fromkeys(COLUMNS, ())
+    columns.update(zip(COLUMNS, zip(*rows, strict=True), strict=False))  # no columns of no rows
     return pd.DataFrame(columns | {name: [float(text or "nan") for text in columns[name]] for name in NUMBERS})
 
 

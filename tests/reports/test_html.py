@@ -22,7 +22,6 @@ import hashbench as package
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import all_lines, average_over_seeds
 from hashbench.reports.html import cached, thumbnails, write_report
-from hashbench.reports.html.content import make_content
 from hashbench.reports.html.descriptions import dataset_cards, method_cards
 from hashbench.reports.plots.figure_selection import FigureSelection, choose_blocks
 from hashbench.store import hdf5
@@ -72,9 +71,9 @@ def kept(small, monkeypatch):
 # ---------------------------------------------------------------- results
 
 
-def test_rows_and_cells_are_those_of_the_csv(small):
+def test_rows_and_cells_are_those_of_the_csv(small, tmp_path):
     results = read_results(small[0])
-    content = make_content(results)
+    content = data_of(write_report(small[0], tmp_path / "page.html"))
     cells, rows = content["cells"], content["rows"]
     found, start = {}, 0
     for place, n_rows in enumerate(cells["n_rows"]):
@@ -104,7 +103,7 @@ def test_the_same_results_give_the_same_bytes_in_whatever_files_they_stand(tmp_p
 def test_a_value_of_a_paper_stands_beside_its_cell_with_a_verdict(tmp_path):
     its = {"dataset": "cifar10-s1", "features": "vgg-f", "method": "bre", "n_bits": 12}
     write(tmp_path / "cifar10-s1.csv", row(0.4, 0.36, 0.45, **its), row(0.4, 0.3, 0.5, **its | {"method": "lsh"}))
-    content = make_content(read_results(tmp_path))
+    content = data_of(write_report(tmp_path, tmp_path / "page.html"))
     papers = content["published"]
     (cell,) = papers["cell"]
     assert content["lines"][content["cells"]["line"][cell]]["method"] == "bre"
@@ -133,10 +132,8 @@ def test_what_there_is_not_is_null_and_a_method_not_installed_has_a_page(tmp_pat
 
 def test_two_contents_of_a_dataset_stay_apart(tmp_path):
     write(tmp_path / "digits.csv", row(), row(dataset_fingerprint="bbbb", seed=1))
-    assert [block["name"] for block in make_content(read_results(tmp_path))["data"]] == [
-        "digits:pixels [aaaa]",
-        "digits:pixels [bbbb]",
-    ]
+    content = data_of(write_report(tmp_path, tmp_path / "page.html"))
+    assert [block["name"] for block in content["data"]] == ["digits:pixels [aaaa]", "digits:pixels [bbbb]"]
 
 
 def test_a_method_is_described_with_its_reference(cells_of_small):

@@ -14,7 +14,7 @@ from hashbench._typing import FloatArray, IntArray, Progress, silent
 from hashbench.errors import HashbenchError
 from hashbench.reports.aggregate import BLOCK, LINE, main_lines
 from hashbench.reports.html.content import coded, whole
-from hashbench.reports.plots.cached_codes import CodesFile, find_codes, open_dataset, read_times, read_usage
+from hashbench.reports.plots.cached_codes import CodesFile, find_codes, kept_codes, open_dataset, read_times, read_usage
 from hashbench.reports.plots.figure_selection import DEFAULT_METRIC, FigureBlock, FigureSelection, choose_blocks
 from hashbench.scoring.counting import count, database_blocks
 from hashbench.scoring.histogram import TieHistogram
@@ -38,9 +38,9 @@ def blocks_of(results: pd.DataFrame, on_progress: Progress = silent) -> Iterator
                 yield block
 
 
-def main_part(block: FigureBlock, everything: pd.DataFrame) -> FigureBlock:
+def main_part(block: FigureBlock, cells_of_block: pd.DataFrame) -> FigureBlock:
     """Cut a block to one line of each method, those of `main_lines`, at 32 bits or the nearest length."""
-    cells = main_lines(block.cells, everything)
+    cells = main_lines(block.cells, cells_of_block)
     nearest = min(cells["n_bits"], key=lambda length: (abs(length - _USUAL_BITS), length))
     cells = cells[cells["n_bits"] == nearest].reset_index(drop=True)
     return replace(block, cells=cells, rows=block.rows.merge(cells[[*BLOCK, *LINE, "n_bits"]]), notes=[])
@@ -50,10 +50,11 @@ def read_costs(blocks: Iterable[tuple[str, FigureBlock]]) -> dict[str, Any]:
     """Read how long codes took to make and how often each is used, of named blocks, where codes are kept."""
     times, usage = [], []
     for name, block in blocks:
-        with suppress(HashbenchError):  # no codes are kept, or none record their times
-            times += [(name, *time) for time in read_times(block)[list(_TIMES)].itertuples(index=False, name=None)]
-        with suppress(HashbenchError):
-            usage += [(name, file.label, file.n_bits, file.seed, *_usage(sizes)) for file, sizes in read_usage(block)]
+        if files := kept_codes(block):
+            with suppress(HashbenchError):  # none record their times
+                times += [(name, *time) for time in read_times(files)[list(_TIMES)].itertuples(index=False, name=None)]
+            with suppress(HashbenchError):
+                usage += [(name, file.label, file.n_bits, file.seed, *_usage(n)) for file, n in read_usage(files)]
     timed = pd.DataFrame(times, columns=["data", *_TIMES])
     used = pd.DataFrame(usage, columns=["data", *_USAGE])
     return {

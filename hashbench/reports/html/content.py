@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from hashbench.method import GROUPS
-from hashbench.reports.aggregate import BLOCK, CELL, all_lines, average_over_seeds, known_card, main_lines
+from hashbench.reports.aggregate import BLOCK, CELL, known_card, main_lines
 from hashbench.reports.plots.style import Look, choose_looks
 from hashbench.reports.row_origins import describe_origin, n_trials, origin_of
 from hashbench.reports.tables.blocks import make_pairs
@@ -21,15 +21,15 @@ from hashbench.store.result_rows import COLUMNS, NUMBERS
 _MILLIONTHS = 1_000_000  # numbers of six decimals travel as whole ones
 
 
-def make_content(results: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made] = {}) -> dict[str, Any]:
+def make_content(
+    results: pd.DataFrame, lines: pd.DataFrame, cells: pd.DataFrame, origins: Mapping[tuple[Any, ...], Made]
+) -> dict[str, Any]:
     """Return results as plain values: blocks, metrics, lines, methods, cells (means over seeds), rows, published ones.
 
-    The same results give the same content; ``null`` stands for a missing number. ``origins`` are those of
-    `hashbench.reports.row_origins.read_origins`.
+    The same results give the same content; ``null`` stands for a missing number. ``lines`` are `all_lines` of
+    results, ``cells`` their `average_over_seeds`, ``origins`` those of `hashbench.reports.row_origins.read_origins`.
     """
-    lines = all_lines(results)
-    cells = average_over_seeds(results, lines)
-    cells["cell"] = range(len(cells))
+    cells = cells.assign(cell=range(len(cells)))
     blocks = cells[list(BLOCK)].drop_duplicates(ignore_index=True)
     rows = results.merge(cells[[*CELL, "cell"]]).sort_values(["cell", "seed"])
     metrics = metrics_of(cells)

@@ -60,8 +60,9 @@ def write_report(
     check_output(path)
     results = read_results(results_folder)
     sides = None if against is None else read_sides(against, None, results_folder)
-    content = make_content(results, read_origins(find_files(results_folder)))
-    cells = average_over_seeds(results, all_lines(results))
+    lines = all_lines(results)
+    cells = average_over_seeds(results, lines)
+    content = make_content(results, lines, cells, read_origins(find_files(results_folder)))
     names = block_names(cells[list(BLOCK)].drop_duplicates())
     blocks = [(names[_key(block)], block) for block in blocks_of(results, on_progress)]
     content |= read_costs(blocks)
@@ -72,8 +73,9 @@ def write_report(
     n_queries = USUAL_QUERIES["file" if is_file else "folder"] if n_queries is None else n_queries
     content["queries"] = {}
     files_beside: dict[str, bytes] = {}
+    cells_of = dict(tuple(cells.groupby(list(BLOCK))))
     for name, every_line in blocks:
-        block = main_part(every_line, cells)
+        block = main_part(every_line, cells_of[_key(every_line)])
         queries = _queries(block, n_queries)
         if not is_file and "labels" in queries:
             files_beside |= add_thumbnails(queries, block) if has_thumbnails else {}

@@ -1,6 +1,6 @@
 """Codes and datasets in the data folder that belong to results."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,29 +34,41 @@ class CodesFile(NamedTuple):
 
 
 def find_codes(block: FigureBlock) -> list[CodesFile]:
-    """Find the codes behind a block's results, at least one, in the order of its labels.
+    """Find the codes behind a block's results, at least one, as `kept_codes` does.
 
     A command that makes missing codes is added to the block's notes; if all are missing, it is in the HashbenchError.
     """
-    labels = block.cells.set_index(list(LINE))["label"].to_dict()
-    files, missing, paths = [], [], _kept_codes()
-    for row in block.rows.to_dict("records"):
-        path = paths.get(_key_of(row))
-        if path is None:
-            missing.append(row)
-        else:
-            files.append(CodesFile(labels[tuple(row[key] for key in LINE)], row["n_bits"], row["seed"], path))
-    if missing:
-        what = f"{len(missing)} of {len(block.rows)}" if files else "the"
+    files = kept_codes(block)
+    if len(files) < len(block.rows):
+        what = f"{len(block.rows) - len(files)} of {len(block.rows)}" if files else "the"
         note = (
             f"{what} codes of {block.dataset} ({block.features}) are not in the data folder. "
-            f"Make them: {'; '.join(_commands(block, pd.DataFrame(missing)))}."
+            f"Make them: {'; '.join(_commands(block, files))}."
         )
         if not files:
             raise HashbenchError(note)
         block.notes.append(note)
+    return files
+
+
+def kept_codes(block: FigureBlock) -> list[CodesFile]:
+    """Return the codes behind a block's results that the data folder has, in the order of the block's labels."""
+    paths = _paths_of_codes()
+    found = [paths.get(_key_of(dict(zip(_KEY, row, strict=True)))) for row in _rows(block, _KEY)]
+    lines = zip(_labels(block), block.rows["n_bits"], block.rows["seed"], found, strict=True)
     rank = {label: position for position, label in enumerate(block.labels)}
+    files = [CodesFile(label, int(n_bits), int(seed), path) for label, n_bits, seed, path in lines if path is not None]
     return sorted(files, key=lambda file: (rank[file.label], file.n_bits, file.seed))
+
+
+def _labels(block: FigureBlock) -> list[str]:
+    """Return the label of each row of a block."""
+    labels = block.cells.set_index(list(LINE))["label"].to_dict()
+    return [labels[line] for line in _rows(block, LINE)]
+
+
+def _rows(block: FigureBlock, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return zip(*(block.rows[name].tolist() for name in columns), strict=True)
 
 
 def read_curves(block: FigureBlock) -> pd.DataFrame:
@@ -77,31 +89,31 @@ def read_curves(block: FigureBlock) -> pd.DataFrame:
     return by_point.mean().assign(n_seeds=by_point["n_seeds"].nunique()).reset_index()
 
 
-def read_usage(block: FigureBlock) -> Iterator[tuple[CodesFile, IntArray]]:
+def read_usage(files: Sequence[CodesFile]) -> Iterator[tuple[CodesFile, IntArray]]:
     """Count how often each distinct code of the database is used, in the first seed of each method.
 
     Yields the file and the counts, (n_distinct,), the most frequent code first.
     """
-    first = {(file.label, file.n_bits): file for file in reversed(find_codes(block))}
+    first = {(file.label, file.n_bits): file for file in reversed(files)}
     for file in reversed(first.values()):
         with hdf5.open_codes(file.path) as codes:
             yield file, bucket_sizes(np.asarray(codes.database[:]), codes.n_bits)
 
 
-def read_times(block: FigureBlock) -> pd.DataFrame:
-    """Read how long it took to make the codes.
+def read_times(files: Sequence[CodesFile]) -> pd.DataFrame:
+    """Read how long it took to make codes.
 
     Returns for each ``label`` and ``n_bits`` the medians of ``fit_seconds`` and ``encode_seconds`` over the seeds
     whose codes are kept, ``n_timed`` of them.
     """
     rows = []
-    for file in find_codes(block):
+    for file in files:
         attributes = _attributes(file.path, file.path.stat().st_mtime_ns)
         seconds = {key: attributes[key] for key in ("fit_seconds", "encode_seconds")}
         if not np.isnan(list(seconds.values())).any():  # as of users' own codes
             rows.append({"label": file.label, "n_bits": file.n_bits, "n_timed": file.seed, **seconds})
     if not rows:
-        raise HashbenchError(f"no codes of {block.dataset} ({block.features}) record how long they took to make.")
+        raise HashbenchError(f"no codes in {files[0].path.parent} record how long they took to make.")
     times = pd.DataFrame(rows).groupby(["label", "n_bits"], sort=False)
     return times.median().assign(n_timed=times["n_timed"].nunique()).reset_index()
 
@@ -111,7 +123,7 @@ def open_dataset(block: FigureBlock) -> Dataset:
     return _dataset(_dataset_path(block))
 
 
-def _kept_codes() -> dict[tuple[Any, ...], Path]:
+def _paths_of_codes() -> dict[tuple[Any, ...], Path]:
     paths = {}
     for path in sorted((data_dir() / "codes").glob("*/*.h5"), reverse=True):
         attributes = _attributes(path, path.stat().st_mtime_ns)
@@ -160,12 +172,15 @@ def _curve(dataset_path: Path, path: Path, changed: int) -> pd.DataFrame:
     return lay_out(score(dataset, path, names))
 
 
-def _commands(block: FigureBlock, missing: pd.DataFrame) -> Iterator[str]:
-    """Yield commands that make codes: the dataset first, then one for each set of parameters."""
+def _commands(block: FigureBlock, files: Sequence[CodesFile]) -> Iterator[str]:
+    """Yield commands that make the other codes of a block: the dataset first, then one for each set of parameters."""
     path = find_by_content(block.dataset_fingerprint, block.dataset_files)
     spec = str(path) if path in block.dataset_files else dataset_spec(block.dataset, block.features)
     if path is None:
         yield _preparation(block)
+    found = {file[:3] for file in files}
+    places = zip(_labels(block), block.rows["n_bits"], block.rows["seed"], strict=True)
+    missing = block.rows[[place not in found for place in places]]
     is_own = missing["params"].map(result_rows.is_own)
     for method in sorted(missing.loc[is_own, "method"].unique()):
         yield f"hashbench evaluate --dataset {spec} --save {method} --keep-codes, with its codes as before"

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from hashbench._typing import IntArray
-from hashbench.reports.plots.cached_codes import read_curves, read_times, read_usage
+from hashbench.reports.plots.cached_codes import find_codes, read_curves, read_times, read_usage
 from hashbench.reports.plots.figure_selection import FigureBlock
 from hashbench.reports.plots.panels import Panel, baselines_of, describe_baselines, fit_range, has_bands, panels_of
 from hashbench.reports.plots.result_figures import (
@@ -71,7 +71,7 @@ def precision_at_k(block: FigureBlock) -> Figure:
 
 def usage_histograms(block: FigureBlock) -> Figure:
     """Draw how many items share each distinct code, the most frequent first, a panel per method and length."""
-    used = list(read_usage(block))
+    used = list(read_usage(find_codes(block)))
     layout, gap, right = block.layout, 0.12, 0.08
     per_row = in_rows(len(used), layout, _HISTOGRAM[0], gap, right)
     width = panel_width(layout, max(per_row), gap, right)
@@ -112,7 +112,7 @@ def time_against_quality(block: FigureBlock) -> Figure:
 
     Points are expectations, bars run from low to high over tie orders. Methods of other rows are grey.
     """
-    points = read_times(block).merge(block.cells, on=["label", "n_bits"])
+    points = read_times(find_codes(block)).merge(block.cells, on=["label", "n_bits"])
     block = block.only(points["label"])
     panels = panels_of(block)
     shown = list(product(sorted(points["n_bits"].unique()), panels))

@@ -31,6 +31,7 @@ def make_blocks(
     for each of the paper's datasets that was not run here.
     """
     blocks, labels = [], line_labels(cells)
+    fingerprints = {keys: set(part["dataset_fingerprint"]) for keys, part in grouped(cells, ["dataset", "features"])}
     for keys, block in grouped(cells, BLOCK if layout.is_beside else (*BLOCK, "metric")):
         dataset, features, fingerprint, *metrics = keys
         metrics = metrics or list(layout.metrics)
@@ -44,11 +45,11 @@ def make_blocks(
         notes += notes_on_marks(block, groups, is_ablation=layout.is_ablation)
         notes += [*effort, *_notes_on_versions(block)]
         place = f"{dataset} ({features})"
-        others = set(cells[(cells["dataset"] == dataset) & (cells["features"] == features)]["dataset_fingerprint"])
-        if len(others) > 1:
+        others = sorted(fingerprints[dataset, features] - {fingerprint})
+        if others:
             place += f", data {fingerprint}"
             notes.append(
-                f"Another block of this name holds other data ({', '.join(sorted(others - {fingerprint}))}): "
+                f"Another block of this name holds other data ({', '.join(others)}): "
                 "its values are not comparable with these."
             )
         paragraphs = [" ".join(notes), *_notes_on_papers(layout, paper, pairs)]
@@ -141,7 +142,7 @@ def _block(
 def _papers(
     published: Iterable[Published], layout: TableLayout, block: pd.DataFrame, metrics: Sequence[str]
 ) -> list[Published]:
-    dataset, features = block[["dataset", "features"]].iloc[0]
+    dataset, features = str(block["dataset"].iloc[0]), str(block["features"].iloc[0])
     values = [value for value in published if value.our_dataset == dataset and value.our_metric in metrics]
     return values_beside(values, layout, features, set(block["n_bits"]))
 
@@ -179,8 +180,10 @@ def _with_effort(
     """Add to the labels of a block how many settings were tried, where lines differ in that, with a note."""
     if "trials" not in block or not block["trials"].any():
         return dict(labels), []
-    tried = block.groupby(list(LINE))["trials"].max().to_dict()
-    counts = {tried[_line_of(cell)] for cell in records(block) if cell.group != "baseline"}
+    tried: dict[tuple[str, str, int], int] = {}
+    for cell in records(block[[*LINE, "trials"]]):
+        tried[_line_of(cell)] = max(cell.trials, tried.get(_line_of(cell), 0))
+    counts = {tried[_line_of(cell)] for cell in records(block.loc[block["group"] != "baseline", list(LINE)])}
     if len(counts) == 1:
         return dict(labels), [f"The settings of each method were chosen among {counts.pop()}."]
     tuned = {line: f"{label} tuned={tried[line]}" if tried.get(line) else label for line, label in labels.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from pathlib import Path
 
@@ -124,7 +124,11 @@ class ResultTable:
         verdicts = count_verdicts(len({value.place for value, _ in values}), pairs, of=" of this table")
         return f"{verdicts} {count_orders(make_orders(self.cells, self.published))}".strip()
 
-    def _blocks(self, style: Style) -> list[TableBlock]:
+    @cached_property
+    def _blocks(self) -> Callable[[Style], list[TableBlock]]:
+        return cache(self._lay_out)  # once for those who print a table and write it
+
+    def _lay_out(self, style: Style) -> list[TableBlock]:
         if self.layout.is_over_folds:
             return make_fold_blocks(self.cells, style)
         blocks = make_blocks(self.cells, self.layout, self.published, style)
